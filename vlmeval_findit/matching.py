@@ -1,0 +1,228 @@
+"""IoU and assignment (protocol section 5).
+
+Everything is vectorised over a batch of queries: boxes of all queries lie in one array, every
+(prediction, truth) pair of a query's frame becomes one row of a flat pair list, and only the
+assignment itself runs query by query.  That is what makes scoring thousands of short replies cost
+little more than reading them.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .records import Matched, Reading, Truth
+
+HIT = 0.5
+"""IoU from which a matched box counts as found."""
+
+_BATCH = 1024
+"""Queries that are matched at a time: bounds the memory of the pair lists."""
+
+Array = NDArray[np.float32]
+Indices = NDArray[np.intp]
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@lru_cache(maxsize=65536)
+def plain_label(label: str) -> str:
+    """A label as it is compared: lower case, no ASCII punctuation, single blanks."""
+    return " ".join(label.lower().translate(_PUNCTUATION).split())
+
+
+def iou(left: Array, right: Array) -> Array:
+    """IoU of box ``left[i]`` with box ``right[i]``, in 32-bit floats.
+
+    Args:
+        left: (N, 4) boxes (x1, y1, x2, y2); corners may be swapped, values may not be finite.
+        right: (N, 4) likewise.
+
+    Returns:
+        (N,) values; what is not finite counts as 0.
+    """
+    l1, t1, r1, b1 = left.T
+    l2, t2, r2, b2 = right.T
+    with np.errstate(all="ignore"):
+        width = np.minimum(r1, r2) - np.maximum(l1, l2)
+        height = np.minimum(b1, b2) - np.maximum(t1, t2)
+        both = np.maximum(width, 0) * np.maximum(height, 0)
+        union = (r1 - l1) * (b1 - t1) + (r2 - l2) * (b2 - t2) - both
+        values = both / union
+    values[~np.isfinite(values)] = 0
+    return values
+
+
+def assign(cost: Array) -> tuple[Sequence[int], Sequence[int]]:
+    """The rows and columns of a minimum-cost assignment (Hungarian).
+
+    ``cost`` is (predictions, truths).  With one row or one column it is the first minimum, which is
+    what scipy returns too; only larger tables are worth its call.
+    """
+    rows, columns = cost.shape
+    if rows == 1:
+        return (0,), (int(cost.argmin()),)
+    if columns == 1:
+        return (int(cost.argmin()),), (0,)
+    from scipy.optimize import linear_sum_assignment
+
+    matched = linear_sum_assignment(cost)
+    return matched[0].tolist(), matched[1].tolist()
+
+
+def match(
+    readings: Sequence[Reading],
+    truths: Sequence[Truth],
+    scales: Sequence[tuple[float, float]],
+) -> list[Matched]:
+    """Match each reading with its ground truth.
+
+    Args:
+        readings: boxes in the units of the replies.
+        truths: boxes in pixels of the original images, in frame order.
+        scales: per query the factors (x, y) from units of the reply to pixels.
+    """
+    results: list[Matched] = []
+    for start in range(0, len(readings), _BATCH):
+        part = slice(start, start + _BATCH)
+        results += _match_batch(readings[part], truths[part], scales[part])
+    return results
+
+
+def _match_batch(
+    readings: Sequence[Reading],
+    truths: Sequence[Truth],
+    scales: Sequence[tuple[float, float]],
+) -> list[Matched]:
+    predicted = [len(reading.boxes) for reading in readings]
+    expected = [len(truth.boxes) for truth in truths]
+    pixels = _in_pixels(readings, scales, predicted)
+    targets = _boxes(chain.from_iterable(truth.boxes for truth in truths))
+
+    groups = _Groups(readings, truths, predicted, expected)
+    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
+        ious = iou(pixels.astype(np.float32)[groups.left], targets.astype(np.float32)[groups.right])
+    agree = groups.agreement(readings, truths)
+    cost = np.float32(1) - ious if agree is None else np.float32(1) - ious - agree
+    hits = ious >= HIT if agree is None else (ious >= HIT) & agree
+
+    best = np.zeros(len(targets), dtype=np.float32)
+    found = np.zeros(len(targets), dtype=bool)
+    chosen, columns = groups.assigned(cost)
+    best[columns] = ious[chosen]
+    found[columns] = hits[chosen]
+
+    box_list, iou_list, hit_list = pixels.tolist(), best.tolist(), found.tolist()
+    results = []
+    p = t = 0
+    for p_count, t_count in zip(predicted, expected, strict=True):
+        p_end, t_end = p + p_count, t + t_count
+        results.append(Matched(box_list[p:p_end], iou_list[t:t_end], hit_list[t:t_end]))
+        p, t = p_end, t_end
+    return results
+
+
+def _boxes(boxes: Iterable[Sequence[float]]) -> NDArray[np.float64]:
+    flat = np.fromiter(chain.from_iterable(boxes), dtype=np.float64)
+    return flat.reshape(-1, 4)
+
+
+def _in_pixels(
+    readings: Sequence[Reading], scales: Sequence[tuple[float, float]], counts: Sequence[int]
+) -> NDArray[np.float64]:
+    """All boxes of the batch, (P, 4), in pixels of their original images."""
+    boxes = _boxes(chain.from_iterable(reading.boxes for reading in readings))
+    per_box = np.repeat(np.asarray(scales, dtype=np.float64), counts, axis=0)
+    with np.errstate(over="ignore"):
+        scaled: NDArray[np.float64] = boxes * np.tile(per_box, 2)
+    return scaled
+
+
+class _Groups:
+    """The (prediction, truth) pairs of a batch, frame by frame.
+
+    A group is one frame of one query that has both predictions and truths.  Pair k compares
+    prediction ``left[k]`` with truth ``right[k]``; the pairs of a group are consecutive, row by row
+    of its (predictions x truths) table.
+    """
+
+    def __init__(
+        self,
+        readings: Sequence[Reading],
+        truths: Sequence[Truth],
+        predicted: Sequence[int],
+        expected: Sequence[int],
+    ) -> None:
+        owners, targets = _frame_keys(readings, truths, predicted, expected)
+        order = np.argsort(owners, kind="stable")
+        keys, firsts, counts = np.unique(owners[order], return_index=True, return_counts=True)
+        begins = np.searchsorted(targets, keys, side="left")
+        widths = np.searchsorted(targets, keys, side="right") - begins
+        keep = widths > 0
+        firsts, counts, begins, widths = (a[keep] for a in (firsts, counts, begins, widths))
+
+        sizes = counts * widths
+        self.ends = np.concatenate(([0], np.cumsum(sizes)))
+        self.widths = widths
+        # Pair k of a group is row k // width, column k % width of its table.
+        inside = np.arange(self.ends[-1]) - np.repeat(self.ends[:-1], sizes)
+        width = np.repeat(widths, sizes)
+        self.left: Indices = order[np.repeat(firsts, sizes) + inside // width]
+        self.right: Indices = np.repeat(begins, sizes) + inside % width
+
+    def agreement(
+        self, readings: Sequence[Reading], truths: Sequence[Truth]
+    ) -> NDArray[np.bool_] | None:
+        """(pairs,) whether the labels agree; None where no query of the batch has labels."""
+        if not any(truth.labels for truth in truths) and not any(r.labels for r in readings):
+            return None
+        numbers: dict[str, int] = {}
+
+        def number(labels: Sequence[str], count: int) -> list[int]:
+            # Queries with one label have none on their boxes: those agree with each other.
+            names = labels or [""] * count
+            return [numbers.setdefault(plain_label(name), len(numbers)) for name in names]
+
+        said = [n for r in readings for n in number(r.labels, len(r.boxes))]
+        true = [n for t in truths for n in number(t.labels, len(t.boxes))]
+        left, right = np.array(said, dtype=np.intp), np.array(true, dtype=np.intp)
+        same: NDArray[np.bool_] = left[self.left] == right[self.right]
+        return same
+
+    def assigned(self, cost: Array) -> tuple[list[int], list[int]]:
+        """The pairs that are assigned, and the truth of each."""
+        chosen: list[int] = []
+        for (start, end), width in zip(
+            pairwise(self.ends.tolist()), self.widths.tolist(), strict=True
+        ):
+            if end - start == 1:
+                chosen.append(start)
+                continue
+            rows, columns = assign(cost[start:end].reshape(-1, width))
+            chosen += [start + row * width + c for row, c in zip(rows, columns, strict=True)]
+        return chosen, self.right[chosen].tolist()
+
+
+def _frame_keys(
+    readings: Sequence[Reading],
+    truths: Sequence[Truth],
+    predicted: Sequence[int],
+    expected: Sequence[int],
+) -> tuple[Indices, Indices]:
+    """For every prediction and every truth of a batch one number that says query and frame."""
+    queries = np.arange(len(readings))
+    owners, targets = np.repeat(queries, predicted), np.repeat(queries, expected)
+    frames = [frame for truth in truths for frame in truth.frames]
+    said = list(
+        chain.from_iterable(r.frames or [0] * n for r, n in zip(readings, predicted, strict=True))
+    )
+    span = max(max(frames, default=0), max(said, default=0)) + 1
+    if span > 1:
+        owners = owners * span + np.array(said, dtype=np.intp)
+        targets = targets * span + np.array(frames, dtype=np.intp)
+    return owners, targets

@@ -1,0 +1,149 @@
+"""Box representations: what the numbers of a box mean (protocol section 1).
+
+One row of :data:`REPRESENTATIONS` is all that the package knows of a representation: how the
+prompt spells it, how many numbers it has, the keys of its ``decomposed`` JSON form, and the two
+conversions.  Everything is in the units of the reply; pixels come later, in :mod:`.spaces`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+Corners = tuple[float, float, float, float]
+"""A box as (x_min, y_min, x_max, y_max)."""
+
+Numbers = Sequence[float]
+"""The numbers of one box in the order of its representation."""
+
+NO_RECTANGLE: Corners = (0.0, 0.0, 0.0, 0.0)
+"""What eight numbers that are no axis-parallel rectangle count as: a box that matches nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """One way to write a box as numbers.
+
+    ``fields`` are the names that a prompt gives to the numbers, in order; ``keys`` those of the
+    ``decomposed`` JSON structure (empty: it has no such form).  ``to_corners`` takes as many
+    numbers as there are in ``width``; it never raises on finite numbers.  ``from_corners`` is its
+    inverse on boxes with x_min < x_max and y_min < y_max.
+    """
+
+    name: str
+    width: int
+    fields: tuple[str, ...]
+    keys: tuple[str, ...]
+    to_corners: Callable[[Numbers], Corners]
+    from_corners: Callable[[Corners], tuple[float, ...]]
+
+
+def _from_xyxy(n: Numbers) -> Corners:
+    a, b, c, d = n
+    return (a, b, c, d)
+
+
+def _from_xywh(n: Numbers) -> Corners:
+    x, y, w, h = n
+    return (x, y, x + w, y + h)
+
+
+def _from_yxyx(n: Numbers) -> Corners:
+    y1, x1, y2, x2 = n
+    return (x1, y1, x2, y2)
+
+
+def _from_yxhw(n: Numbers) -> Corners:
+    y, x, h, w = n
+    return (x, y, x + w, y + h)
+
+
+def _from_cxcywh(n: Numbers) -> Corners:
+    cx, cy, w, h = n
+    return (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
+
+
+def _from_four_corners(n: Numbers) -> Corners:
+    """The rectangle whose four corners these are, in any order; else :data:`NO_RECTANGLE`."""
+    xs, ys = n[0::2], n[1::2]
+    x_values, y_values, corners = set(xs), set(ys), set(zip(xs, ys, strict=True))
+    if len(x_values) != 2 or len(y_values) != 2 or len(corners) != 4:
+        return NO_RECTANGLE
+    return (min(x_values), min(y_values), max(x_values), max(y_values))
+
+
+def _to_four_corners(b: Corners) -> tuple[float, ...]:
+    x1, y1, x2, y2 = b
+    return (x1, y1, x2, y1, x2, y2, x1, y2)
+
+
+_ROWS = (
+    Representation(
+        name="xyxy",
+        width=4,
+        fields=("x_min", "y_min", "x_max", "y_max"),
+        keys=("xmin", "ymin", "xmax", "ymax"),
+        to_corners=_from_xyxy,
+        from_corners=lambda b: b,
+    ),
+    Representation(
+        name="xywh",
+        width=4,
+        fields=("x_min", "y_min", "width", "height"),
+        keys=("x", "y", "width", "height"),
+        to_corners=_from_xywh,
+        from_corners=lambda b: (b[0], b[1], b[2] - b[0], b[3] - b[1]),
+    ),
+    Representation(
+        name="yxyx",
+        width=4,
+        fields=("y_min", "x_min", "y_max", "x_max"),
+        keys=("ymin", "xmin", "ymax", "xmax"),
+        to_corners=_from_yxyx,
+        from_corners=lambda b: (b[1], b[0], b[3], b[2]),
+    ),
+    Representation(
+        name="yxhw",
+        width=4,
+        fields=("y_min", "x_min", "height", "width"),
+        keys=("y", "x", "height", "width"),
+        to_corners=_from_yxhw,
+        from_corners=lambda b: (b[1], b[0], b[3] - b[1], b[2] - b[0]),
+    ),
+    Representation(
+        name="cxcywh",
+        width=4,
+        fields=("cx", "cy", "width", "height"),
+        keys=("cx", "cy", "width", "height"),
+        to_corners=_from_cxcywh,
+        from_corners=lambda b: ((b[0] + b[2]) / 2, (b[1] + b[3]) / 2, b[2] - b[0], b[3] - b[1]),
+    ),
+    Representation(
+        name="all",
+        width=8,
+        fields=("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4"),
+        keys=(),
+        to_corners=_from_four_corners,
+        from_corners=_to_four_corners,
+    ),
+    Representation(
+        name="all-labelled",
+        width=8,
+        fields=("x_min", "y_min", "x_max", "y_min", "x_max", "y_max", "x_min", "y_max"),
+        keys=(),
+        to_corners=_from_four_corners,
+        from_corners=_to_four_corners,
+    ),
+    # The prompt names no format, so it has no fields; what comes back is read as xyxy unless the
+    # model's row says otherwise (protocol section 3, "the model's own scheme").
+    Representation(
+        name="unconstrained",
+        width=4,
+        fields=(),
+        keys=(),
+        to_corners=_from_xyxy,
+        from_corners=lambda b: b,
+    ),
+)
+
+REPRESENTATIONS: dict[str, Representation] = {row.name: row for row in _ROWS}
