@@ -282,6 +282,9 @@ _ROWS = (
     # The demonstration: photographs that ship in Python packages, annotated by hand.
     Dataset(name="Demo", family=Family.OBJDET, images="Demo", has_multilabel=True),
     Dataset(name="Demo_refexp", family=Family.REFEXP, images="Demo"),
+    Dataset(
+        name="Demo_described", family=Family.REFEXP_ALL, images="Demo", has_negatives=True
+    ),
     Dataset(name="Demo_insdet", family=Family.INSDET, images="Demo"),
     Dataset(name="Demo_video", family=Family.OBJDET_VIDEO, images="Demo", frames=8),
 )

@@ -53,7 +53,7 @@ def iou(left: Array, right: Array) -> Array:
         height = np.minimum(b1, b2) - np.maximum(t1, t2)
         both = np.maximum(width, 0) * np.maximum(height, 0)
         union = (r1 - l1) * (b1 - t1) + (r2 - l2) * (b2 - t2) - both
-        values = both / union
+        values: Array = both / union
     values[~np.isfinite(values)] = 0
     return values
 

@@ -437,14 +437,13 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     """
     with_source = {name: row for name, row in DATASETS.items() if row.subset is not None}
     for name in with_source if names is None else names:
-        wanted = (False, True)
-        if name not in with_source and name.removesuffix("_multilabel") in with_source:
-            name, wanted = name.removesuffix("_multilabel"), (True,)
-        if name not in with_source:
+        # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
+        dataset = name.removesuffix("_multilabel")
+        if dataset not in with_source:
             raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
-        for multilabel in wanted:
-            if with_source[name].subset_for(multilabel) is not None:
-                yield with_source[name], multilabel
+        for multilabel in (True,) if name != dataset else (False, True):
+            if with_source[dataset].subset_for(multilabel) is not None:
+                yield with_source[dataset], multilabel
 
 
 class atomic_write:  # noqa: N801 (used as a function)

@@ -1,0 +1,155 @@
+"""What is known of a model: one row a model (protocol sections 3, 4 and 7).
+
+A row says which names it goes by, in which coordinate space it answers, and how it answers when a
+prompt names no format.  A name that fits no row is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..datasets import Dataset
+from ..spaces import Space, SpaceError, spaces_help
+from ..variant import ReplyFormat, Variant
+
+# --- spaces, by dataset ---------------------------------------------------------------------------
+
+SpaceRule = Callable[[Dataset], Space]
+
+
+def _always(space: Space) -> SpaceRule:
+    return lambda dataset: space
+
+
+def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
+    """The paper's API runs shrink the 8192x6144 scenes of HR-InsDet before sending."""
+
+    def rule(dataset: Dataset) -> Space:
+        shrinks = dataset.images == "HRInsDet"
+        return Space(kind, scene_max_size=longer_side if shrinks else None)
+
+    return rule
+
+
+def _qwen2_5_vl(dataset: Dataset) -> Space:
+    """The paper's two ways: the simple interface for instance detection, else the chat one."""
+    if dataset.family.has_references:
+        return Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056)
+    return Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True)
+
+
+_GRID = _always(Space("grid1000"))
+
+# --- schemes: how a model answers a prompt that names no format ----------------------------------
+
+_XYXY = ReplyFormat(output="json", representation="xyxy", key="bbox_2d")
+_YXYX = ReplyFormat(output="json", representation="yxyx", key="box_2d")
+_NAMED = ReplyFormat(output="json", representation="xyxy", structure="decomposed")
+_PLAIN = ReplyFormat(output="json", representation="xyxy")
+
+Schemes = Mapping[tuple[str, bool], ReplyFormat]
+"""By the prompt's output format and whether it has several labels."""
+
+_ALL = (("text", False), ("text", True), ("json", False), ("json", True))
+_QWEN3: Schemes = {("text", True): _XYXY}
+_QWEN_ALL_TEXT: Schemes = {("text", False): _XYXY, ("text", True): _XYXY}
+_GOOGLE: Schemes = dict.fromkeys(_ALL, _YXYX)
+_CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """One row of the table.
+
+    ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
+    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered.
+    """
+
+    name: str
+    names: str
+    space: SpaceRule
+    schemes: Schemes = field(default_factory=dict)
+
+    def reads(self, variant: Variant) -> ReplyFormat:
+        """How its replies to a variant are read."""
+        scheme = self.schemes.get((variant.output, variant.multilabel))
+        if variant.representation != "unconstrained" or scheme is None:
+            return variant.reply
+        return replace(scheme, multilabel=variant.multilabel, frames=variant.frames)
+
+
+_SIZE = r"(-\d+B(-A\d+B)?)?"
+
+_ROWS = (
+    # VLMEvalKit's own Qwen2.5-VL-…-Instruct entries resize within other bounds; :mod:`..host` reads
+    # those off the entry, and this row is for runs with the paper's.
+    ModelRow("Qwen2.5-VL", rf"Qwen2\.5-VL{_SIZE}", _qwen2_5_vl, _QWEN_ALL_TEXT),
+    ModelRow(
+        "Qwen3-VL",
+        rf"(Qwen/)?Qwen3-VL{_SIZE}(-Instruct|-Thinking)?",
+        _GRID,
+        _QWEN3,
+    ),
+    ModelRow(
+        "Qwen3.5-nothink",
+        rf"(Qwen/)?Qwen3\.5{_SIZE}(-nothink|_InstructMode_api)",
+        _GRID,
+        _QWEN_ALL_TEXT,
+    ),
+    ModelRow("Qwen3.5", rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?", _GRID, _QWEN3),
+    ModelRow("InternVL3", r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?", _GRID),
+    ModelRow(
+        "GLM-4.6V",
+        r"(zai-org/)?(GLM-4\.6V(-Flash)?(-nothink)?|GLM4_6V(-api)?)",
+        _GRID,
+    ),
+    ModelRow("Gemma 4", r"(google/)?Gemma-?4(-[\w.]+)?(-it)?", _GRID, _GOOGLE),
+    ModelRow("Gemini 2.5 Flash", r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)", _GRID, _GOOGLE),
+    ModelRow(
+        "GPT-5.4",
+        r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
+        _shrinking_scenes("openai_high", 4096),
+    ),
+    ModelRow(
+        "GPT-6 Astra",
+        r"(openai/)?GPT-6-Astra",
+        _shrinking_scenes("pixels", 1824),
+    ),
+    ModelRow(
+        "Claude Sonnet 4.5",
+        r"(anthropic/)?(Claude-Sonnet-4[.-]5|claude-4\.5-sonnet|GCP_ClaudeSonnet4-5)",
+        _shrinking_scenes("claude_standard", 4096),
+        _CLAUDE_SONNET,
+    ),
+    ModelRow(
+        "Claude Opus 5.5",
+        r"(anthropic/)?Claude-Opus-5[.-]5",
+        _always(Space("claude_highres")),
+    ),
+    # The baselines that ship with the package.
+    ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
+    ModelRow("FullImage", r"FullImage", _GRID),
+)
+
+MODELS: dict[str, ModelRow] = {row.name: row for row in _ROWS}
+
+
+def find_model(name: str) -> ModelRow | None:
+    """The row whose names a model's name matches; None where no row does."""
+    for row in _ROWS:
+        if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
+            return row
+    return None
+
+
+def unknown_space(model: str) -> SpaceError:
+    """The error for a model whose coordinate space nothing says."""
+    return SpaceError(
+        f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
+        'Name it: --judge-args \'{"space": "grid1000"}\', or FINDIT_SPACE=grid1000, or "space" in '
+        "the dataset's entry of a --config file.\n"
+        f"Spaces:\n{spaces_help()}\n"
+        f"Models whose space is known: {', '.join(MODELS)}"
+    )

@@ -1,0 +1,176 @@
+"""Prediction files of VLMEvalKit runs: what was answered, and what the run recorded with it.
+
+A file is ``<model>_<dataset>.<json|tsv|xlsx>`` with the columns ``index`` and ``prediction``, and
+perhaps ``extra_records``.  Ground truth is never taken from it.  Values are read as they stand:
+"None" and "NA" are replies like any other, an empty cell is an empty reply.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .variant import PREFIX, is_variant
+
+FAILED = "Failed to obtain answer"
+"""What VLMEvalKit stores in place of an answer when a call failed: not a reply of the model."""
+
+XLSX_CELL_LIMIT = 32_767
+"""Characters that a cell of a sheet holds; VLMEvalKit's default format cuts replies there."""
+
+RECORD_KEY = "findit"
+"""Under this key of ``extra_records`` lies what our models record (:class:`Recorded`)."""
+
+
+class PredictionError(ValueError):
+    """A prediction file that cannot be read; the message names file, row and column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a model's run recorded with one reply.
+
+    ``space`` are the settings of :func:`..spaces.space_from`; ``finish_reason`` is ``stop`` or
+    ``length``; ``images`` say per image the original size and the size as sent, both (w, h).
+    """
+
+    space: Mapping[str, Any] | None = None
+    finish_reason: str = ""
+    images: tuple[Mapping[str, Any], ...] = ()
+
+    def as_json(self) -> str:
+        """The value for the column ``extra_records``; :func:`recorded` reads it back."""
+        record: dict[str, Any] = {}
+        if self.space is not None:
+            record["space"] = dict(self.space)
+        if self.finish_reason:
+            record["finish_reason"] = self.finish_reason
+        if self.images:
+            record["images"] = [dict(image) for image in self.images]
+        return json.dumps({RECORD_KEY: record})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One row of a prediction file."""
+
+    index: int
+    text: str
+    recorded: Recorded = field(default_factory=Recorded)
+
+    @property
+    def failed(self) -> bool:
+        """Whether this is VLMEvalKit's message of a failed call."""
+        return self.text.startswith(FAILED)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply was stopped at its token limit, as far as the run recorded it."""
+        return self.recorded.finish_reason == "length"
+
+
+def split_name(path: Path, dataset: str | None = None) -> tuple[str, str]:
+    """(model, dataset) from the name of a prediction file.
+
+    ``dataset`` is given where it is known; else the name must end in a variant's.
+
+    Raises:
+        PredictionError: the name does not end in a dataset's name.
+    """
+    stem = path.stem
+    if dataset is not None and stem.endswith(f"_{dataset}"):
+        return stem.removesuffix(f"_{dataset}"), dataset
+    at = stem.rfind(f"_{PREFIX}")
+    if dataset is None and at > 0 and is_variant(stem[at + 1 :]):
+        return stem[:at], stem[at + 1 :]
+    wanted = dataset or f"{PREFIX}…"
+    raise PredictionError(
+        f"{path}: the name of a prediction file is <model>_<dataset>, here <model>_{wanted}"
+        f"{path.suffix}"
+    )
+
+
+def read_predictions(path: Path) -> list[Reply]:
+    """The replies of a prediction file, in its order.
+
+    Raises:
+        PredictionError: unknown format, missing column, an index that is no number or stands twice.
+        OSError: the file cannot be opened.
+    """
+    readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
+    if path.suffix not in readers:
+        raise PredictionError(
+            f"{path}: {path.suffix or 'no suffix'} is not read; there are: {', '.join(readers)} "
+            "(VLMEvalKit writes the format that PRED_FORMAT names)"
+        )
+    replies: dict[int, Reply] = {}
+    for number, row in enumerate(readers[path.suffix](path), 1):
+        reply = _reply(path, number, row)
+        if reply.index in replies:
+            raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
+        replies[reply.index] = reply
+    return list(replies.values())
+
+
+def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
+    for column in ("index", "prediction"):
+        if column not in row:
+            raise PredictionError(f"{path}, row {number}: no column {column!r}, only {list(row)}")
+    try:
+        index = int(row["index"])
+    except (TypeError, ValueError):
+        raise PredictionError(
+            f"{path}, row {number}, column index: {row['index']!r} is not a number"
+        ) from None
+    text = row["prediction"]
+    return Reply(index, "" if text is None else str(text), recorded(row.get("extra_records")))
+
+
+def recorded(value: object) -> Recorded:
+    """What our models put into ``extra_records``; of other models', nothing."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return Recorded()
+    record = value.get(RECORD_KEY) if isinstance(value, dict) else None
+    if not isinstance(record, dict):
+        return Recorded()
+    return Recorded(
+        space=record.get("space"),
+        finish_reason=str(record.get("finish_reason", "")),
+        images=tuple(record.get("images", ())),
+    )
+
+
+def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise PredictionError(f"{path}: not JSON: {error}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise PredictionError(f"{path}: should be a list of objects, one a query")
+    return rows
+
+
+def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(2**31 - 1)
+    with path.open(encoding="utf-8", newline="") as f:
+        yield from csv.DictReader(f, delimiter="\t")
+
+
+def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True)
+    try:
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        header = [str(name) for name in next(rows, ())]
+        for values in rows:
+            yield dict(zip(header, values, strict=False))
+    finally:
+        book.close()
