@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .datasets import DEMO_IMAGES
 from .matching import match
 from .metrics import Figures, Totals, add_up, figures, totals
 from .models.table import ModelRow, find_model, unknown_space
@@ -34,11 +35,11 @@ from .predictions import (
 )
 from .prompts import prompt_hash
 from .reading import reader
-from .records import Matched, Query, Reading, Reason, Truth
+from .records import Matched, Query, Reading, Reason
 from .release_prompts import prompt_set
 from .spaces import Space, SpaceError, reference_size, space_from
 from .tables import atomic_write, file_sha256, find_table, meta_path, read_table, thinned
-from .variant import ReplyFormat, Variant, nearest, parse
+from .variant import ReplyFormat, Variant, parse
 
 # --- the questions of a run -----------------------------------------------------------------------
 
@@ -62,6 +63,10 @@ def load_task(name: str) -> Task:
         TableError: its table cannot be read.
     """
     variant = parse(name)
+    if variant.row.images == DEMO_IMAGES:
+        from .demo.tables import ensure_demo
+
+        ensure_demo()
     table = find_table(variant.table)
     queries = (thinned(query, variant.frames) for query in read_table(table))
     return Task(name, variant, table, {query.index: query for query in queries})
@@ -275,17 +280,13 @@ def score(
     readings = [read_reply(reply, how) for reply in replies]
     matched = match(
         readings,
-        [_truth(query) for query in queries],
+        [query.truth for query in queries],
         [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)],
     )
     scored = tuple(map(Scored, queries, replies, readings, matched))
     sums = add_up(totals(one.reading, one.matched) for one in scored)
     in_force = tuple(dict.fromkeys(spaces))
     return RunScore(model, task, scored, sums, figures(sums), in_force, asked)
-
-
-def _truth(query: Query) -> Truth:
-    return query.truth
 
 
 def _scale(space: Space, query: Query) -> tuple[float, float]:
@@ -431,14 +432,3 @@ def write_score(run: RunScore, predictions: Path) -> Written:
     with atomic_write(files.provenance) as f:
         json.dump(provenance(run, predictions), f, indent=1, ensure_ascii=False)
     return files
-
-
-def check_settings(values: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse a misspelt setting.
-
-    Raises:
-        SpaceError: naming the nearest valid one.
-    """
-    for key in values:
-        if key not in set(known):
-            raise SpaceError(f"no setting {key!r}{nearest(key, known)}")

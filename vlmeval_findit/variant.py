@@ -118,6 +118,10 @@ class Variant:
         return PREFIX + "_".join(parts)
 
 
+_LISTED = 40
+"""Lists longer than this help nobody in an error message."""
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """``: did you mean xyxy?`` when a word is near, else the list of what there is."""
     words = list(words)
@@ -131,7 +135,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     best = max(words, key=likeness, default=None)
     if best is not None and likeness(best)[0] >= 0.5:
         return f": did you mean {best}?"
-    return f" (there are: {', '.join(words)})"
+    return f" (there are: {', '.join(words)})" if len(words) <= _LISTED else ""
 
 
 def problem(v: Variant) -> str | None:

@@ -1,0 +1,1 @@
+"""What is known of models, and the baselines that ship with the package."""

@@ -1,0 +1,84 @@
+"""Build and installation.  Light by default: scoring and tables need neither torch nor vlmeval."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+
+# Sorts after setuptools' own __editable__… files: those make an editable install importable.
+HOOK = "vlmeval_findit_hook.pth"
+HOOK_LINE = (
+    'import os; exec(\'try:\\n if os.environ.get("VLMEVAL_FINDIT") != "0":'
+    " import vlmeval_findit._autoload\\nexcept ImportError: pass')\n"
+)
+
+
+class BuildWithHook(build_py):
+    """Puts the start-up hook beside the package, in wheels and in editable installs."""
+
+    def run(self):
+        super().run()
+        folder = self.build_lib
+        if self.editable_mode:
+            folder = self.get_finalized_command("install").install_lib
+        path = Path(folder) / HOOK
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(HOOK_LINE, encoding="ascii")
+
+    def get_outputs(self, include_bytecode=True):
+        return [*super().get_outputs(include_bytecode), str(Path(self.build_lib) / HOOK)]
+
+
+def version():
+    for line in Path(__file__).with_name("vlmeval_findit").joinpath("__init__.py").open():
+        if line.startswith("__version__"):
+            return line.split('"')[1]
+    raise ValueError("vlmeval_findit/__init__.py has no __version__")
+
+
+# VLMEvalKit asks for any OpenCV 4.7 or newer, but OpenCV 5 dropped the cascades and HOG that
+# OpenCV-Detector is made of.
+OPENCV = "opencv-python>=4.8,<5"
+
+setup(
+    name="vlmeval-findit",
+    version=version(),
+    description="FindIt: where does a multimodal model put its boxes? An extension of VLMEvalKit",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.11",
+    packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
+    package_data={"vlmeval_findit.demo": ["*.yaml"]},
+    install_requires=[
+        "numpy>=1.26",
+        "scipy>=1.11",
+        "pandas>=2.0",
+        "pillow>=10",
+        "pyyaml>=6",
+        "openpyxl>=3.1",
+        "pyarrow>=15",
+        "rich>=13",
+    ],
+    extras_require={
+        # rouge_score: VLMEvalKit's runner imports it without asking for it.
+        "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
+        "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
+        "test": [
+            "pytest>=8",
+            "hypothesis>=6.100",
+            "pytest-benchmark>=4",
+            "ruff==0.17.5",
+            "mypy==2.4.1",
+            "types-PyYAML",
+            "pandas-stubs",
+        ],
+    },
+    entry_points={"console_scripts": ["findit = vlmeval_findit.cli:main"]},
+    cmdclass={"build_py": BuildWithHook},
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3",
+    ],
+)

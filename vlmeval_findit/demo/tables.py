@@ -1,0 +1,63 @@
+"""The demonstration as tables: built from installed packages when it is first asked for."""
+
+from __future__ import annotations
+
+import json
+
+from ..datasets import DATASETS, DEMO_IMAGES, Dataset
+from ..images import image_folder
+from ..tables import (
+    Prepared,
+    file_sha256,
+    lmu_data_root,
+    meta_path,
+    query_from_row,
+    write_table,
+)
+from .build import ANNOTATIONS, build_demo
+
+
+def demo_tables() -> list[tuple[Dataset, bool]]:
+    """The demonstration's tables, as (dataset, multi-label)."""
+    return [
+        (row, multilabel)
+        for row in DATASETS.values()
+        if row.images == DEMO_IMAGES
+        for multilabel in (False, True)[: 1 + row.has_multilabel]
+    ]
+
+
+def prepare_demo() -> list[Prepared]:
+    """Write the demonstration's images and tables below the LMUData root.
+
+    Raises:
+        FileNotFoundError: a package whose photographs are shown is not installed.
+        ValueError: a photograph is not the one that was annotated.
+    """
+    folder = image_folder(DEMO_IMAGES).path
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = build_demo(folder)
+    origin = {"source": f"demo/{ANNOTATIONS.name}", "source_sha256": file_sha256(ANNOTATIONS)}
+    done = []
+    for dataset, multilabel in demo_tables():
+        name = dataset.table_name(multilabel)
+        queries = [
+            query_from_row(i, row, dataset, multilabel, name) for i, row in enumerate(rows[name])
+        ]
+        done.append(write_table(lmu_data_root(), name, queries, origin))
+    return done
+
+
+def ensure_demo() -> None:
+    """Build the demonstration unless its tables of these annotations are there already."""
+    wanted = file_sha256(ANNOTATIONS)
+    for dataset, multilabel in demo_tables():
+        table = lmu_data_root() / f"{dataset.table_name(multilabel)}.tsv"
+        meta = meta_path(table)
+        if not table.is_file() or not meta.is_file():
+            break
+        if json.loads(meta.read_text(encoding="utf-8")).get("source_sha256") != wanted:
+            break
+    else:
+        return
+    prepare_demo()

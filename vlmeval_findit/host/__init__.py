@@ -1,0 +1,69 @@
+"""The one place that touches VLMEvalKit: datasets and models as the host wants them.
+
+:func:`register` makes them known to a host that is imported by it; the start-up hook
+(:mod:`.._autoload`) calls the two halves when the host's modules are imported by somebody else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+
+def register_datasets(dataset_module: ModuleType) -> None:
+    """Make our dataset classes known to ``vlmeval.dataset``; doing it twice does nothing more."""
+    from .datasets import DATASET_CLASSES
+
+    if is_findit_run(sys.argv):
+        os.environ.setdefault("PRED_FORMAT", "json")
+    for cls in DATASET_CLASSES:
+        if cls in dataset_module.DATASET_CLASSES:
+            continue
+        # In front: a host's dataset that claims every name must not be asked before us.
+        dataset_module.DATASET_CLASSES.insert(0, cls)
+        dataset_module.IMAGE_DATASET.append(cls)
+        dataset_module.SUPPORTED_DATASETS.extend(cls.supported_datasets())
+        setattr(dataset_module, cls.__name__, cls)
+
+
+def register_models(config_module: ModuleType) -> None:
+    """Make our models known to ``vlmeval.config``; a name that the host has is never replaced."""
+    import vlmeval.vlm
+
+    from .models import MODEL_CLASSES, models
+
+    for cls in MODEL_CLASSES:
+        setattr(vlmeval.vlm, cls.__name__, cls)
+    for name, maker in models().items():
+        config_module.supported_VLM.setdefault(name, maker)
+
+
+def is_findit_run(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for a FindIt dataset, by name or in a ``--config`` file.
+
+    Then predictions go to JSON unless the user says otherwise: the host's default, xlsx, cuts
+    replies at 32,767 characters, and it fixes the format before it makes a dataset.
+    """
+    for flag, value in pairwise(argv):
+        if value.startswith("FindIt_"):
+            return True
+        if flag == "--config" and Path(value).is_file():
+            return "FindIt_" in Path(value).read_text(encoding="utf-8", errors="replace")
+    return False
+
+
+def register() -> None:
+    """Import the host and make our datasets and models known to it.
+
+    Raises:
+        ImportError: VLMEvalKit is not installed.
+    """
+    import vlmeval.config
+    import vlmeval.dataset
+
+    register_datasets(vlmeval.dataset)
+    register_models(vlmeval.config)

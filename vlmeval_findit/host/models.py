@@ -1,0 +1,150 @@
+"""Our models as VLMEvalKit's: a reply together with what the run records about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from vlmeval.vlm.base import BaseModel
+
+from ..models.baselines import Baseline, answer, full_image, opencv_detector, see
+from ..predictions import PredictionError, Recorded, read_predictions, split_name
+from ..prompts import PartKind
+from ..scoring import Settings, load_task, read_asked, run_space
+from ..variant import Variant, parse
+
+HostMessage = Sequence[Mapping[str, Any]]
+
+
+class RecordedReply(dict[str, str]):
+    """A reply and its record, in the form that the host stores as two columns.
+
+    The host falls back to ``str(reply)`` for a whole run as soon as one of its replies is a plain
+    string, as after a retried failure: then the text is what must remain.
+    """
+
+    def __init__(self, text: str, recorded: Recorded) -> None:
+        super().__init__(prediction=text, extra_records=recorded.as_json())
+
+    def __str__(self) -> str:
+        return self["prediction"]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The host pickles replies; a plain copy keeps such files readable without this class's
+        # constructor arguments.
+        return _restored, (dict(self),)
+
+
+def _restored(values: dict[str, str]) -> RecordedReply:
+    reply = RecordedReply.__new__(RecordedReply)
+    reply.update(values)
+    return reply
+
+
+class _FindItModel(BaseModel):  # type: ignore[misc]
+    """Common to our models: they take images at their places and say in which space they answer."""
+
+    INTERLEAVE = True
+    records_space = True
+
+
+class FindItBaseline(_FindItModel):
+    """A model without weights: a function from what is shown to boxes."""
+
+    def __init__(self, baseline: Baseline = full_image) -> None:
+        super().__init__()
+        self._baseline = baseline
+
+    def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
+        """The reply to a message of a FindIt dataset."""
+        variant = _variant(dataset)
+        sight = see(_of(message, PartKind.IMAGE), _of(message, PartKind.TEXT), variant)
+        return RecordedReply(*answer(self._baseline, sight, variant))
+
+
+class FindItReplay(_FindItModel):
+    """Answers from a recorded prediction file: the same message gets the same reply.
+
+    Args:
+        predictions: a file ``<model>_<dataset>.<json|tsv|xlsx>`` or a folder of such files.
+        space: the coordinate space of the recorded run, where neither its files nor the model
+            table say it.
+    """
+
+    def __init__(self, predictions: str, space: str | Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self._source = Path(predictions)
+        self._settings = Settings(space=space)
+        self._replies = cache(self._load)
+
+    def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
+        """The recorded reply to a message.
+
+        Raises:
+            PredictionError: it was not recorded.
+        """
+        key = _key(message)
+        replies = self._replies(_variant(dataset).name if dataset is None else dataset)
+        if key not in replies:
+            raise PredictionError(f"{self._source}: no reply to this message of {dataset}")
+        return replies[key]
+
+    def _load(self, dataset: str) -> dict[str, RecordedReply]:
+        from .datasets import messages_of
+
+        path = self._file(dataset)
+        model, _ = split_name(path, dataset)
+        task = load_task(dataset)
+        space = run_space(model, task.variant, self._settings, read_asked(path)).space.as_dict()
+        keys = {index: _key(message) for index, message in messages_of(task)}
+        return {
+            keys[reply.index]: RecordedReply(
+                reply.text,
+                Recorded(
+                    reply.recorded.space or space,
+                    reply.recorded.finish_reason,
+                    reply.recorded.images,
+                ),
+            )
+            for reply in read_predictions(path)
+            if reply.index in keys and not reply.failed
+        }
+
+    def _file(self, dataset: str) -> Path:
+        if self._source.is_file():
+            return self._source
+        found = [
+            path
+            for suffix in ("json", "tsv", "xlsx")
+            for path in sorted(self._source.glob(f"*_{dataset}.{suffix}"))
+        ]
+        if not found:
+            raise PredictionError(f"{self._source}: no prediction file of {dataset} there")
+        return found[0]
+
+
+def _variant(dataset: str | None) -> Variant:
+    if dataset is None:
+        raise ValueError("this model answers FindIt datasets only, and was told none")
+    return parse(dataset)
+
+
+def _of(message: HostMessage, kind: PartKind) -> list[str]:
+    return [part["value"] for part in message if part["type"] == kind.value]
+
+
+def _key(message: HostMessage) -> str:
+    return "\x00".join(f"{part['type']}:{part['value']}" for part in message)
+
+
+MODEL_CLASSES = (FindItBaseline, FindItReplay)
+
+
+def models() -> dict[str, Callable[..., Any]]:
+    """Our entries of the host's ``supported_VLM``."""
+    return {
+        "OpenCV-Detector": partial(FindItBaseline, baseline=opencv_detector),
+        "FullImage": partial(FindItBaseline, baseline=full_image),
+    }

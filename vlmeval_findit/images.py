@@ -1,0 +1,135 @@
+"""Where the images of a dataset lie, and whether they are there.
+
+A missing image stops a run before its first call: the message names the path and the key to set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .records import Query
+from .tables import lmu_data_root
+
+
+class ImageError(ValueError):
+    """Images that are not there, or not those of the table; the message says what to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The image folder of a dataset, and what says so."""
+
+    key: str
+    path: Path
+    source: str
+
+
+def config_file() -> Path | None:
+    """``configs/datasets.yaml``: the one that FINDIT_CONFIG names, here, or beside the package."""
+    named = os.environ.get("FINDIT_CONFIG")
+    if named:
+        return Path(named)
+    beside_package = Path(__file__).resolve().parent.parent
+    for base in (Path(), beside_package):
+        path = base / "configs" / "datasets.yaml"
+        if path.is_file():
+            return path
+    return None
+
+
+def image_folder(key: str) -> Folder:
+    """The folder of an image key: FINDIT_IMAGES, then the configuration, then LMUData.
+
+    Raises:
+        ImageError: the configuration cannot be read.
+    """
+    for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
+        name, _, folder = pair.partition("=")
+        if name == key:
+            return Folder(key, Path(folder), "FINDIT_IMAGES")
+    config = config_file()
+    if config is not None:
+        values = _read_config(config)
+        base = config.resolve().parent
+        folder = values["images"].get(key)
+        if folder:
+            return Folder(key, base / Path(folder).expanduser(), str(config))
+        if values["root"]:
+            return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
+    return Folder(key, lmu_data_root() / "images" / key, "LMUData")
+
+
+def _read_config(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        return {"root": values.get("root"), "images": dict(values.get("images") or {})}
+    except (OSError, AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise ImageError(f"{path}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A row whose images cannot be sent."""
+
+    index: int
+    path: Path
+    why: str
+
+
+def unusable(queries: Iterable[Query], folder: Path) -> list[Unusable]:
+    """The rows of a table with an image that is missing, unreadable, or of another size.
+
+    Only headers are read.  A picture of another size than its annotations would be scored in wrong
+    pixels, so it is as bad as a missing one.
+    """
+    queries = list(queries)
+    scenes = {
+        folder / name: (query.width, query.height) for query in queries for name in query.images
+    }
+    shots = {folder / name: None for query in queries for name in query.support}
+    wanted: dict[Path, tuple[int, int] | None] = {**shots, **scenes}
+    with ThreadPoolExecutor(8) as pool:
+        problems = dict(zip(wanted, pool.map(_problem, wanted, wanted.values()), strict=True))
+
+    def first(query: Query) -> Iterator[Unusable]:
+        for name in (*query.support, *query.images):
+            why = problems[folder / name]
+            if why:
+                yield Unusable(query.index, folder / name, why)
+
+    return [bad for query in queries if (bad := next(first(query), None)) is not None]
+
+
+def _problem(path: Path, size: tuple[int, int] | None) -> str | None:
+    if not path.is_file():
+        return "is missing"
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            actual = picture.size
+    except OSError as error:
+        return f"cannot be opened ({error})"
+    if size is not None and actual != size:
+        return f"is {actual[0]}x{actual[1]}, but its annotations are for {size[0]}x{size[1]}"
+    return None
+
+
+def refusal(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:
+    """The error for rows whose images cannot be sent."""
+    first = bad[0]
+    return ImageError(
+        f"{len(bad)} of {rows} rows have no usable image; the first is row {first.index}: "
+        f"{first.path} {first.why}.\n"
+        f"The folder comes from {folder.source}. Set images.{folder.key} in configs/datasets.yaml, "
+        f"or run_findit.py --images {folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR.\n"
+        "To leave these rows out (the result says so): --skip-missing-images, or "
+        "FINDIT_SKIP_MISSING=1."
+    )
