@@ -36,13 +36,13 @@ class Family(Enum):
 class Subset:
     """What is known of one Parquet file of the release, counted before any thinning.
 
-    ``images`` counts distinct images, videos or scenes; ``None`` where the release's README gives
-    another unit (frames) and nothing is to be checked.
+    ``names`` counts distinct file names: images, videos or scenes.  The RefCOCO files name an
+    annotation of an image, so they have fewer images than names.
     """
 
     file: str
     rows: int
-    images: int | None
+    names: int
     boxes: int
     rows_without_box: int
     sha256: str

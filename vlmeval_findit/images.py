@@ -6,7 +6,7 @@ A missing image stops a run before its first call: the message names the path an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,13 +83,12 @@ class Unusable:
     why: str
 
 
-def unusable(queries: Iterable[Query], folder: Path) -> list[Unusable]:
+def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """The rows of a table with an image that is missing, unreadable, or of another size.
 
     Only headers are read.  A picture of another size than its annotations would be scored in wrong
     pixels, so it is as bad as a missing one.
     """
-    queries = list(queries)
     scenes = {
         folder / name: (query.width, query.height) for query in queries for name in query.images
     }
@@ -105,6 +104,24 @@ def unusable(queries: Iterable[Query], folder: Path) -> list[Unusable]:
                 yield Unusable(query.index, folder / name, why)
 
     return [bad for query in queries if (bad := next(first(query), None)) is not None]
+
+
+def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:
+    """The rows that a run leaves out because their images cannot be sent.
+
+    Raises:
+        ImageError: there are such rows and the user did not say to leave them out, or there are
+            no others.
+    """
+    bad = unusable(queries, folder.path)
+    if bad and (not skip or len(bad) == len(queries)):
+        raise refusal(bad, len(queries), folder)
+    return frozenset(row.index for row in bad)
+
+
+def skips_missing() -> bool:
+    """Whether the environment says to leave out rows without a usable image."""
+    return os.environ.get("FINDIT_SKIP_MISSING", "0") not in ("", "0")
 
 
 def _problem(path: Path, size: tuple[int, int] | None) -> str | None:

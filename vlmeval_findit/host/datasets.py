@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..datasets import DATASETS, Family
-from ..images import image_folder, refusal, unusable
+from ..images import image_folder, rows_to_leave_out, skips_missing
 from ..models.table import find_model, unknown_space
 from ..predictions import PredictionError
 from ..prompts import PartKind
@@ -106,7 +105,13 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         self._config = {**_ours({"space": space, "reads_like": reads_like}), **_ours(given)}
         self._settings = settings_from(self._config)
         self._folder = image_folder(self._task.variant.row.images)
-        self._left_out = self._rows_to_leave_out(mode, skip_missing)
+        skip = skips_missing() if skip_missing is None else skip_missing
+        # Scoring alone needs no images, but then it must expect the rows that inference had.
+        self._left_out = (
+            frozenset()
+            if mode == "eval" and not skip
+            else rows_to_leave_out(list(self._task.queries.values()), self._folder, skip)
+        )
         self._prompts, self._make = prompt_set()
         super().__init__(dataset=dataset, skip_noimg=skip_noimg)
         self.img_root = str(self._folder.path)
@@ -177,16 +182,6 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         return {"failed": 0, "total": total_samples}
 
     # --- before the first call --------------------------------------------------------------------
-
-    def _rows_to_leave_out(self, mode: str, skip_missing: bool | None) -> frozenset[int]:
-        if skip_missing is None:
-            skip_missing = os.environ.get("FINDIT_SKIP_MISSING", "0") not in ("", "0")
-        if mode == "eval" and not skip_missing:
-            return frozenset()  # scoring needs no images
-        bad = unusable(self._task.queries.values(), self._folder.path)
-        if bad and (not skip_missing or len(bad) == len(self._task.queries)):
-            raise refusal(bad, len(self._task.queries), self._folder)
-        return frozenset(row.index for row in bad)
 
     def _run_settings(self, model: str) -> Mapping[str, Any] | None:
         """The space that the configuration of a model's run says; refuses a model without one."""

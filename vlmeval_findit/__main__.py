@@ -1,0 +1,8 @@
+"""``python -m vlmeval_findit``: the same as ``run_findit.py``."""
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The command line: the only place that prints.
+
+One row of :data:`COMMANDS` is one command, one module of this folder with a ``main(argv)``; only
+the command that is called is imported.  Without a command this is VLMEvalKit's runner: every flag
+of ``run.py`` is handed over.  Without any argument it is the demonstration.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "prepare": "turn the release's Parquet subsets into tables",
+    "score": "score prediction files again, without the model",
+    "show": "print what a query asks, and the sizes of its images",
+    "models": "list the models whose coordinate space is known",
+    "demo": "the demonstration",
+}
+
+USAGE = f"""\
+usage: run_findit.py                          the demonstration, without a network or weights
+       run_findit.py --data FindIt_… --model … [any flag of VLMEvalKit's run.py]
+       run_findit.py COMMAND …
+
+commands:
+{chr(10).join(f"  {name:<12}{what}" for name, what in COMMANDS.items())}
+
+flags of ours, with --data:
+  --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
+  --skip-missing-images   leave out rows without a usable image; the result says so
+  --prompts CLONE         ask in the release's own words, from a clone of it
+  --model Replay=PATH     answer from a recorded prediction file or a folder of such files
+
+a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
+                [_<key>][_<structure>][_cx-<definitions|formula>]"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status (2: refused, nothing was run)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    first = arguments[0] if arguments else "demo"
+    if first in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    try:
+        if first.startswith("-"):
+            return _main_of("run", arguments)
+        if first in COMMANDS:
+            return _main_of(first, arguments[1:])
+        from ..variant import nearest
+
+        raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
+    except (ValueError, OSError) as error:
+        # Ours derive from ValueError: what was given cannot be used, and the message says why.
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _main_of(command: str, argv: Sequence[str]) -> int:
+    status: int = import_module(f"{__name__}.{command}").main(argv)
+    return status

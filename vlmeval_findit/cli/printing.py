@@ -1,0 +1,31 @@
+"""What commands print: tables of scores."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
+    """A table of the columns that a reader looks at first, and a line for what was left out."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = list(rows)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("dataset", no_wrap=True)
+    table.add_column("model", no_wrap=True)
+    for name in ("F1@0.5", "mIoU", "Adherence", "scored", "failed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row["dataset"],
+            row["model"],
+            *(f"{float(row[name]):.1f}" for name in ("F1@0.5", "mIoU", "Adherence")),
+            f"{row['scored']}/{row['rows']}",
+            str(row["failed calls"]),
+        )
+    # A pipe has no width: never fold a name there.
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console.print(table)

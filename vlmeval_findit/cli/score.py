@@ -1,0 +1,54 @@
+"""``run_findit.py score``: score prediction files again, without a model."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..scoring import Settings, score_file, score_row, settings_from, write_score
+from ..spaces import SpaceError, spaces_help
+from .printing import print_rows
+
+
+def main(argv: Sequence[str]) -> int:
+    """Score prediction files again, without a model."""
+    parser = argparse.ArgumentParser(
+        prog="run_findit.py score",
+        description=__doc__,
+        epilog="coordinate spaces:\n" + spaces_help(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("predictions", type=Path, nargs="+", help="<model>_<dataset>.json|tsv|xlsx")
+    parser.add_argument("--dataset", help="the dataset's name, where the file name does not say it")
+    parser.add_argument(
+        "--space", help="coordinate space of the replies, goes before what is known"
+    )
+    parser.add_argument("--min-pixels", type=int, help="of smart_resize")
+    parser.add_argument("--max-pixels", type=int, help="of smart_resize")
+    parser.add_argument(
+        "--two-step", action="store_true", help="smart_resize of the chat interface"
+    )
+    parser.add_argument("--scene-max-size", type=int, help="longer side that scenes were shrunk to")
+    parser.add_argument("--reads-like", help="model whose answers to `unconstrained` it shares")
+    args = parser.parse_args(argv)
+    settings = _settings(args)
+    runs = []
+    for path in args.predictions:
+        run = score_file(path, settings, args.dataset)
+        write_score(run, path)
+        runs.append(run)
+    print_rows(score_row(run) for run in runs)
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    fields = {
+        name: getattr(args, name)
+        for name in ("min_pixels", "max_pixels", "two_step", "scene_max_size")
+        if getattr(args, name)
+    }
+    if fields and not args.space:
+        raise SpaceError(f"--{next(iter(fields)).replace('_', '-')} needs --space")
+    space = {"kind": args.space, **fields} if args.space else None
+    return settings_from({"space": space, "reads_like": args.reads_like})
