@@ -25,7 +25,7 @@ from . import __version__
 from .datasets import DEMO_IMAGES
 from .matching import match
 from .metrics import Figures, Totals, add_up, figures, totals
-from .models.table import ModelRow, find_model, unknown_space
+from .models.table import MODELS, find_model, unknown_space
 from .predictions import (
     XLSX_CELL_LIMIT,
     PredictionError,
@@ -39,7 +39,7 @@ from .records import Matched, Query, Reading, Reason
 from .release_prompts import prompt_set
 from .spaces import Space, SpaceError, reference_size, space_from
 from .tables import atomic_write, file_sha256, find_table, meta_path, read_table, thinned
-from .variant import ReplyFormat, Variant, parse
+from .variant import ReplyFormat, Variant, nearest, parse
 
 # --- the questions of a run -----------------------------------------------------------------------
 
@@ -154,6 +154,18 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     return Settings(space, values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE"))
 
 
+def check_settings(settings: Settings, variant: Variant) -> None:
+    """Refuse settings that no score could be made with.
+
+    Raises:
+        SpaceError: an unknown space or model; the message says which is nearest.
+    """
+    if settings.space is not None:
+        space_from(settings.space)
+    if settings.reads_like is not None:
+        reply_format("", variant, settings)
+
+
 @dataclass(frozen=True, slots=True)
 class SpaceInForce:
     """The coordinate space of a run and where it is known from."""
@@ -199,13 +211,12 @@ def reply_format(model: str, variant: Variant, settings: Settings) -> ReplyForma
     if settings.reads_like is not None:
         row = find_model(settings.reads_like)
         if row is None:
-            raise SpaceError(f"reads_like: no model {settings.reads_like!r} in the model table")
+            raise SpaceError(
+                f"reads_like: no model {settings.reads_like!r} in the model table"
+                f"{nearest(settings.reads_like, MODELS)}"
+            )
     else:
         row = find_model(model)
-    return _reads(row, variant)
-
-
-def _reads(row: ModelRow | None, variant: Variant) -> ReplyFormat:
     return variant.reply if row is None else row.reads(variant)
 
 

@@ -29,6 +29,7 @@ from ..scoring import (
     Asked,
     Task,
     asked_now,
+    check_settings,
     load_task,
     read_asked,
     score_file,
@@ -104,6 +105,7 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         given: dict[str, Any] = json.loads(judge_args) if judge_args else {}
         self._config = {**_ours({"space": space, "reads_like": reads_like}), **_ours(given)}
         self._settings = settings_from(self._config)
+        check_settings(self._settings, self._task.variant)
         self._folder = image_folder(self._task.variant.row.images)
         skip = skips_missing() if skip_missing is None else skip_missing
         # Scoring alone needs no images, but then it must expect the rows that inference had.
