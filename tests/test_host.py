@@ -12,8 +12,8 @@ from host_runs import require_host
 
 from vlmeval_findit.datasets import DATASETS
 from vlmeval_findit.predictions import Recorded
-from vlmeval_findit.scoring import write_asked
 from vlmeval_findit.spaces import SpaceError
+from vlmeval_findit.tasks import write_asked
 from vlmeval_findit.variant import VariantError, grid
 
 pytestmark = pytest.mark.host
@@ -189,7 +189,7 @@ def test_an_image_of_another_size_is_refused(
 
     from PIL import Image
 
-    from vlmeval_findit.images import image_folder
+    from vlmeval_findit.places import image_folder
 
     folder = tmp_path / "Demo"
     shutil.copytree(image_folder("Demo").path, folder)
@@ -204,7 +204,7 @@ def test_replies_to_other_prompts_are_refused(host, tmp_path: Path) -> None:
     """VLMEvalKit goes on with predictions that it finds, whatever they were asked."""
     from dataclasses import replace
 
-    from vlmeval_findit.scoring import read_asked
+    from vlmeval_findit.tasks import read_asked
 
     make = host.dataset.FindItObjectDetection
     make(DATA, model=["FullImage"], work_dir=str(tmp_path))

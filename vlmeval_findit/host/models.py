@@ -12,7 +12,8 @@ from vlmeval.vlm.base import BaseModel
 from ..models.baselines import Baseline, answer, full_image, opencv_detector, see
 from ..predictions import PredictionError, Recorded, read_predictions, split_name
 from ..prompts import PartKind
-from ..scoring import Settings, load_task, read_asked, run_space
+from ..scoring import Settings, run_space
+from ..tasks import load_task, read_asked
 from ..variant import Variant, parse
 
 HostMessage = Sequence[Mapping[str, Any]]
