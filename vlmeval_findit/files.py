@@ -24,7 +24,9 @@ class atomic_write:  # noqa: N801 (used as a function)
     def __enter__(self) -> Any:
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         self._temporary = Path(name)
-        self._file = os.fdopen(handle, "w", encoding="utf-8", newline="")
+        # A label that a model said may hold half a surrogate pair, which UTF-8 cannot: written as
+        # \\udXXX it is what JSON itself would write.
+        self._file = os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="")
         return self._file
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
