@@ -23,7 +23,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "score.csv"
     path.write_text("before")
-    with pytest.raises(ZeroDivisionError), atomic_write(path) as f:
+    with pytest.raises(ZeroDivisionError), atomic_write(path) as f:  # noqa: PT012
         f.write("half")
         1 / 0  # noqa: B018
     assert path.read_text() == "before"

@@ -29,6 +29,7 @@ from ..results import FIGURES, score_row, write_score
 from ..scoring import check_settings, score_file, settings_from
 from ..tasks import Asked, Task, asked_now, load_task, read_asked, write_asked
 from ..variant import VariantError, is_variant, parse
+from .resume import set_torn_aside
 
 log = logging.getLogger(__name__)
 
@@ -188,6 +189,7 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
 
     def _write_asked(self, folder: Path, model: str, reuse: bool) -> None:
         """Record what this run asks, unless replies to other questions lie in its way."""
+        set_torn_aside(folder, model, self.dataset_name)
         stem = f"{model}_{self.dataset_name}"
         path = folder / f"{stem}_asked.json"
         asked = self._asked(self._runs[model])
