@@ -1,8 +1,8 @@
 """Files that a killed run of the host left half-written.
 
 The host writes its intermediate and its prediction files in place.  Killed in that moment, it
-leaves a torn file, and its next run stops at it.  Such a file is set aside, never deleted: what it held is
-answered again, what other files hold is kept.
+leaves a torn file, and its next run stops at it.  Such a file is set aside, never deleted: what it
+held is answered again, what other files hold is kept.
 """
 
 from __future__ import annotations
