@@ -1,0 +1,141 @@
+"""One (image, prompt) call, and the key by which it is known.
+
+The key is a hash of all that an answer depends on: the model, its settings, the parts of the
+prompt, and the *content* of every image.  Two cells or two sweeps that ask the same share a key,
+and so an answer; an image that was replaced, or a prompt that was reworded, is another call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..files import file_sha256
+from ..places import Folder
+from ..prompts import Message, MessageMaker, PartKind
+from ..tasks import Task
+from ..variant import Variant
+
+HostMessage = list[dict[str, str]]
+"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as absolute paths."""
+
+ImageHash = Callable[[Path], str]
+"""From an image's path to a name of its content."""
+
+
+def max_new_tokens(frames: int) -> int:
+    """How many tokens an answer may have (protocol section 2)."""
+    return max(768, 192 * frames)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One model over one variant: what a prediction file holds.
+
+    ``rows`` are the indices that are asked, in the table's order, ``left_out`` those without a
+    usable image.  ``settings`` are all that the model's answers depend on beside the message.
+    """
+
+    model: str
+    task: Task
+    rows: tuple[int, ...]
+    left_out: tuple[int, ...]
+    folder: Folder
+    make: MessageMaker = field(repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def variant(self) -> Variant:
+        return self.task.variant
+
+    def parts(self, index: int) -> Message:
+        """The message of a row, images relative to their folder."""
+        return self.make(self.task.queries[index], self.variant)
+
+    def message(self, index: int) -> HostMessage:
+        """The message of a row, as a model takes it."""
+        base = str(self.folder.path)
+        return [
+            {
+                "type": kind.value,
+                "value": os.path.join(base, value) if kind is PartKind.IMAGE else value,
+            }
+            for kind, value in self.parts(index)
+        ]
+
+
+class Call(NamedTuple):
+    """One call: its key, the images in its message, and the first cell and row that want it."""
+
+    key: str
+    images: tuple[Path, ...]
+    cell: Cell
+    index: int
+
+    @property
+    def scene(self) -> tuple[str, int]:
+        """What calls over the same images must share to be answered together."""
+        return self.cell.variant.dataset, self.cell.variant.frames
+
+
+class ImageHashes:
+    """The SHA-256 of image files, each read once.
+
+    Raises (when called):
+        OSError: a file cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Path, str] = {}
+
+    def __call__(self, path: Path) -> str:
+        if path not in self._known:
+            self._known[path] = file_sha256(path)
+        return self._known[path]
+
+
+def settings_of(variant: Variant, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What an answer depends on beside the message: the user's settings, and what the protocol
+    makes of the dataset (new tokens by frames; models size images by where they come from).
+    """
+    return {
+        "max_new_tokens": max_new_tokens(variant.frames),
+        "image_folder": variant.row.images,
+        **given,
+    }
+
+
+class Keyed(NamedTuple):
+    """A message and its hashes."""
+
+    key: str
+    images: tuple[Path, ...]
+    prompt_sha256: str
+    image_sha256: tuple[str, ...]
+
+
+def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
+    """The key of a row's call, and what it is made of."""
+    base, images, hashes, words = cell.folder.path, [], [], []
+    for kind, value in cell.parts(index):
+        if kind is PartKind.IMAGE:
+            images.append(base / value)
+            hashes.append(image_hash(images[-1]))
+            words.append(("image", ""))
+        else:
+            words.append(("text", value))
+    prompt = _sha256(words)
+    key = _sha256([cell.model, cell.settings, prompt, hashes])
+    return Keyed(key, tuple(images), prompt, tuple(hashes))
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
+
+
+def _sha256(value: Sequence[Any]) -> str:
+    return hashlib.sha256(_ENCODER.encode(value).encode()).hexdigest()

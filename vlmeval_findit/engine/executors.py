@@ -1,0 +1,88 @@
+"""Who answers: this process, or threads over one or more askers.
+
+An executor takes units as it can do them and gives back their answers, in any order.  It holds few
+units at a time: when units stop coming, what it has taken is answered and given back, so that a
+sweep can stop at any point without losing a reply that somebody has paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import cycle, islice
+from typing import Protocol
+
+from .asking import Answer, Asker, Work
+from .plan import Unit
+
+Answered = tuple[Unit, list[Answer]]
+Loader = Callable[[], Asker]
+"""Makes an asker: loads a model.  Another process may call it, so it is a plain picklable value."""
+
+
+class Executor(Protocol):
+    """Who answers units."""
+
+    def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
+        """Every unit with its answers, in any order."""
+
+
+def work_of(unit: Unit) -> Work:
+    """A unit as plain values."""
+    first = unit.calls[0].cell
+    return Work(
+        messages=tuple(call.cell.message(call.index) for call in unit.calls),
+        datasets=tuple(call.cell.variant.name for call in unit.calls),
+        settings=first.settings,
+        shares_images=unit.shares_images,
+    )
+
+
+class LocalExecutor:
+    """One model in this process, loaded when the first unit comes."""
+
+    def __init__(self, load: Loader) -> None:
+        self._load = load
+
+    def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
+        asker: Asker | None = None
+        for unit in units:
+            if asker is None:
+                asker = self._load()
+            yield unit, asker.ask(work_of(unit))
+
+
+class ThreadsExecutor:
+    """Threads over askers that any thread may use: an API, or several servers.
+
+    Args:
+        load: makes the askers, when the first unit comes.
+        threads: calls at a time to each asker.
+    """
+
+    def __init__(self, load: Callable[[], Sequence[Asker]], threads: int) -> None:
+        self._load = load
+        self._threads = threads
+
+    def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
+        coming = iter(units)
+        first = next(coming, None)
+        if first is None:
+            return
+        askers = self._load()
+        workers = len(askers) * self._threads
+        turn = cycle(askers)
+        with ThreadPoolExecutor(workers) as pool:
+            running: dict[Future[list[Answer]], Unit] = {}
+
+            def submit(unit: Unit) -> None:
+                running[pool.submit(next(turn).ask, work_of(unit))] = unit
+
+            submit(first)
+            while running:
+                # One unit waits for every worker: none is idle, and few are on their way.
+                for unit in islice(coming, 2 * workers - len(running)):
+                    submit(unit)
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield running.pop(future), future.result()

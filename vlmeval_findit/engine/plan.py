@@ -1,0 +1,113 @@
+"""From cells to calls: equal calls once, and all variants of one image together.
+
+A model that keeps the images of its last message (or a server with a prefix cache) works out one
+image once; so does the page cache of the disk.  Work is cut into units from the *whole* plan, not
+from what is left of it: a run that was killed goes on with the very batches of one that was not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from .calls import Call, Cell, ImageHash, keyed
+
+
+class Unit(NamedTuple):
+    """Calls that go to a model together; ``shares_images``: over the same images."""
+
+    calls: tuple[Call, ...]
+    shares_images: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The calls of cells.
+
+    ``calls`` holds every call once, in the order of work; ``keys[i]`` are the keys of the rows of
+    ``cells[i]``, in the order of its rows; ``images`` counts distinct image files.
+    """
+
+    cells: tuple[Cell, ...]
+    calls: tuple[Call, ...]
+    keys: tuple[tuple[str, ...], ...]
+    images: int
+
+    @property
+    def queries(self) -> int:
+        """Rows of all cells: as many as there would be calls without equal ones."""
+        return sum(len(keys) for keys in self.keys)
+
+
+def make_plan(cells: Sequence[Cell], image_hash: ImageHash) -> Plan:
+    """Order the calls of cells by their images, which come in the order of first use.
+
+    Raises:
+        OSError: an image cannot be read.
+    """
+    by_images: dict[tuple[Path, ...], list[Call]] = defaultdict(list)
+    seen: set[str] = set()
+    keys = []
+    for cell in cells:
+        of_cell = []
+        for index in cell.rows:
+            made = keyed(cell, index, image_hash)
+            of_cell.append(made.key)
+            if made.key not in seen:
+                seen.add(made.key)
+                by_images[made.images].append(Call(made.key, made.images, cell, index))
+        keys.append(tuple(of_cell))
+    return Plan(
+        cells=tuple(cells),
+        calls=tuple(call for calls in by_images.values() for call in calls),
+        keys=tuple(keys),
+        images=len({path for images in by_images for path in images}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSizes:
+    """How many calls go to a model together: over one image, and of one variant."""
+
+    variants: int = 32
+    batch: int = 8
+
+
+def units(calls: Iterable[Call], sizes: UnitSizes) -> Iterator[Unit]:
+    """Cut calls into units: those that share their images, else a batch of one variant.
+
+    Neighbours with the same images, dataset and number of frames belong together.  Where an image
+    has one call only, as in a run of one format, neighbours of one variant do.
+    """
+    single: list[Call] = []
+    for _, group in groupby(calls, key=lambda call: (call.images, *call.scene)):
+        together = tuple(group)
+        if len(together) == 1 and _joins(single, together[0], sizes):
+            single.append(together[0])
+            continue
+        if single:
+            yield Unit(tuple(single), shares_images=False)
+        single = []
+        if len(together) == 1:
+            single.append(together[0])
+            continue
+        for start in range(0, len(together), sizes.variants):
+            yield Unit(together[start : start + sizes.variants], shares_images=True)
+    if single:
+        yield Unit(tuple(single), shares_images=False)
+
+
+def _joins(batch: Sequence[Call], call: Call, sizes: UnitSizes) -> bool:
+    return bool(batch) and len(batch) < sizes.batch and batch[-1].cell is call.cell
+
+
+def unfinished(whole: Iterable[Unit], finished: Container[str]) -> Iterator[Unit]:
+    """The units with what is left of them; units without anything left are gone."""
+    for unit in whole:
+        left = tuple(call for call in unit.calls if call.key not in finished)
+        if left:
+            yield Unit(left, unit.shares_images)
