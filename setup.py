@@ -65,6 +65,7 @@ setup(
         # rouge_score: VLMEvalKit's runner imports it without asking for it.
         "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
+        "ray": ["ray>=2.9"],
         "test": [
             "pytest>=8",
             "hypothesis>=6.100",

@@ -15,6 +15,8 @@ COMMANDS = {
     "prepare": "turn the release's Parquet subsets into tables",
     "score": "score prediction files again, without the model",
     "show": "print what a query asks, and the sizes of its images",
+    "search": "find the format that a model answers best in",
+    "sweep": "run models x datasets x formats from a file",
     "models": "list the models whose coordinate space is known",
     "demo": "the demonstration",
 }

@@ -110,8 +110,8 @@ class ModelAsker:
         if method is None:
             return None
         if "dataset" not in inspect.signature(method).parameters:
-            return lambda messages: method(messages)  # type: ignore[no-any-return]
-        return lambda messages: method(messages, dataset=work.datasets[0])  # type: ignore[no-any-return]
+            return lambda messages: method(messages)
+        return lambda messages: method(messages, dataset=work.datasets[0])
 
 
 def _copy(message: HostMessage) -> HostMessage:

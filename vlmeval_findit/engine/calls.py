@@ -75,7 +75,7 @@ class Call(NamedTuple):
     key: str
     images: tuple[Path, ...]
     cell: Cell
-    index: int
+    row: int
 
     @property
     def scene(self) -> tuple[str, int]:

@@ -62,12 +62,12 @@ class Sweep:
     models: tuple[ModelEntry, ...]
     tables: tuple[Table, ...]
     stages: tuple[Axes, ...] = (Axes(),)
-    views: Views = Views()
+    views: Views = field(default_factory=Views)
     limit: int | None = None
     work_dir: Path = Path("outputs")
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
-    inference: Inference = Inference()
+    inference: Inference = field(default_factory=Inference)
     source: Path | None = None
 
 

@@ -48,7 +48,19 @@ class DiskFullError(JournalError):
             f"{path}: the disk is full; {what}. Free some space and run again: "
             "finished calls are not repeated."
         )
+        self.path = path
         self.lost = lost
+
+
+def full_disk(error: OSError, path: Path) -> DiskFullError:
+    """The error for a file that found no room.
+
+    Raises:
+        OSError: the given one, where it is of another kind.
+    """
+    if error.errno not in _FULL:
+        raise error
+    return DiskFullError(path, 0)
 
 
 class Lock:
@@ -178,9 +190,7 @@ class Journal:
                 os.fsync(self._file)
             except OSError as error:
                 # Some file systems find out only now.
-                if error.errno in _FULL:
-                    raise DiskFullError(self.path, 0) from None
-                raise
+                raise full_disk(error, self.path) from None
         self._synced, self._dirty = time.monotonic(), False
 
     def close(self) -> None:

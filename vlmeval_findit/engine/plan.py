@@ -105,9 +105,9 @@ def _joins(batch: Sequence[Call], call: Call, sizes: UnitSizes) -> bool:
     return bool(batch) and len(batch) < sizes.batch and batch[-1].cell is call.cell
 
 
-def unfinished(whole: Iterable[Unit], finished: Container[str]) -> Iterator[Unit]:
-    """The units with what is left of them; units without anything left are gone."""
+def unfinished(whole: Iterable[Unit], left: Container[str]) -> Iterator[Unit]:
+    """The units with those of their calls that are left; units without any are gone."""
     for unit in whole:
-        left = tuple(call for call in unit.calls if call.key not in finished)
-        if left:
-            yield Unit(left, unit.shares_images)
+        calls = tuple(call for call in unit.calls if call.key in left)
+        if calls:
+            yield Unit(calls, unit.shares_images)

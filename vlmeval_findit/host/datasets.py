@@ -179,7 +179,7 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
     def _run_settings(self, model: str) -> Mapping[str, Any] | None:
         """The space that the configuration of a model's run says; refuses a model without one."""
         bounds = stock_bounds(model)
-        known = self._settings.space or bounds or _records_space(model) or find_model(model)
+        known = self._settings.space or bounds or records_space(model) or find_model(model)
         if not known:
             raise unknown_space(model)
         return bounds
@@ -275,7 +275,7 @@ def _entry(model: str) -> Any:
     return supported_VLM.get(model)
 
 
-def _records_space(model: str) -> bool:
+def records_space(model: str) -> bool:
     """Whether a model's class records the coordinate space with every reply."""
     entry = _entry(model)
     return bool(getattr(getattr(entry, "func", entry), "records_space", False))

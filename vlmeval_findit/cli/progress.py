@@ -1,0 +1,129 @@
+"""How a sweep goes: a live bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+from ..engine.asking import Answer
+from ..engine.plan import Plan
+from ..engine.run import Result
+
+_LINE_EVERY = 10.0
+"""Seconds between lines where nobody sees a bar."""
+
+
+@dataclass(slots=True)
+class State:
+    """What is counted: of the model at work, and failures of the whole sweep."""
+
+    model: str = ""
+    cells: int = 0
+    cells_done: int = 0
+    calls: int = 0
+    calls_done: int = 0
+    before: int = 0
+    failures: int = 0
+    started: float = 0.0
+
+    def line(self, now: float) -> str:
+        """The state in words."""
+        made, seconds = self.calls_done - self.before, max(now - self.started, 1e-9)
+        rate = made / seconds
+        left = (self.calls - self.calls_done) / rate if made else None
+        return (
+            f"{self.model}  cells {self.cells_done}/{self.cells}  "
+            f"calls {self.calls_done}/{self.calls}  {rate:.1f}/s  "
+            f"left {duration(left)}  failed {self.failures}"
+        )
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as people read them: ``1 h 02 min``, ``3 min 05 s``, ``7 s``."""
+    if seconds is None:
+        return "?"
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
+
+
+class SweepProgress:
+    """Watches a sweep (:class:`..engine.run.Watcher`) and shows it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.state = State()
+        self._clock = clock
+        self._shown = 0.0
+        self._bar: Progress | None = None
+        if sys.stderr.isatty():
+            console = Console(stderr=True)
+            self._bar = Progress(TextColumn(""), BarColumn(), _Words(self), console=console)
+
+    def __enter__(self) -> SweepProgress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def planned(self, model: str, plan: Plan, finished: int) -> None:
+        now = self._clock()
+        self.state = State(
+            model=model,
+            cells=len(plan.cells),
+            calls=len(plan.calls),
+            calls_done=finished,
+            before=finished,
+            failures=self.state.failures,
+            started=now,
+        )
+        if self._bar is None:
+            self._say(now)
+        else:
+            self._bar.add_task(model, total=len(plan.calls), completed=finished)
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        self.state.calls_done += len(answers)
+        self.state.failures += sum(answer.error is not None for answer in answers)
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[-1], len(answers))
+        elif self._clock() - self._shown >= _LINE_EVERY:
+            self._say(self._clock())
+
+    def scored(self, result: Result) -> None:
+        self.state.cells_done += 1
+        if self._bar is None and self.state.cells_done == self.state.cells:
+            self._say(self._clock())
+
+    def _say(self, now: float) -> None:
+        self._shown = now
+        print(self.state.line(now), file=sys.stderr, flush=True)
+
+
+class _Words(ProgressColumn):
+    """The state in words beside the bar; of models that are done, only their name."""
+
+    def __init__(self, progress: SweepProgress) -> None:
+        super().__init__()
+        self._progress = progress
+
+    def render(self, task: Task) -> Text:
+        state = self._progress.state
+        if task.description != state.model:
+            return Text(f"{task.description}  calls {task.completed:.0f}/{task.total:.0f}")
+        return Text(state.line(self._progress._clock()))

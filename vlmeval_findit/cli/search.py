@@ -1,0 +1,70 @@
+"""``run_findit.py search``: the format that a model answers best in (protocol section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..engine.cells import TABLES
+from ..engine.config import ModelEntry
+from ..engine.dry import count
+from ..models.table import MODELS, find_model
+from ..search import RULE, search_sweep
+from ..spaces import space_from
+from ..variant import nearest
+from .sweep import add_executor_flags, host_for, run
+
+LIMIT = 50
+"""Queries of the paper's search; it took 20 for proprietary models."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Stage 1 over all representations in text and JSON, stage 2 over the keys at the winner."""
+    parser = argparse.ArgumentParser(
+        prog="run_findit.py search", description=__doc__, epilog=f"the winner: {RULE}"
+    )
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--dataset", default="Pascal", help="default: Pascal")
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=LIMIT,
+        help=f"queries (default: {LIMIT}; the paper took 20 for proprietary models)",
+    )
+    parser.add_argument("--out", type=Path, default=Path("best_formats.yaml"))
+    parser.add_argument("--work-dir", type=Path, default=Path("outputs/search"))
+    parser.add_argument("--journal", type=Path, default=Path("outputs/calls.jsonl"))
+    parser.add_argument("--space", help="coordinate space, where the model table says none")
+    parser.add_argument("--served", help="the endpoints' name for the model")
+    parser.add_argument("--skip-missing-images", action="store_true")
+    parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
+    add_executor_flags(parser)
+    args = parser.parse_args(argv)
+    entry = _entry(args)
+    if args.dataset not in TABLES:
+        raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, TABLES)}")
+    if args.limit < 1:
+        raise ValueError(f"--limit {args.limit}: at least 1")
+    places = (args.work_dir, args.journal)
+    sweep = search_sweep(entry, TABLES[args.dataset], args.limit, places)
+    sweep = replace(sweep, skip_missing=args.skip_missing_images)
+    if args.dry_run:
+        one = count(sweep, {entry.name: {}}).counts[0]
+        print(f"{one.cells} cells, {one.queries} queries, {one.calls} model calls")
+        return 0
+    return run(sweep, host_for(sweep, args), None, args.out)
+
+
+def _entry(args: argparse.Namespace) -> ModelEntry:
+    if args.space:
+        space_from(args.space)
+    elif find_model(args.model) is None:
+        raise ValueError(
+            f"no model {args.model!r} in the model table{nearest(args.model, MODELS)}; "
+            "one that the table does not have needs --space"
+        )
+    if "/" in args.model:
+        raise ValueError(f"--model {args.model} names files: no / in it (--served may have one)")
+    return ModelEntry(args.model, space=args.space or None, served=args.served)

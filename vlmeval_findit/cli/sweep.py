@@ -1,0 +1,218 @@
+"""``run_findit.py sweep``: whole grids from a file, on one engine that loses nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..engine.config import Sweep, read_sweep
+from ..engine.dry import count
+from ..engine.export import host_config
+from ..engine.journal import JournalError
+from ..engine.run import Chosen, Host, Result, StoppedError, Surroundings, run_sweep
+from ..engine.servers import ServersHost
+from ..files import atomic_write
+from ..release_prompts import prompt_set
+from ..search import averages, best_format, outcome, read_formats, write_formats
+from .printing import print_rows
+from .progress import SweepProgress
+
+NO_ROOM_LEFT, INTERRUPTED = 3, 130
+
+
+def main(argv: Sequence[str]) -> int:
+    """Models x datasets x formats from a YAML file.
+
+    Returns 0 when every call was answered, 1 when some failed (run again to ask them again), 3 when
+    the disk was full, 130 when it was stopped.
+    """
+    parser = argparse.ArgumentParser(prog="run_findit.py sweep", description=__doc__)
+    parser.add_argument("config", type=Path, help="configs/<name>.yaml")
+    parser.add_argument("--formats", type=Path, help="best formats: each model in its own")
+    parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
+    parser.add_argument(
+        "--export-config", type=Path, metavar="FILE", help="write VLMEvalKit's --config instead"
+    )
+    parser.add_argument("--limit", type=int, help="the first so many rows of every table")
+    parser.add_argument("--work-dir", type=Path, help="goes before the file's")
+    parser.add_argument("--journal", type=Path, help="goes before the file's")
+    add_executor_flags(parser)
+    args = parser.parse_args(argv)
+    sweep = _overridden(read_sweep(args.config), args)
+    chosen = read_formats(args.formats) if args.formats else None
+    if args.export_config:
+        return _export(sweep, chosen, args.export_config)
+    if args.dry_run:
+        return _dry_run(sweep, chosen, args)
+    return run(sweep, host_for(sweep, args), chosen, sweep.work_dir / "best_formats.yaml")
+
+
+def add_executor_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that say who answers."""
+    parser.add_argument(
+        "--executor",
+        choices=("local", "ray"),
+        default="local",
+        help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local one)",
+    )
+    parser.add_argument("--replicas", type=int, help="of the model on a Ray cluster")
+    parser.add_argument("--gpus", type=float, help="of each replica on a Ray cluster")
+    parser.add_argument(
+        "--endpoints", metavar="URL,URL", help="OpenAI-compatible servers, up to and with /v1"
+    )
+    parser.add_argument("--threads", type=int, help="calls at a time to an API or each endpoint")
+
+
+def host_for(sweep: Sweep, args: argparse.Namespace) -> Host:
+    """Who answers the calls of a sweep.
+
+    Raises:
+        ValueError: flags contradict, or what they need is not installed.
+    """
+    given = {name: getattr(args, name) for name in ("threads", "replicas", "gpus")}
+    inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
+    if args.endpoints:
+        if args.executor == "ray":
+            raise ValueError("--endpoints and --executor ray: name one of them")
+        return ServersHost(args.endpoints.split(","), inference)
+    os.environ.setdefault("PRED_FORMAT", "json")
+    try:
+        from ..host.engine import VLMEvalKitHost
+    except ImportError as error:
+        raise ValueError(
+            f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]'"
+        ) from None
+    if args.executor == "local":
+        return VLMEvalKitHost(inference)
+    from ..engine.ray_executor import RayExecutor
+
+    return VLMEvalKitHost(inference, RayExecutor)
+
+
+def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
+    """Run a sweep, print its scores, write the best formats where there were several."""
+    with stopped_by_signals() as stop, SweepProgress() as progress:
+        around = Surroundings(host, progress, stop, best_format)
+        try:
+            results = run_sweep(sweep, around, chosen)
+        except StoppedError as error:
+            print(f"{error}", file=sys.stderr)
+            return INTERRUPTED
+        except JournalError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return NO_ROOM_LEFT
+    print_rows(_row(result) for result in results)
+    report_formats(results, formats_file)
+    failed = sum(result.totals.failed for result in results)
+    if failed:
+        print(f"{failed} calls failed; run the same command again to ask them again.")
+    return 1 if failed else 0
+
+
+def report_formats(results: Sequence[Result], path: Path) -> None:
+    """Name the best format of every model that was asked in several, and write them down."""
+    found: dict[str, Mapping[str, Any]] = {}
+    prompts = prompt_set()[0]
+    for model in dict.fromkeys(result.model for result in results):
+        own = [result for result in results if result.model == model]
+        ranked = averages(own)
+        if len(ranked) > 1 and all(result.totals.responses for result in own):
+            best = ranked[0]
+            tables = len(best.cells)
+            over = f", on average over {tables} tables" if tables > 1 else ""
+            print(f"{model}: best format {best.format} (F1@0.5 {best.f1:.1f}{over})")
+            found[model] = outcome(own, prompts)
+    if found:
+        write_formats(path, found)
+        print(f"Formats with intervals: {path} (sweep … --formats {path})")
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets: what is on its way is still answered and kept.
+
+    The second Ctrl-C interrupts.
+    """
+    stop = threading.Event()
+    before: dict[int, Any] = {}
+
+    def ask(number: int, frame: object) -> None:
+        stop.set()
+        signal.signal(number, before[number])
+        print("stopping; calls on their way are still kept", file=sys.stderr, flush=True)
+
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread():
+        numbers = ()
+    for number in numbers:
+        before[number] = signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
+    given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
+    given["journal"] = args.journal
+    if args.limit is not None and args.limit < 1:
+        raise ValueError(f"--limit {args.limit}: at least 1")
+    return replace(sweep, **{name: value for name, value in given.items() if value is not None})
+
+
+def _row(result: Result) -> dict[str, Any]:
+    """A result with the columns that :func:`.printing.print_rows` shows."""
+    return {
+        "dataset": result.variant.name,
+        "model": result.model,
+        "F1@0.5": result.figures.f1,
+        "mIoU": result.figures.miou,
+        "Adherence": result.figures.adherence,
+        "scored": result.totals.responses,
+        "rows": result.rows,
+        "failed calls": result.totals.failed,
+    }
+
+
+def _export(sweep: Sweep, chosen: Chosen | None, path: Path) -> int:
+    config = host_config(sweep, chosen)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as f:
+        json.dump(config, f, indent=2)
+        f.write("\n")
+    print(f"{len(config['model'])} models x {len(config['data'])} datasets in {path}")
+    limit = f" --limit {sweep.limit}" if sweep.limit else ""
+    print(f"PRED_FORMAT=json python -m vlmeval --config {path} --work-dir {sweep.work_dir}{limit}")
+    return 0
+
+
+def _dry_run(sweep: Sweep, chosen: Chosen | None, args: argparse.Namespace) -> int:
+    given: Callable[[Any], Mapping[str, Any]] = lambda entry: entry.settings  # noqa: E731
+    if args.endpoints:
+        given = ServersHost(args.endpoints.split(","), sweep.inference).settings
+    dry = count(sweep, {entry.name: given(entry) for entry in sweep.models}, chosen)
+    head = ("model", "cells", "queries", "images", "calls", "finished")
+    print(f"{head[0]:<28}" + "".join(f"{name:>12}" for name in head[1:]))
+    for one in dry.counts:
+        numbers = (one.cells, one.queries, one.images, one.calls, one.finished)
+        print(f"{one.model:<28}" + "".join(f"{number:>12,}" for number in numbers))
+    sums = [sum(getattr(one, name) for one in dry.counts) for name in ("cells", "queries")]
+    calls = sum(one.calls for one in dry.counts)
+    left = calls - sum(one.finished for one in dry.counts)
+    print(
+        f"{sums[0]:,} cells, {sums[1]:,} queries, {dry.images:,} images, "
+        f"{calls:,} model calls, {left:,} of them to be made"
+    )
+    if dry.missing:
+        print(f"{dry.missing:,} images are not there yet: equal ones are counted by their names")
+    return 0

@@ -1,0 +1,186 @@
+"""From the journal to prediction files in VLMEvalKit's own layout, and to scores beside them.
+
+What is written depends on the journal and the plan alone, so it is the same bytes after any number
+of kills; only ``scored_at`` in the provenance is a time, and files that would not change otherwise
+are left as they are.  Replies that the journal does not know are never written over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..files import atomic_write
+from ..predictions import FAILED, PredictionError, Reply, read_predictions, recorded
+from ..results import provenance, write_score
+from ..scoring import RunScore, Settings, run_space, score
+from ..tasks import Asked, asked_now, asked_path, read_asked, write_asked
+from .calls import Cell
+from .journal import Journal
+
+FAILED_CALL = f"{FAILED} via API."
+"""VLMEvalKit's own words for a failed call: its runner asks such rows again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a cell's results go, and how they are scored.
+
+    ``records_space``: its model records the coordinate space with every reply.
+    """
+
+    work_dir: Path
+    cell: Cell
+    settings: Settings
+    asked: Asked
+    records_space: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The prediction file."""
+        cell = self.cell
+        return self.work_dir / cell.model / f"{cell.model}_{cell.task.name}.json"
+
+
+def prepare_output(
+    work_dir: Path,
+    cell: Cell,
+    settings: Settings,
+    space: Mapping[str, Any] | None,
+    records_space: bool,
+) -> Output:
+    """Where a cell's results go, once it is sure that they can be scored and replace nothing.
+
+    Raises:
+        SpaceError: nothing says the model's coordinate space.
+        PredictionError: replies to other questions lie there.
+    """
+    asked = asked_now(cell.task, cell.left_out, space)
+    output = Output(work_dir, cell, settings, asked, records_space)
+    if not records_space:
+        run_space(cell.model, cell.variant, settings, asked)
+    before = read_asked(output.path)
+    if output.path.is_file() and before is not None:
+        same = (before.prompts, before.prompt_hash, before.table_sha256)
+        if same != (asked.prompts, asked.prompt_hash, asked.table_sha256):
+            raise PredictionError(
+                f"{output.path} holds replies to other prompts or another table "
+                f"({before.prompts}, now {asked.prompts}). {_ELSEWHERE}"
+            )
+    return output
+
+
+_ELSEWHERE = "Use another work_dir, or move them away."
+
+
+def refuse_foreign(output: Output, keys: Sequence[str], journal: Journal) -> None:
+    """Refuse to write over replies that the journal does not know.
+
+    Raises:
+        PredictionError: there are such.
+    """
+    if not output.path.is_file():
+        return
+    known = dict(zip(output.cell.rows, keys, strict=True))
+    for reply in read_predictions(output.path):
+        if reply.failed:
+            continue
+        key = known.get(reply.index)
+        if key is None:
+            raise PredictionError(
+                f"{output.path} holds row {reply.index}, which is not among the "
+                f"{len(known)} rows of this sweep. {_ELSEWHERE}"
+            )
+        if key not in journal or journal[key]["reply"] != reply.text:
+            raise PredictionError(
+                f"{output.path} holds a reply to row {reply.index} that is not in the journal "
+                f"{journal.path}. {_ELSEWHERE}"
+            )
+
+
+def begin(output: Output) -> None:
+    """Write what is asked, before the first call."""
+    output.path.parent.mkdir(parents=True, exist_ok=True)
+    write_asked(asked_path(output.path), output.asked)
+
+
+def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
+    """Write the predictions and the score of a cell whose calls were all made.
+
+    Raises:
+        OSError: they cannot be written; each file is whole or as it was.
+    """
+    rows = prediction_rows(output.cell, keys, journal)
+    text = json.dumps(rows, indent=4, ensure_ascii=False)
+    if not _holds(output.path, text):
+        with atomic_write(output.path) as f:
+            f.write(text)
+    run = score(
+        output.cell.model,
+        output.cell.task,
+        [_reply(row) for row in rows],
+        output.settings,
+        output.asked,
+    )
+    if not _is_scored(run, output.path):
+        write_score(run, output.path)
+    return run
+
+
+def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> list[dict[str, Any]]:
+    """The rows of a prediction file, with the columns that VLMEvalKit's runner writes."""
+    return [_row(cell, index, journal.get(key)) for index, key in zip(cell.rows, keys, strict=True)]
+
+
+def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:
+    query = cell.task.queries[index]
+    row: dict[str, Any] = {
+        "index": index,
+        "label": query.label,
+        "width": query.width,
+        "height": query.height,
+    }
+    if record is None or record["error"]:
+        why = "never asked" if record is None else record["error"]
+        return {**row, "prediction": f"{FAILED_CALL} {why}"}
+    row["prediction"] = record["reply"]
+    if record["extra_records"] is not None:
+        row["extra_records"] = record["extra_records"]
+    return row
+
+
+def _reply(row: Mapping[str, Any]) -> Reply:
+    return Reply(row["index"], row["prediction"], recorded(row.get("extra_records")))
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode("utf-8", "backslashreplace")
+    except FileNotFoundError:
+        return False
+
+
+def _is_scored(run: RunScore, predictions: Path) -> bool:
+    """Whether this very score lies there already: its provenance is written last."""
+    path = predictions.with_name(f"{predictions.stem}_provenance.json")
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    now = json.loads(json.dumps(provenance(run, predictions)))
+    return {**before, "scored_at": None} == {**now, "scored_at": None}
+
+
+_LEFT_BEHIND = re.compile(r"\..*_FindIt_.*\.(json|jsonl|csv)\.[a-z0-9_]{8}")
+
+
+def clean_up(folder: Path) -> None:
+    """Remove what a kill in the middle of writing a file left: never a file of its own name."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if _LEFT_BEHIND.fullmatch(path.name):
+                path.unlink(missing_ok=True)

@@ -1,0 +1,372 @@
+"""A whole sweep: stage by stage, model by model, from its file to scores."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..bootstrap import Array, cluster_sums
+from ..images import rows_to_leave_out
+from ..metrics import Figures, Totals
+from ..places import image_folder
+from ..release_prompts import prompt_set
+from ..scoring import RunScore, settings_from
+from ..tasks import Task, load_task
+from ..variant import Variant
+from .asking import Answer
+from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
+from .cells import Format, formats, variants
+from .config import ModelEntry, Sweep
+from .executors import Executor
+from .journal import DiskFullError, Journal, Lock, full_disk
+from .plan import Plan, Unit, UnitSizes, make_plan, unfinished, units
+from .predictions import Output, begin, clean_up, finish, prepare_output, refuse_foreign
+
+log = logging.getLogger(__name__)
+
+
+class StoppedError(RuntimeError):
+    """A sweep was asked to stop; finished calls are in the journal."""
+
+
+class Host(Protocol):
+    """What answers for the models of a sweep."""
+
+    def check(self, entry: ModelEntry) -> None:
+        """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
+
+    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
+        """What a model's answers depend on beside messages: part of every key."""
+
+    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
+        """The coordinate space that its runs record as asked, where its entry says one."""
+
+    def records_space(self, entry: ModelEntry) -> bool:
+        """Whether it records the coordinate space with every reply."""
+
+    def executor(self, entry: ModelEntry) -> Executor:
+        """Who answers its calls; nothing is loaded before the first."""
+
+
+class Watcher(Protocol):
+    """Who is told how a sweep goes."""
+
+    def planned(self, model: str, plan: Plan, finished: int) -> None:
+        """A model's work begins; so many of its calls are in the journal."""
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        """Calls were made."""
+
+    def scored(self, result: Result) -> None:
+        """A cell's files are written."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The score of one cell; ``sums`` are those of :func:`..bootstrap.cluster_sums`."""
+
+    model: str
+    variant: Variant
+    figures: Figures
+    totals: Totals
+    sums: Array
+    rows: int
+    path: Path
+
+
+def result_of(run: RunScore, path: Path) -> Result:
+    """What is kept of a score in memory."""
+    return Result(
+        run.model,
+        run.task.variant,
+        run.figures,
+        run.totals,
+        cluster_sums(run),
+        len(run.scored),
+        path,
+    )
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+class Tables:
+    """Tasks and their usable rows, each table and each folder looked at once.
+
+    Args:
+        skip_missing: leave out rows without a usable image; None does not look at images at all.
+    """
+
+    def __init__(self, skip_missing: bool | None) -> None:
+        self._skip = skip_missing
+        self._tasks: dict[tuple[str, int], Task] = {}
+        self._left_out: dict[tuple[str, int], frozenset[int]] = {}
+        self._make = prompt_set()[1]
+
+    def task(self, variant: Variant) -> Task:
+        """The task of a variant.
+
+        Raises:
+            FileNotFoundError: its table is nowhere.
+            TableError: its table cannot be read.
+        """
+        at = (variant.table, variant.frames)
+        if at not in self._tasks:
+            self._tasks[at] = load_task(variant.name)
+        return replace(self._tasks[at], name=variant.name, variant=variant)
+
+    def cell(
+        self, model: str, variant: Variant, limit: int | None, given: Mapping[str, Any]
+    ) -> Cell:
+        """A model over the first ``limit`` usable rows of a variant.
+
+        Raises:
+            ImageError: images are missing, and rows without are not to be left out.
+        """
+        task = self.task(variant)
+        folder = image_folder(variant.row.images)
+        at = (variant.table, variant.frames)
+        if at not in self._left_out:
+            self._left_out[at] = (
+                frozenset()
+                if self._skip is None
+                else rows_to_leave_out(list(task.queries.values()), folder, self._skip)
+            )
+        left_out = self._left_out[at]
+        return Cell(
+            model=model,
+            task=task,
+            rows=tuple(index for index in task.queries if index not in left_out)[:limit],
+            left_out=tuple(sorted(left_out)),
+            folder=folder,
+            make=self._make,
+            settings=settings_of(variant, given),
+        )
+
+
+def cells_of(
+    sweep: Sweep, entry: ModelEntry, tables: Tables, host: Host, wanted: Sequence[Format]
+) -> list[Cell]:
+    """The cells of a model in some formats, table by table."""
+    found = variants(sweep.tables, wanted, sweep.views)
+    given = host.settings(entry)
+    return [tables.cell(entry.name, variant, sweep.limit, given) for variant in found]
+
+
+Chosen = Mapping[str, Format]
+"""By model the one format that it is asked in."""
+
+
+def wanted_formats(
+    sweep: Sweep, stage: int, model: str, chosen: Chosen | None, winner: Format | None
+) -> list[Format]:
+    """The formats of a model in a stage: the one that was chosen for it, else those of the axes.
+
+    Raises:
+        ValueError: formats were chosen, but none for this model.
+    """
+    if chosen is None:
+        return list(formats(sweep.stages[stage].after(winner)))
+    if model not in chosen:
+        raise ValueError(
+            f"no format was chosen for {model!r} (there are: {', '.join(chosen) or 'none'}): "
+            f"find one with: run_findit.py search --model {model}"
+        )
+    return [chosen[model]]
+
+
+# --- the run --------------------------------------------------------------------------------------
+
+PickWinner = Callable[[Sequence[Result]], Format]
+"""The best format among results of one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a sweep runs in."""
+
+    host: Host
+    watcher: Watcher
+    stop: threading.Event
+    pick: PickWinner
+
+
+def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) -> list[Result]:
+    """Make every call of a sweep that was not made before, and write all its files.
+
+    Raises:
+        ValueError: something was refused before the first call.
+        DiskFullError: the disk is full.
+        StoppedError: somebody asked to stop.
+    """
+    for entry in sweep.models:
+        around.host.check(entry)
+    lock = Lock(sweep.work_dir / ".sweep.lock")
+    try:
+        for entry in sweep.models:
+            clean_up(sweep.work_dir / entry.name)
+        with Journal(sweep.journal) as journal:
+            return _stages(sweep, around, chosen, journal)
+    finally:
+        lock.release()
+
+
+def _stages(
+    sweep: Sweep, around: Surroundings, chosen: Chosen | None, journal: Journal
+) -> list[Result]:
+    tables, hashes = Tables(sweep.skip_missing), ImageHashes()
+    results: list[Result] = []
+    winners: dict[str, Format] = {}
+    for stage in range(len(sweep.stages) if chosen is None else 1):
+        prepared = []
+        for entry in sweep.models:
+            wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
+            done = {r.variant for r in results if r.model == entry.name}
+            cells = cells_of(sweep, entry, tables, around.host, wanted)
+            cells = [cell for cell in cells if cell.variant not in done]
+            prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
+        for _, outputs in prepared:
+            _refuse_foreign(outputs, journal, hashes)
+        for entry, outputs in prepared:
+            results += run_model(sweep, entry, outputs, journal, around, hashes)
+        if stage + 1 < len(sweep.stages):
+            for entry in sweep.models:
+                winners[entry.name] = around.pick([r for r in results if r.model == entry.name])
+    return results
+
+
+def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host) -> list[Output]:
+    settings = settings_from({"space": entry.space, "reads_like": entry.reads_like})
+    space, records = host.space(entry), host.records_space(entry)
+    return [prepare_output(sweep.work_dir, cell, settings, space, records) for cell in cells]
+
+
+def _refuse_foreign(outputs: Sequence[Output], journal: Journal, hashes: ImageHash) -> None:
+    for output in outputs:
+        if output.path.is_file():
+            cell = output.cell
+            keys = [keyed(cell, index, hashes).key for index in cell.rows]
+            refuse_foreign(output, keys, journal)
+
+
+def run_model(
+    sweep: Sweep,
+    entry: ModelEntry,
+    outputs: Sequence[Output],
+    journal: Journal,
+    around: Surroundings,
+    hashes: ImageHash,
+) -> list[Result]:
+    """Make the calls of one model's cells; every cell is written when its last call was made."""
+    plan = make_plan([output.cell for output in outputs], hashes)
+    for output in outputs:
+        begin(output)
+    left = {call.key for call in plan.calls if call.key not in journal}
+    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
+    waiting = Waiting(plan, left)
+    results: dict[int, Result] = {}
+
+    def write(cells: Sequence[int]) -> None:
+        for at in cells:
+            run = finish(outputs[at], plan.keys[at], journal)
+            results[at] = result_of(run, outputs[at].path)
+            around.watcher.scored(results[at])
+
+    write(waiting.complete())
+    sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
+    work = unfinished(units(plan.calls, sizes), left)
+    full: DiskFullError | None = None
+    for unit, answers in _answers(work, around.host.executor(entry), around.stop):
+        made = zip(unit.calls, answers, strict=True)
+        try:
+            journal.append(record_of(call, answer, hashes) for call, answer in made)
+            around.watcher.answered(answers)
+            if full is None:
+                write(waiting.made(unit))
+        except OSError as error:
+            full = _also_full(full, full_disk(error, journal.path))
+        except DiskFullError as error:
+            full = _also_full(full, error)
+        if full is not None:
+            # What is on its way is paid for: it still comes, and is kept where there is room.
+            around.stop.set()
+    if full is not None:
+        raise full
+    if around.stop.is_set() and len(results) < len(outputs):
+        raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
+    return [results[at] for at in range(len(outputs))]
+
+
+def _also_full(before: DiskFullError | None, now: DiskFullError) -> DiskFullError:
+    return now if before is None else DiskFullError(now.path, before.lost + now.lost)
+
+
+def _answers(
+    work: Iterator[Unit], executor: Executor, stop: threading.Event
+) -> Iterator[tuple[Unit, list[Answer]]]:
+    """Answers until there is no more work or somebody asks to stop; what is asked is answered."""
+
+    def coming() -> Iterator[Unit]:
+        for unit in work:
+            if stop.is_set():
+                return
+            yield unit
+
+    return executor.run(coming())
+
+
+def record_of(call: Call, answer: Answer, hashes: ImageHash) -> dict[str, Any]:
+    """One line of the journal."""
+    made = keyed(call.cell, call.row, hashes)
+    record = answer.record
+    return {
+        "key": call.key,
+        "model": call.cell.model,
+        "settings": dict(call.cell.settings),
+        "dataset": call.cell.variant.name,
+        "row": call.row,
+        "prompt_sha256": made.prompt_sha256,
+        "image_sha256": list(made.image_sha256),
+        "reply": answer.text,
+        "extra_records": answer.extra,
+        "tokens": record.get("tokens"),
+        "finish_reason": record.get("finish_reason") or None,
+        "seconds": round(answer.seconds, 6),
+        "error": answer.error,
+    }
+
+
+class Waiting:
+    """Which cells still wait for calls.
+
+    Args:
+        plan: the cells and their keys.
+        left: the keys of calls that were not made yet.
+    """
+
+    def __init__(self, plan: Plan, left: set[str]) -> None:
+        self._cells: dict[str, list[int]] = defaultdict(list)
+        self._left = [0] * len(plan.keys)
+        for at, keys in enumerate(plan.keys):
+            for key in set(keys) & left:
+                self._cells[key].append(at)
+                self._left[at] += 1
+
+    def complete(self) -> list[int]:
+        """The cells that wait for nothing."""
+        return [at for at, left in enumerate(self._left) if not left]
+
+    def made(self, unit: Unit) -> list[int]:
+        """The cells that waited for nothing but these calls."""
+        done = []
+        for call in unit.calls:
+            for at in self._cells.pop(call.key, ()):
+                self._left[at] -= 1
+                if not self._left[at]:
+                    done.append(at)
+        return done
