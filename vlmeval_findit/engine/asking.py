@@ -65,6 +65,9 @@ class Asker(Protocol):
     def ask(self, work: Work) -> list[Answer]:
         """The answers to the messages, in their order; failures are answers with an error."""
 
+    def answers_together(self, *, shares_images: bool) -> bool:
+        """Whether it works out several messages at once: over the same images, of one variant."""
+
 
 class ModelAsker:
     """A model object of VLMEvalKit's kind.
@@ -86,6 +89,9 @@ class ModelAsker:
             for message, dataset in zip(work.messages, work.datasets, strict=True)
         ]
 
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
+
     def _one(self, message: HostMessage, dataset: str) -> Answer:
         return _timed(lambda: [self._model.generate(message=_copy(message), dataset=dataset)], 1)[0]
 
@@ -104,9 +110,6 @@ class ModelAsker:
     def _way(self, work: Work) -> Callable[[list[HostMessage]], Sequence[Any]] | None:
         name = "generate_variants" if work.shares_images else "generate_batch"
         method = getattr(self._model, name, None)
-        same = len(set(work.datasets)) == 1
-        if method is None and same:
-            method = getattr(self._model, "generate_batch", None)
         if method is None:
             return None
         if "dataset" not in inspect.signature(method).parameters:

@@ -66,6 +66,9 @@ class ServerAsker:
     def ask(self, work: Work) -> list[Answer]:
         return [self._one(message, work.settings) for message in work.messages]
 
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return False
+
     def _one(self, message: HostMessage, settings: Mapping[str, Any]) -> Answer:
         start = time.perf_counter()
         try:

@@ -38,6 +38,14 @@ def work_of(unit: Unit) -> Work:
     )
 
 
+def single_calls(unit: Unit) -> list[Unit]:
+    """A unit's calls one by one, for an asker that gains nothing from having them together.
+
+    Each can then be kept as soon as it is answered.
+    """
+    return [Unit((call,), unit.shares_images) for call in unit.calls]
+
+
 class LocalExecutor:
     """One model in this process, loaded when the first unit comes."""
 
@@ -49,7 +57,9 @@ class LocalExecutor:
         for unit in units:
             if asker is None:
                 asker = self._load()
-            yield unit, asker.ask(work_of(unit))
+            together = asker.answers_together(shares_images=unit.shares_images)
+            for piece in [unit] if together else single_calls(unit):
+                yield piece, asker.ask(work_of(piece))
 
 
 class ThreadsExecutor:
@@ -65,7 +75,7 @@ class ThreadsExecutor:
         self._threads = threads
 
     def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
-        coming = iter(units)
+        coming = (piece for unit in units for piece in single_calls(unit))
         first = next(coming, None)
         if first is None:
             return
@@ -79,10 +89,12 @@ class ThreadsExecutor:
                 running[pool.submit(next(turn).ask, work_of(unit))] = unit
 
             submit(first)
-            while running:
-                # One unit waits for every worker: none is idle, and few are on their way.
+            while True:
+                # One call waits for every worker: none is idle, and few are on their way.
                 for unit in islice(coming, 2 * workers - len(running)):
                     submit(unit)
+                if not running:
+                    return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield running.pop(future), future.result()

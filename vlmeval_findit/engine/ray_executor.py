@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from .asking import Answer, Asker, Work, said
 from .config import Inference
-from .executors import Answered, Loader, work_of
+from .executors import Answered, Loader, single_calls, work_of
 from .plan import Unit
 
 _WAITING = 2
@@ -34,6 +34,9 @@ class _Replica:
 
     def ask(self, work: Work) -> list[Answer]:
         return self._asker.ask(work)
+
+    def answers_together(self, shares_images: bool) -> bool:
+        return self._asker.answers_together(shares_images=shares_images)
 
 
 class RayExecutor:
@@ -58,22 +61,36 @@ class RayExecutor:
         if first is None:
             return
         with _Cluster(self._ray):
-            yield from self._spread(first, coming)
+            actors = self._replicas()
+            together = {sharing: self._together(actors[0], sharing) for sharing in (True, False)}
+            pieces = (
+                piece
+                for unit in chain([first], coming)
+                for piece in ([unit] if together[unit.shares_images] else single_calls(unit))
+            )
+            yield from self._spread(actors, pieces)
 
-    def _spread(self, first: Unit, coming: Iterator[Unit]) -> Iterator[Answered]:
-        actors = self._replicas()
+    def _together(self, actor: Any, shares_images: bool) -> bool:
+        """What the model can do; the first to notice that it cannot be loaded.
+
+        Raises:
+            ValueError: it cannot be loaded.
+        """
+        try:
+            return bool(self._ray.get(actor.answers_together.remote(shares_images)))
+        except self._ray.exceptions.RayActorError as error:
+            raise ValueError(f"the model cannot be loaded: {said(error)}") from None
+
+    def _spread(self, actors: Sequence[Any], pieces: Iterator[Unit]) -> Iterator[Answered]:
         waiting = dict.fromkeys(range(len(actors)), 0)
         running: dict[Any, tuple[int, Unit]] = {}
-
-        def submit(unit: Unit) -> None:
-            at = min(waiting, key=lambda one: waiting[one])
-            waiting[at] += 1
-            running[actors[at].ask.remote(work_of(unit))] = (at, unit)
-
-        submit(first)
-        while running:
-            for unit in islice(coming, _WAITING * len(actors) - len(running)):
-                submit(unit)
+        while True:
+            for unit in islice(pieces, _WAITING * len(actors) - len(running)):
+                at = min(waiting, key=lambda one: waiting[one])
+                waiting[at] += 1
+                running[actors[at].ask.remote(work_of(unit))] = (at, unit)
+            if not running:
+                return
             done, _ = self._ray.wait(list(running), num_returns=1)
             for reference in done:
                 at, unit = running.pop(reference)
@@ -83,11 +100,8 @@ class RayExecutor:
     def _answers(self, reference: Any, unit: Unit) -> list[Answer]:
         try:
             answers: list[Answer] = self._ray.get(reference)
-        except self._ray.exceptions.RayActorError as error:
-            if getattr(error, "actor_init_failed", False):
-                raise ValueError(f"the model cannot be loaded: {said(error)}") from None
-            return [Answer("", error=said(error))] * len(unit.calls)
-        except self._ray.exceptions.RayTaskError as error:
+        except self._ray.exceptions.RayError as error:
+            # Its actor died more often than it may, or could not give the answer back.
             return [Answer("", error=said(error))] * len(unit.calls)
         return answers
 
@@ -123,6 +137,7 @@ class _Cluster:
         if os.environ.get("RAY_ADDRESS"):
             self._ray.init(**quiet)
             return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # Its sockets lie in this folder, and a socket's path must be short.
         self._folder = tempfile.mkdtemp(prefix="findit-ray-")
         self._ray.init(address="local", include_dashboard=False, _temp_dir=self._folder, **quiet)

@@ -1,0 +1,135 @@
+"""Models in this process and sweeps over the demonstration, for the tests of the engine."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vlmeval_findit.engine.asking import Answer, ModelAsker
+from vlmeval_findit.engine.config import ModelEntry, Sweep, parse_sweep
+from vlmeval_findit.engine.executors import Executor, LocalExecutor
+from vlmeval_findit.engine.journal import records
+from vlmeval_findit.engine.plan import Plan
+from vlmeval_findit.engine.run import Chosen, Result, Surroundings, run_sweep
+from vlmeval_findit.search import best_format
+
+Message = list[dict[str, str]]
+
+
+class Killed(BaseException):
+    """What kill -9 is to a process, to a test in one process."""
+
+
+class FakeModel:
+    """Answers with one box in whatever words; counts its calls.
+
+    ``on_call`` is called with the number of the call (from 1) and its text before it is answered,
+    and may raise.
+    """
+
+    def __init__(self, on_call: Callable[[int, str], None] | None = None) -> None:
+        self.calls = 0
+        self._on_call = on_call
+
+    def generate(self, message: Message, dataset: str) -> Any:
+        self.calls += 1
+        if self._on_call is not None:
+            self._on_call(self.calls, message[-1]["value"])
+        return reply_to(message, dataset)
+
+
+def reply_to(message: Message, dataset: str) -> str:
+    """The same words to the same message."""
+    size = 100 + len(message[-1]["value"]) % 800
+    return f"object: [10, 20, {size}, 900] \ud83d" if "text" in dataset else f"[1, {size}]"
+
+
+class FakeHost:
+    """A host of one model object, whatever its name in the sweep."""
+
+    def __init__(self, model: Any, executor: Callable[[Any], Executor] | None = None) -> None:
+        self._model = model
+        self._executor = executor or (lambda model: LocalExecutor(lambda: ModelAsker(model)))
+
+    def check(self, entry: ModelEntry) -> None:
+        pass
+
+    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
+        return entry.settings
+
+    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
+        return None
+
+    def records_space(self, entry: ModelEntry) -> bool:
+        return False
+
+    def executor(self, entry: ModelEntry) -> Executor:
+        return self._executor(self._model)
+
+
+class Silent:
+    """Watches and says nothing."""
+
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+        self.finished: list[int] = []
+        self.answers: list[Answer] = []
+
+    def planned(self, model: str, plan: Plan, finished: int) -> None:
+        self.plans.append(plan)
+        self.finished.append(finished)
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        self.answers += answers
+
+    def scored(self, result: Result) -> None:
+        pass
+
+
+CONFIG = """
+models: FullImage
+datasets: [Demo, Demo_multilabel]
+representations: [xyxy, cxcywh]
+"""
+
+
+def demo_sweep(folder: Path, text: str = CONFIG, **fields: Any) -> Sweep:
+    """A sweep over the demonstration whose files lie in a folder."""
+    sweep = replace(parse_sweep(text), work_dir=folder / "out", journal=folder / "calls.jsonl")
+    return replace(sweep, **fields)
+
+
+def go(
+    sweep: Sweep,
+    host: Any,
+    chosen: Chosen | None = None,
+    stop: threading.Event | None = None,
+    watcher: Silent | None = None,
+) -> list[Result]:
+    """Run a sweep in this process."""
+    around = Surroundings(host, watcher or Silent(), stop or threading.Event(), best_format)
+    return run_sweep(sweep, around, chosen)
+
+
+def files(work_dir: Path) -> dict[str, str]:
+    """The content of all result files, without the one time that is in them."""
+    found = {}
+    for path in sorted(work_dir.rglob("*")):
+        if path.is_dir() or path.name == ".sweep.lock":
+            continue
+        text = path.read_text(encoding="utf-8")
+        if path.name.endswith("_provenance.json"):
+            values = json.loads(text)
+            values.pop("scored_at")
+            text = json.dumps(values)
+        found[str(path.relative_to(work_dir))] = text
+    return found
+
+
+def answered_keys(journal: Path) -> list[str]:
+    """The keys of all answers in a journal, in its order."""
+    return [record["key"] for record in records(journal) if not record["error"]]

@@ -1,0 +1,465 @@
+"""The engine with models in this process: kills, failures, full disks, equal calls, threads."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_fakes import (
+    CONFIG,
+    FakeHost,
+    FakeModel,
+    Killed,
+    Message,
+    Silent,
+    answered_keys,
+    demo_sweep,
+    files,
+    go,
+    reply_to,
+)
+
+from vlmeval_findit.engine.asking import Answer, ModelAsker, Work, answer_from
+from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.endpoints import ServerAsker, body, data_url
+from vlmeval_findit.engine.executors import ThreadsExecutor
+from vlmeval_findit.engine.journal import DiskFullError, Journal, JournalError, records
+from vlmeval_findit.engine.run import StoppedError
+from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.predictions import FAILED, PredictionError
+from vlmeval_findit.variant import parse
+
+CALLS = 4 * (19 + 6)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The files of a sweep that nothing happened to."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    model = FakeModel()
+    results = go(demo_sweep(folder), FakeHost(model))
+    assert len(results) == 8
+    assert model.calls == CALLS == len(answered_keys(folder / "calls.jsonl"))
+    return files(folder / "out")
+
+
+def test_a_sweep_leaves_the_files_of_a_run(undisturbed: dict[str, str]) -> None:
+    stem = "FullImage/FullImage_FindIt_Demo_xyxy_text"
+    endings = (".json", "_asked.json", "_score.csv", "_details.jsonl", "_provenance.json")
+    assert {stem + ending for ending in endings} <= set(undisturbed)
+    assert len(undisturbed) == 8 * len(endings)
+    rows = json.loads(undisturbed[stem + ".json"])
+    assert list(rows[0]) == ["index", "label", "width", "height", "prediction"]
+    assert [row["index"] for row in rows] == list(range(19))
+    assert json.loads(undisturbed[stem + "_asked.json"])["prompts"].startswith("findit-own-")
+
+
+@pytest.mark.parametrize("kills", [(1,), (2, 3, 50), (99,), (100, 30)])
+def test_killed_and_continued_it_ends_with_the_same_files(
+    kills: tuple[int, ...], undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    calls = 0
+    for kill in kills:
+
+        def die(number: int, text: str, last: int = kill) -> None:
+            if number >= last:
+                raise Killed
+
+        model = FakeModel(die)
+        try:
+            go(demo_sweep(tmp_path), FakeHost(model))
+        except Killed:
+            model.calls -= 1
+        calls += model.calls
+        with (tmp_path / "calls.jsonl").open("ab") as f:
+            f.write(b'{"key": "torn')
+        (tmp_path / "out" / "FullImage").mkdir(parents=True, exist_ok=True)
+        left = tmp_path / "out" / "FullImage" / ".FullImage_FindIt_Demo_xyxy_text.json.ab3_xy9z"
+        left.write_text("half a file")
+    model = FakeModel()
+    go(demo_sweep(tmp_path), FakeHost(model))
+    assert files(tmp_path / "out") == undisturbed
+    assert calls + model.calls == CALLS, "no finished call is repeated"
+    keys = answered_keys(tmp_path / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == CALLS
+
+
+def test_a_second_run_asks_nothing_and_touches_nothing(tmp_path: Path) -> None:
+    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in tmp_path.rglob("*Findit*.*")}
+    model, watcher = FakeModel(), Silent()
+    go(demo_sweep(tmp_path), FakeHost(model), watcher=watcher)
+    assert model.calls == 0
+    assert watcher.finished == [CALLS]
+    assert {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in before} == before
+
+
+def test_equal_calls_of_two_sweeps_are_paid_once(
+    undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    small = CONFIG.replace("cxcywh", "xywh")
+    go(demo_sweep(tmp_path, small, work_dir=tmp_path / "first"), FakeHost(FakeModel()))
+    model = FakeModel()
+    go(demo_sweep(tmp_path), FakeHost(model))
+    assert model.calls == CALLS // 2
+    assert files(tmp_path / "out") == undisturbed
+
+
+def test_a_limit_can_grow_and_pays_for_the_rest_only(
+    undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    go(demo_sweep(tmp_path, limit=5), FakeHost(FakeModel()))
+    model = FakeModel()
+    go(demo_sweep(tmp_path), FakeHost(model))
+    assert model.calls == CALLS - 8 * 5
+    assert files(tmp_path / "out") == undisturbed
+    with pytest.raises(PredictionError, match="not among the 5 rows of this sweep"):
+        go(demo_sweep(tmp_path, limit=5), FakeHost(FakeModel()))
+
+
+def test_failures_are_recorded_retried_and_never_answers(
+    undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    def fail(number: int, text: str) -> None:
+        if number % 7 == 0:
+            raise RuntimeError(f"call {number}\nwent wrong")
+
+    model = FakeModel(fail)
+    results = go(demo_sweep(tmp_path), FakeHost(model))
+    failed = [r for r in records(tmp_path / "calls.jsonl") if r["error"]]
+    assert len(failed) == CALLS // 7 == sum(r.totals.failed for r in results)
+    assert failed[0]["error"] == "RuntimeError: call 7 went wrong"
+    said = files(tmp_path / "out")
+    wrong = [name for name in undisturbed if f"{FAILED} via API. RuntimeError" in said[name]]
+    assert wrong
+    again = FakeModel()
+    go(demo_sweep(tmp_path), FakeHost(again))
+    assert again.calls == len(failed)
+    assert files(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        ("Failed to obtain answer via API.", "Failed to obtain answer via API."),
+        (None, "the model returned NoneType, not a text"),
+        ({"prediction": "Failed to obtain answer: x", "extra_records": "{}"}, "Failed to obtain"),
+        ("", None),
+        ("NA", None),
+        ({"prediction": "[]", "extra_records": {"a": 1}}, None),
+    ],
+)
+def test_what_a_model_returns(reply: Any, error: str | None) -> None:
+    answer = answer_from(reply)
+    assert (answer.error or "").startswith(error or "")
+    assert (answer.error is None) == (error is None)
+
+
+def test_the_record_of_a_reply_is_kept(tmp_path: Path) -> None:
+    extra = {"findit": {"finish_reason": "length", "tokens": {"prompt": 7, "completion": 768}}}
+
+    class Recording(FakeModel):
+        def generate(self, message: Message, dataset: str) -> Any:
+            return {"prediction": "[", "extra_records": json.dumps(extra)}
+
+    go(demo_sweep(tmp_path), FakeHost(Recording()))
+    record = next(records(tmp_path / "calls.jsonl"))
+    assert record["finish_reason"] == "length"
+    assert record["tokens"] == {"prompt": 7, "completion": 768}
+    assert record["model"] == "FullImage"
+    assert record["settings"] == {"max_new_tokens": 768, "image_folder": "Demo"}
+    assert len(record["prompt_sha256"]) == len(record["image_sha256"][0]) == 64
+    assert record["seconds"] >= 0
+    details = files(tmp_path / "out")
+    name = "FullImage/FullImage_FindIt_Demo_xyxy_json_details.jsonl"
+    assert '"truncated"' in details[name]
+
+
+# --- what a model can do at once ------------------------------------------------------------------
+
+
+class Batched(FakeModel):
+    """Answers variants of one image, or messages of one variant, together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def generate_variants(self, messages: list[Message], dataset: str) -> list[str]:
+        assert len({tuple(p["value"] for p in m if p["type"] == "image") for m in messages}) == 1
+        self.sizes.append(len(messages))
+        return [reply_to(message, name_of(message)) for message in messages]
+
+    def generate_batch(self, messages: list[Message], dataset: str) -> list[str]:
+        self.sizes.append(-len(messages))
+        return [reply_to(message, name_of(message)) for message in messages]
+
+
+def name_of(message: Message) -> str:
+    """What of a dataset's name the fake reply depends on."""
+    return "json" if "JSON" in message[-1]["value"] else "text"
+
+
+def test_variants_of_one_image_go_to_the_model_together(
+    undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    model = Batched()
+    sweep = demo_sweep(tmp_path, inference=Inference(variants=5))
+    go(sweep, FakeHost(model))
+    assert max(model.sizes) == 5
+    assert sum(model.sizes) + model.calls == CALLS
+    assert files(tmp_path / "out") == undisturbed
+
+
+def test_one_format_goes_in_batches(tmp_path: Path) -> None:
+    model = Batched()
+    one = CONFIG.replace("[xyxy, cxcywh]", "xyxy\noutputs: json").replace(
+        "[Demo, Demo_multilabel]", "Demo_insdet"
+    )
+    go(demo_sweep(tmp_path, one, inference=Inference(batch_size=4)), FakeHost(model))
+    assert model.sizes == [-4, -3]
+
+
+def test_a_batch_that_fails_is_asked_one_by_one() -> None:
+    class Fragile(FakeModel):
+        def generate_batch(self, messages: list[Message]) -> list[str]:
+            raise RuntimeError("out of memory")
+
+    model = Fragile(lambda number, text: (_ for _ in ()).throw(ValueError) if number == 2 else None)
+    messages = tuple([{"type": "text", "value": str(at)}] for at in range(3))
+    work = Work(messages, ("FindIt_Demo_xyxy_json",) * 3, {}, shares_images=False)
+    answers = ModelAsker(model).ask(work)
+    assert [answer.error is None for answer in answers] == [True, False, True]
+
+
+def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
+    models = [FakeModel(), FakeModel()]
+    askers = [ModelAsker(model) for model in models]
+    host = FakeHost(None, lambda _: ThreadsExecutor(lambda: askers, threads=3))
+    go(demo_sweep(tmp_path), host)
+    assert files(tmp_path / "out") == undisturbed
+    assert min(model.calls for model in models) > 0
+
+
+# --- stopping -------------------------------------------------------------------------------------
+
+
+def test_asked_to_stop_it_keeps_what_is_on_its_way(
+    undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    stop = threading.Event()
+    model = FakeModel(lambda number, text: stop.set() if number == 10 else None)
+    host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
+    with pytest.raises(StoppedError, match="run again to go on"):
+        go(demo_sweep(tmp_path), host, stop=stop)
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == model.calls < CALLS
+    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    assert files(tmp_path / "out") == undisturbed
+
+
+def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
+    undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, journal = os.pwrite, tmp_path / "calls.jsonl"
+
+    def pwrite(handle: int, data: bytes, offset: int) -> int:
+        held = journal.with_name("calls.jsonl.reserve")
+        if len(data) > 200 and offset > 8000 and held.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(handle, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    model = FakeModel()
+    host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
+    with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):
+        go(demo_sweep(tmp_path), host)
+    assert len(answered_keys(journal)) == model.calls < CALLS
+    monkeypatch.undo()
+    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    assert files(tmp_path / "out") == undisturbed
+
+
+def test_a_disk_that_is_full_for_result_files_stops_it_too(
+    undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*anything: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("vlmeval_findit.engine.predictions.write_score", full)
+        with pytest.raises(DiskFullError):
+            go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    assert files(tmp_path / "out") == undisturbed
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def test_two_sweeps_do_not_write_one_work_dir(tmp_path: Path) -> None:
+    def second(number: int, text: str) -> None:
+        other = demo_sweep(tmp_path, journal=tmp_path / "other.jsonl")
+        with pytest.raises(JournalError, match="two sweeps cannot write"):
+            go(other, FakeHost(FakeModel()))
+        raise Killed
+
+    with pytest.raises(Killed):
+        go(demo_sweep(tmp_path), FakeHost(FakeModel(second)))
+
+
+def test_replies_of_others_are_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "out" / "FullImage" / "FullImage_FindIt_Demo_xyxy_text.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps([{"index": 3, "prediction": "[1, 2, 3, 4]"}]))
+    model = FakeModel()
+    with pytest.raises(PredictionError, match=r"a reply to row 3 that is not in the journal"):
+        go(demo_sweep(tmp_path), FakeHost(model))
+    assert model.calls == 0
+    assert json.loads(path.read_text())[0]["prediction"] == "[1, 2, 3, 4]"
+
+
+def test_replies_to_other_prompts_are_not_mixed_in(tmp_path: Path) -> None:
+    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    asked = next(tmp_path.glob("out/FullImage/*_Demo_xyxy_text_asked.json"))
+    asked.write_text(json.dumps({**json.loads(asked.read_text()), "prompt_hash": "others"}))
+    with pytest.raises(PredictionError, match="holds replies to other prompts"):
+        go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+
+
+def test_a_missing_image_is_refused_before_the_first_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
+    with pytest.raises(ValueError, match="have no usable image"):
+        go(demo_sweep(tmp_path), FakeHost(None))
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+class Server(ThreadingHTTPServer):
+    """An OpenAI-compatible server of one sentence; ``status`` is what it answers with."""
+
+    daemon_threads = True
+
+    def __init__(self, status: int = 200) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.status = status
+        self.seen: list[dict[str, Any]] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append(asked)
+        choice = {"message": {"content": "[10, 20, 300, 900]"}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 5, "completion_tokens": 9}
+        content = json.dumps({"choices": [choice], "usage": usage}).encode()
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *anything: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[Server, Server]]:
+    pair = Server(), Server()
+    yield pair
+    for server in pair:
+        server.shutdown()
+        server.server_close()
+
+
+def test_calls_are_spread_over_servers(servers: tuple[Server, Server], tmp_path: Path) -> None:
+    host = ServersHost([server.url for server in servers], Inference(threads=2))
+    sweep = demo_sweep(tmp_path)
+    go(replace(sweep, models=(replace(sweep.models[0], served="org/model"),)), host)
+    assert min(len(server.seen) for server in servers) > CALLS // 4
+    assert sum(len(server.seen) for server in servers) == CALLS
+    asked = servers[0].seen[0]
+    assert asked["model"] == "org/model"
+    assert asked["temperature"] == 0
+    assert asked["max_tokens"] == 768
+    kinds = [part["type"] for part in asked["messages"][0]["content"]]
+    assert kinds == ["image_url", "text"]
+    record = next(records(tmp_path / "calls.jsonl"))
+    assert record["tokens"] == {"prompt": 5, "completion": 9}
+    assert record["settings"]["served"] == "org/model"
+
+
+def test_a_server_that_fails_is_passed_by(servers: tuple[Server, Server], tmp_path: Path) -> None:
+    servers[0].status = 503
+    host = ServersHost([server.url for server in servers], Inference(threads=2))
+    results = go(demo_sweep(tmp_path), host)
+    assert sum(result.totals.failed for result in results) == 0
+    assert len(servers[1].seen) == CALLS
+
+
+def test_servers_that_all_fail_leave_failures() -> None:
+    server = Server(status=400)
+    waits: list[float] = []
+    asker = ServerAsker([server.url], "m", sleep=waits.append)
+    message = [{"type": "text", "value": "where?"}]
+    work = Work((message,), ("FindIt_Demo_xyxy_json",), {"max_new_tokens": 768}, False)
+    (answer,) = asker.ask(work)
+    assert answer.error is not None
+    assert answer.error.startswith("HTTP 400")
+    assert len(server.seen) == 1, "what was refused once is refused again"
+    server.status = 500
+    (answer,) = asker.ask(work)
+    assert answer.error is not None
+    assert len(server.seen) == 1 + 5
+    assert waits == [0.5, 1.0, 2.0, 4.0]
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_endpoint_is_a_url() -> None:
+    with pytest.raises(ValueError, match="should begin with http"):
+        ServersHost(["localhost:8000"], Inference())
+
+
+def test_images_that_servers_do_not_read_go_as_png(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for name, kind in (("a.png", "png"), ("a.jpg", "jpeg"), ("a.bmp", "png")):
+        Image.new("RGB", (3, 2)).save(tmp_path / name)
+        assert data_url(tmp_path / name).startswith(f"data:image/{kind};base64,")
+    asked = body([{"type": "text", "value": "?"}], "m", {"max_new_tokens": 9, "seed": 3})
+    assert asked["max_tokens"] == 9
+    assert asked["seed"] == 3
+
+
+def test_answers_without_a_record_have_none() -> None:
+    assert Answer("[]").record == {}
+    assert Answer("[]", "not json").record == {}
+    assert Answer("[]", {"findit": 5}).record == {}
+    assert parse("FindIt_Demo_xyxy_json").frames == 1
+
+
+def test_the_journal_alone_makes_the_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
+    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    for path in (tmp_path / "out" / "FullImage").iterdir():
+        path.unlink()
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        assert len(journal) == CALLS
+    go(demo_sweep(tmp_path), FakeHost(None))
+    assert files(tmp_path / "out") == undisturbed

@@ -1,0 +1,171 @@
+"""From lists of values to cells, from cells to calls, from calls to units."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from vlmeval_findit.engine.calls import Cell, ImageHashes, max_new_tokens
+from vlmeval_findit.engine.cells import (
+    AXIS_VALUES,
+    BENCHMARK,
+    TABLES,
+    Axes,
+    Format,
+    Table,
+    Views,
+    formats,
+    variants,
+)
+from vlmeval_findit.engine.plan import Plan, UnitSizes, make_plan, unfinished, units
+from vlmeval_findit.engine.run import Tables
+from vlmeval_findit.places import Folder
+from vlmeval_findit.search import STAGES
+from vlmeval_findit.variant import grid, problem
+
+
+@pytest.fixture(scope="module")
+def images() -> ImageHashes:
+    return ImageHashes()
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return Tables(skip_missing=False)
+
+
+def cells_of(tables: Tables, names: list[str], axes: Axes, model: str = "FullImage") -> list[Cell]:
+    found = variants([TABLES[name] for name in names], formats(axes))
+    return [tables.cell(model, variant, None, {}) for variant in found]
+
+
+@pytest.fixture
+def plan(tables: Tables, images: ImageHashes) -> Plan:
+    axes = Axes(("xyxy", "all", "cxcywh"), keys=("bbox_2d",))
+    return make_plan(cells_of(tables, ["Demo", "Demo_multilabel", "Demo_refexp"], axes), images)
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+def test_the_first_stage_of_the_search_is_the_papers() -> None:
+    names = [v.name for v in variants([Table("Pascal")], formats(STAGES[0]))]
+    assert len(names) == 16
+    assert names[:2] == ["FindIt_Pascal_xyxy_text", "FindIt_Pascal_xyxy_json_bbox_2d"]
+
+
+def test_the_second_stage_has_the_winner_in_every_key() -> None:
+    axes = STAGES[1].after(Format("yxyx", "text"))
+    names = [v.name for v in variants([Table("Pascal")], formats(axes))]
+    assert names == [
+        f"FindIt_Pascal_yxyx_json{key}" for key in ("", "_bbox_2d", "_coordinates", "_bounding_box")
+    ]
+    assert len(variants([Table("Pascal", True)], formats(axes))) == 5, "class_name is for labels"
+    with pytest.raises(ValueError, match="winner needs a stage before"):
+        STAGES[1].after(None)
+
+
+def test_all_axes_over_all_tables_are_the_whole_grid() -> None:
+    axes = Axes(**AXIS_VALUES)
+    views = Views(frames=tuple(range(1, 65)), captions=(False, True))
+    made = variants(BENCHMARK, formats(axes), views)
+    assert len(made) == len(set(made))
+    assert set(made) == {v for v in grid() if not v.dataset.startswith("Demo")}
+    assert all(problem(v) is None for v in made)
+
+
+def test_frames_that_a_table_does_not_have_are_left_out() -> None:
+    wanted = [Format("xyxy", "json")]
+    both = [TABLES["Pascal"], TABLES["iGround"], TABLES["RoboTools"]]
+    made = variants(both, wanted, Views(frames=(1, 8, 64)))
+    assert [(v.dataset, v.frames) for v in made] == [
+        ("Pascal", 1), ("iGround", 1), ("iGround", 8),
+        ("RoboTools", 1), ("RoboTools", 8), ("RoboTools", 64),
+    ]  # fmt: skip
+    assert [v.frames for v in variants(both, wanted)] == [1, 8, 64]
+
+
+def test_new_tokens_are_the_protocols() -> None:
+    assert [max_new_tokens(n) for n in (1, 4, 8, 64)] == [768, 768, 1536, 12288]
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+def test_every_row_of_every_cell_has_a_call(plan: Plan) -> None:
+    assert len(plan.cells) == 3 * 6
+    assert plan.queries == 6 * (19 + 6 + 12) == sum(len(cell.rows) for cell in plan.cells)
+    assert {key for keys in plan.keys for key in keys} == {call.key for call in plan.calls}
+    assert len({call.key for call in plan.calls}) == len(plan.calls) == plan.queries
+
+
+def test_all_variants_of_one_image_come_together(plan: Plan) -> None:
+    runs = [images for images, _ in groupby(call.images for call in plan.calls)]
+    assert len(runs) == len(set(runs)) == plan.images
+
+
+def test_equal_calls_are_one(tables: Tables, images: ImageHashes) -> None:
+    cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    twice = make_plan([*cells, *cells], images)
+    assert len(twice.calls) == 19
+    assert twice.keys[0] == twice.keys[1]
+
+
+def test_what_an_answer_depends_on_is_in_its_key(
+    tables: Tables, images: ImageHashes, tmp_path: Path
+) -> None:
+    (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+
+    def keys(other: Cell) -> set[str]:
+        return set(make_plan([other], ImageHashes()).keys[0])
+
+    same = keys(cell)
+    assert keys(replace(cell, model="Other")).isdisjoint(same)
+    assert keys(replace(cell, settings={**cell.settings, "seed": 1})).isdisjoint(same)
+
+    def reworded(query, variant):
+        *parts, last = cell.make(query, variant)
+        return (*parts, last._replace(value=last.value + " Please."))
+
+    assert keys(replace(cell, make=reworded)).isdisjoint(same)
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(cell.folder.path, moved)
+    folder = Folder("Demo", moved, "test")
+    assert keys(replace(cell, folder=folder)) == same, "the content counts, not the place"
+    first = cell.task.queries[0].images[0]
+    with (moved / first).open("ab") as f:
+        f.write(b"\0")
+    changed = keys(replace(cell, folder=folder))
+    assert 0 < len(same - changed) < len(same)
+
+
+# --- units ----------------------------------------------------------------------------------------
+
+
+def test_units_hold_every_call_once_in_order(plan: Plan) -> None:
+    cut = list(units(plan.calls, UnitSizes(variants=4, batch=3)))
+    assert [call for unit in cut for call in unit.calls] == list(plan.calls)
+    assert max(len(unit.calls) for unit in cut) == 4
+    for unit in cut:
+        if unit.shares_images:
+            assert len({(call.images, *call.scene) for call in unit.calls}) == 1
+        else:
+            assert len({call.cell for call in unit.calls}) == 1
+
+
+def test_a_single_format_is_cut_into_batches(tables: Tables, images: ImageHashes) -> None:
+    cells = cells_of(tables, ["Demo_insdet", "Demo_video"], Axes(("xyxy",), ("json",)))
+    cut = list(units(make_plan(cells, images).calls, UnitSizes(batch=4)))
+    assert [len(unit.calls) for unit in cut if not unit.shares_images] == [4, 3, 4]
+
+
+def test_what_is_left_keeps_its_units(plan: Plan) -> None:
+    sizes = UnitSizes(variants=4, batch=3)
+    whole = list(units(plan.calls, sizes))
+    left = {call.key for unit in whole[5:] for call in unit.calls}
+    assert list(unfinished(whole, left)) == whole[5:]
+    assert not list(unfinished(whole, set()))

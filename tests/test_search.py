@@ -1,0 +1,236 @@
+"""The format search: two stages, a stated rule for ties, a file that sweeps take as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+
+from vlmeval_findit.bootstrap import cluster_sums, intervals, metric_values
+from vlmeval_findit.cli.sweep import report_formats
+from vlmeval_findit.engine.cells import TABLES, Format
+from vlmeval_findit.engine.config import ConfigError, ModelEntry
+from vlmeval_findit.engine.run import Result
+from vlmeval_findit.metrics import Totals, figures
+from vlmeval_findit.scoring import score_file
+from vlmeval_findit.search import (
+    SearchError,
+    averages,
+    best_format,
+    outcome,
+    read_formats,
+    search_sweep,
+    write_formats,
+)
+from vlmeval_findit.tasks import load_task
+from vlmeval_findit.variant import parse
+from vlmeval_findit.writing import Said, write
+
+BEST = "FindIt_Demo_yxhw_json_bounding_box"
+
+
+class Knowing(FakeModel):
+    """Knows every answer of the demonstration, and says it right in some formats only."""
+
+    def __init__(self, right: Sequence[str]) -> None:
+        super().__init__()
+        self._right = right
+        self._truth = {
+            str(query.images[0]) + query.label: query
+            for query in load_task("FindIt_Demo_xyxy_json").queries.values()
+        }
+
+    def generate(self, message: Message, dataset: str) -> Any:
+        self.calls += 1
+        if dataset not in self._right:
+            return "[]"
+        image, text = message[0]["value"], message[-1]["value"]
+        query = next(
+            q for k, q in self._truth.items()
+            if image.endswith(q.images[0]) and f'"{q.label}"' in text
+        )  # fmt: skip
+        scale = np.array([1000 / query.width, 1000 / query.height] * 2)
+        boxes = [Said(tuple(np.array(box) * scale)) for box in query.truth.boxes]
+        return write(boxes, parse(dataset).reply)
+
+
+def searched(folder: Path, right: Sequence[str]) -> tuple[list[Result], Knowing]:
+    places = (folder / "search", folder / "calls.jsonl")
+    sweep = search_sweep(ModelEntry("FullImage"), TABLES["Demo"], 8, places)
+    model = Knowing(right)
+    return go(sweep, FakeHost(model)), model
+
+
+def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
+    results, model = searched(tmp_path, [BEST, "FindIt_Demo_yxhw_text"])
+    assert best_format(results) == Format("yxhw", "text"), "text and the key tie: the grid's order"
+    results, model = searched(tmp_path / "b", [BEST, "FindIt_Demo_yxhw_json_bbox_2d"])
+    assert model.calls == (16 + 3) * 8, "bbox_2d at the winner was asked in the first stage"
+    assert {r.variant.representation for r in results[16:]} == {"yxhw"}
+    assert best_format(results) == Format("yxhw", "json", "bbox_2d")
+    assert results[0].rows == 8
+    (tmp_path / "c").mkdir()
+    results, _ = searched(tmp_path / "c", [BEST])
+    assert best_format(results).representation == "xyxy", "nothing in stage 1 led to it"
+
+
+def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
+    class Partial(Knowing):
+        """Right with the key of the first stage half the time, always with another."""
+
+        def generate(self, message: Message, dataset: str) -> Any:
+            said = super().generate(message, dataset)
+            half = dataset.endswith("bbox_2d") and len(message[-1]["value"]) % 2
+            return "[]" if half else said
+
+    places = (tmp_path / "search", tmp_path / "calls.jsonl")
+    sweep = search_sweep(ModelEntry("FullImage"), TABLES["Demo"], 19, places)
+    results = go(sweep, FakeHost(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
+    assert best_format(results) == Format("yxhw", "json", "bounding_box")
+    assert averages(results)[0].f1 == pytest.approx(100)
+
+
+# --- the rule -------------------------------------------------------------------------------------
+
+
+def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> Result:
+    """A result with a given F1 (and mIoU, adherence)."""
+    made = figures(Totals(responses=100, adherent=more.get("adherent", 100), n_gt=200, n_pred=200))
+    made = replace(made, f1=f1, f1_failed_missed=more.get("missed", f1), miou=more.get("miou", 40))
+    totals = Totals(responses=more.get("responses", 100), failed=failed)
+    return Result("M", parse(name), made, totals, np.ones((3, 8)), 100, Path("x.json"))
+
+
+def first(*results: Result) -> str:
+    return str(averages(results)[0].format)
+
+
+def test_ties_go_to_miou_then_adherence_then_the_grids_order() -> None:
+    a, b = "FindIt_Demo_xyxy_text", "FindIt_Demo_xyxy_json"
+    assert first(result(a, 50), result(b, 51)) == "xyxy json"
+    assert first(result(a, 50), result(b, 50, miou=41)) == "xyxy json"
+    assert first(result(a, 50, adherent=90), result(b, 50)) == "xyxy json"
+    assert first(result(b, 50), result(a, 50)) == "xyxy text"
+    assert first(result(a, 0.1 + 0.2), result(b, 0.3, miou=41)) == "xyxy json", "equal but for bits"
+    assert first(result(a, 60, missed=40), result(b, 50)) == "xyxy json", "failing is no gain"
+
+
+def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
+    results = [
+        result("FindIt_Pascal_xyxy_text", 80), result("FindIt_SVG_xyxy_text", 20),
+        result("FindIt_Pascal_xywh_text", 60), result("FindIt_SVG_xywh_text", 50),
+        result("FindIt_Pascal_yxyx_text", 99),
+    ]  # fmt: skip
+    ranked = averages(results)
+    assert [(str(one.format), one.f1) for one in ranked] == [("xywh text", 55), ("xyxy text", 50)]
+    with pytest.raises(SearchError, match="no format was run on every table"):
+        best_format([results[0], replace(results[3])])
+
+
+def test_no_winner_without_answers() -> None:
+    dead = result("FindIt_Demo_xyxy_text", 0, failed=100, responses=0)
+    with pytest.raises(SearchError, match=r"every call of M on FindIt_Demo_xyxy_text failed"):
+        best_format([dead, result("FindIt_Demo_xyxy_json")])
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+def test_figures_of_sums_are_the_scores(tmp_path: Path) -> None:
+    (one, *_) = go(demo_sweep(tmp_path), FakeHost(Knowing(["FindIt_Demo_xyxy_text"])))
+    run = score_file(one.path)
+    sums = cluster_sums(run)
+    assert sums.shape == (len({s.query.images[0] for s in run.scored}), 8)
+    f = run.figures
+    expected = (f.f1, f.miou, f.adherence, f.precision, f.recall)
+    assert metric_values(sums.sum(axis=0)) == pytest.approx(np.array(expected))
+    bounds = intervals(sums)
+    low, high = bounds["F1@0.5"]
+    assert low <= f.f1 <= high
+    assert intervals(sums) == bounds, "seeded"
+
+
+def test_one_picture_has_no_interval() -> None:
+    assert set(intervals(np.ones((1, 8))).values()) == {None}
+
+
+def test_an_interval_is_about_as_wide_as_theory_says() -> None:
+    rng = np.random.default_rng(1)
+    sums = np.zeros((400, 8))
+    hit = rng.random(400) < 0.3
+    sums[:, 0] = 1
+    sums[:, 1] = hit
+    low, high = intervals(sums)["Adherence"]
+    spread = 100 * np.sqrt(hit.mean() * (1 - hit.mean()) / 400)
+    assert high - low == pytest.approx(2 * 1.96 * spread, rel=0.05)
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, _ = searched(tmp_path, [BEST, "FindIt_Demo_yxhw_json_bbox_2d"])
+    path = tmp_path / "best_formats.yaml"
+    report_formats(results, path)
+    assert "FullImage: best format yxhw json bbox_2d (F1@0.5 100.0)" in capsys.readouterr().out
+    assert read_formats(path) == {"FullImage": Format("yxhw", "json", "bbox_2d")}
+    said = yaml.safe_load(path.read_text())["models"]["FullImage"]
+    assert len(said["cells"]) == 19
+    for cell in said["cells"]:
+        low, high = cell["F1@0.5 95 %"]
+        assert low <= cell["F1@0.5"] <= high
+        assert {"mIoU", "mIoU 95 %", "Adherence", "Adherence 95 %", "rows"} <= cell.keys()
+    sweep = demo_sweep(tmp_path)
+    made = go(sweep, FakeHost(FakeModel()), read_formats(path))
+    assert [r.variant.name for r in made] == [
+        "FindIt_Demo_yxhw_json_bbox_2d", "FindIt_Demo_multilabel_yxhw_json_bbox_2d",
+    ]  # fmt: skip
+
+
+def test_models_of_earlier_searches_stay(tmp_path: Path) -> None:
+    results = [result("FindIt_Demo_xyxy_text"), result("FindIt_Demo_xyxy_json")]
+    path = tmp_path / "formats.yaml"
+    write_formats(path, {"A": outcome(results, "p"), "B": outcome(results, "p")})
+    write_formats(path, {"B": outcome([result("FindIt_Demo_cxcywh_json_cx-formula")], "p")})
+    assert read_formats(path) == {
+        "A": Format("xyxy", "text"),
+        "B": Format("cxcywh", "json", centre="formula"),
+    }
+    path.write_text("hello: world\n")
+    with pytest.raises(ConfigError, match="it is not written over"):
+        write_formats(path, {"A": outcome(results, "p")})
+
+
+WINNER = "models:\n  M:\n    winner: "
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rule: x", "line 1: models is missing"),
+        ("modles: {}", "line 1: no key 'modles': did you mean models?"),
+        ("models:\n  M: {tables: []}", "line 2: winner is missing"),
+        (WINNER + "{output: text}", "line 3: representation is missing"),
+        (WINNER + "{representation: xyxx, output: text}", "line 3: no representation 'xyxx'"),
+        (WINNER + "{representation: all, output: json, structure: decomposed}",
+         "line 3: all has no decomposed structure"),
+        (WINNER + "{representation: all, ouput: json}", "did you mean output?"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "formats.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        read_formats(path)
+    assert message in str(refused.value)
+
+
+def test_a_model_without_a_format_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="search --model FullImage"):
+        go(demo_sweep(tmp_path), FakeHost(FakeModel()), {"Other": Format("xyxy", "text")})

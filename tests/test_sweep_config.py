@@ -1,0 +1,242 @@
+"""A sweep's file: what it says, and how a bad one is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from host_runs import REPOSITORY, environment, require_host
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.engine.cells import BENCHMARK, TABLES
+from vlmeval_findit.engine.config import ConfigError, ModelEntry, parse_sweep, read_sweep
+from vlmeval_findit.engine.export import CLASSES, host_config
+from vlmeval_findit.models.table import find_model
+from vlmeval_findit.search import STAGES
+from vlmeval_findit.variant import parse
+
+CONFIGS = REPOSITORY / "configs"
+GOOD = "models: FullImage\ndatasets: Demo\n"
+
+BAD = [
+    pytest.param("", "line 1: the file is empty", id="empty"),
+    pytest.param("models: [A", "line 1: not YAML: expected ',' or ']'", id="not YAML"),
+    pytest.param("- FullImage", "line 1: should be a mapping with the keys models, ", id="list"),
+    pytest.param("datasets: Demo", "line 1: models is missing", id="no models"),
+    pytest.param("models: FullImage", "line 1: datasets is missing", id="no datasets"),
+    pytest.param(GOOD + "modles: x", "line 3: no key 'modles': did you mean models?", id="key"),
+    pytest.param(GOOD + "models: FullImage", "line 3: models stands twice", id="key twice"),
+    pytest.param(
+        "models:\n - FullImage\n - FulImage\ndatasets: Demo",
+        "line 3: no model 'FulImage' in the model table: did you mean FullImage?",
+        id="model",
+    ),
+    pytest.param(
+        "models: [{name: Mine}]\ndatasets: Demo", "one that the table does not have needs `space`",
+        id="model without space",
+    ),
+    pytest.param(
+        "models: [{name: Mine, space: gird1000}]\ndatasets: Demo",
+        "line 1: no coordinate space 'gird1000': did you mean grid1000?", id="space",
+    ),
+    pytest.param(
+        "models: [{name: Mine, space: {kind: smart_resize}}]\ndatasets: Demo",
+        "line 1: smart_resize needs the min_pixels", id="space without bounds",
+    ),
+    pytest.param(
+        "models:\n- name: FullImage\n  setings: {}\ndatasets: Demo",
+        "line 3: no key 'setings': did you mean settings?", id="key of a model",
+    ),
+    pytest.param(
+        "models: [{name: FullImage, settings: [1]}]\ndatasets: Demo",
+        "line 1: should be a mapping of names", id="settings",
+    ),
+    pytest.param(
+        "models: [{name: FullImage, reads_like: Gemma 5}]\ndatasets: Demo",
+        "line 1: no model 'Gemma 5' in the model table: did you mean Gemma 4?", id="reads_like",
+    ),
+    pytest.param("models: [{space: unit}]\ndatasets: Demo", "a model needs a name", id="no name"),
+    pytest.param(
+        "models: [Qwen/Qwen3-VL-8B-Instruct]\ndatasets: Demo", "names files: no / in it", id="slash"
+    ),
+    pytest.param(
+        "models: [FullImage, FullImage]\ndatasets: Demo", "line 1: FullImage stands twice",
+        id="model twice",
+    ),
+    pytest.param(
+        "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n",
+        "line 4: no dataset 'Pascl': did you mean Pascal?", id="dataset",
+    ),
+    pytest.param("models: FullImage\ndatasets: []", "line 2: an empty list", id="no dataset"),
+    pytest.param("models: FullImage\ndatasets: [7]", "line 2: 7 should be a name", id="number"),
+    pytest.param(
+        GOOD + "representations:\n  - xyxy\n  - xyxx\n",
+        "line 5: no representation 'xyxx': did you mean xyxy?", id="representation",
+    ),
+    pytest.param(GOOD + "outputs: jsn", "line 3: no output 'jsn': did you mean json?", id="output"),
+    pytest.param(GOOD + "keys: [bbox2d]", "line 3: no key 'bbox2d': did you mean bbox_2d?",
+                 id="JSON key"),
+    pytest.param(GOOD + "structures: nest", "line 3: no structure 'nest': did you mean nested?",
+                 id="structure"),
+    pytest.param(GOOD + "centres: [formulas]", "did you mean formula?", id="centre"),
+    pytest.param(
+        GOOD + "keys: [bbox, class_name]", "line 3: keys: class_name fits no cell", id="unfit key"
+    ),
+    pytest.param(
+        GOOD + "outputs: text\nkeys: [bbox_2d]", "line 4: keys: bbox_2d fits no cell",
+        id="a key for text",
+    ),
+    pytest.param(
+        GOOD + "representations: all-labelled\nstructures: decomposed\noutputs: json",
+        "line 2: no cell of Demo fits the axes", id="no cell",
+    ),
+    pytest.param(GOOD + "frames: [8]", "line 3: frames: 8 fits no cell", id="frames of an image"),
+    pytest.param(GOOD + "frames: 0", "line 3: 0 should be a whole number, at least 1", id="frames"),
+    pytest.param(
+        GOOD + "captions: [false, true]", "line 3: captions: True fits no cell", id="captions"
+    ),
+    pytest.param(GOOD + "limit: many", "line 3: 'many' should be a whole number", id="limit"),
+    pytest.param(GOOD + "limit: true", "line 3: True should be a whole number", id="limit yes"),
+    pytest.param(GOOD + "skip_missing_images: 1", "line 3: 1 should be true or false", id="flag"),
+    pytest.param(
+        GOOD + "inference: {thread: 8}", "line 3: no key 'thread': did you mean threads?",
+        id="inference",
+    ),
+    pytest.param(GOOD + "inference: {gpus: -1}", "line 3: -1 should be a number", id="gpus"),
+    pytest.param(
+        GOOD + "stages: [{outputs: all}]\nkeys: all", "line 4: keys stands in every stage",
+        id="axes and stages",
+    ),
+    pytest.param(
+        GOOD + "stages:\n- representations: winner", "line 4: winner is the best format of the",
+        id="first winner",
+    ),
+    pytest.param(GOOD + "representations: winner", "there is none", id="winner without stages"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_sweep(text, "sweep.yaml")
+    assert message in str(refused.value)
+    assert str(refused.value).startswith("sweep.yaml, line ")
+
+
+def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
+    sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
+    assert sweep.models == (ModelEntry("FullImage", line=1),)
+    assert sweep.tables == BENCHMARK
+    assert len(BENCHMARK) == 20
+    assert len(sweep.stages[0].keys) == 5
+    assert str(sweep.journal) == "w/calls.jsonl"
+    assert sweep.limit == 5
+
+
+def test_a_model_of_ones_own() -> None:
+    sweep = parse_sweep(
+        "models:\n- name: Mine\n  space: {kind: pixels}\n  settings: {seed: 1}\n"
+        "  resources: {batch_size: 4}\n  served: org/mine\ndatasets: [Demo_multilabel]"
+    )
+    (entry,) = sweep.models
+    assert entry.settings == {"seed": 1}
+    assert entry.resources == {"batch_size": 4}
+    assert entry.served == "org/mine"
+    assert sweep.tables == (TABLES["Demo_multilabel"],)
+
+
+# --- what ships -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["paper_grid", "format_search", "smoke"])
+def test_shipped_files_are_valid(name: str) -> None:
+    sweep = read_sweep(CONFIGS / f"{name}.yaml")
+    assert all(find_model(entry.name) for entry in sweep.models)
+
+
+def test_the_paper_grid_has_every_model_and_dataset() -> None:
+    sweep = read_sweep(CONFIGS / "paper_grid.yaml")
+    rows = [find_model(entry.name) for entry in sweep.models]
+    assert len({row.name for row in rows if row}) == len(rows) == 12
+    assert sweep.tables == BENCHMARK
+
+
+def test_the_shipped_search_is_the_command() -> None:
+    sweep = read_sweep(CONFIGS / "format_search.yaml")
+    assert sweep.stages == STAGES
+    assert sweep.limit == 50
+    assert [table.name for table in sweep.tables] == ["Pascal"]
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+def test_a_dry_run_needs_neither_torch_nor_vlmeval(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules.update(torch=None, vlmeval=None, ray=None);"
+    code = f"{blocked} from vlmeval_findit.cli import main; sys.exit(main())"
+    command = ["sweep", str(CONFIGS / "smoke.yaml"), "--dry-run", "--limit", "2"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        cwd=REPOSITORY,
+        env=environment(tmp_path / "lmu"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "40 cells, 80 queries, " in done.stdout
+    assert "80 model calls, 80 of them to be made" in done.stdout
+
+
+def test_the_command_says_line_and_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("models: FullImage\ndatasets: [Dmo]\n")
+    assert main(["sweep", str(path)]) == 2
+    assert f"error: {path}, line 2: no dataset 'Dmo': did you mean Demo?" in capsys.readouterr().err
+    assert main(["search", "--model", "FulImage"]) == 2
+    assert "did you mean FullImage?" in capsys.readouterr().err
+    assert main(["search", "--model", "FullImage", "--dataset", "Pascl"]) == 2
+    assert "did you mean Pascal?" in capsys.readouterr().err
+
+
+def test_a_search_is_counted_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--dataset", "Demo", "--limit", "5", "--dry-run"]
+    assert main(["search", "--model", "FullImage", *arguments]) == 0
+    assert "19 cells, 95 queries, 95 model calls" in capsys.readouterr().out
+
+
+def test_export_is_a_config_of_vlmevalkit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.json"
+    assert main(["sweep", str(CONFIGS / "smoke.yaml"), "--export-config", str(path)]) == 0
+    config = json.loads(path.read_text())
+    assert set(config["model"]) == {"OpenCV-Detector", "FullImage"}
+    assert len(config["data"]) == 20
+    for name, entry in config["data"].items():
+        assert parse(name).name == entry["dataset"] == name
+        assert entry["class"] == CLASSES[parse(name).row.family]
+    assert f"--config {path}" in capsys.readouterr().out
+    assert main(["sweep", str(CONFIGS / "format_search.yaml"), "--export-config", str(path)]) == 2
+    assert "cannot be exported" in capsys.readouterr().err
+
+
+def test_export_names_what_cannot_be_said() -> None:
+    two = "models: [FullImage, {name: Mine, space: unit}]\ndatasets: Demo"
+    with pytest.raises(ValueError, match="differ in space"):
+        host_config(parse_sweep(two))
+    one = host_config(parse_sweep("models: [{name: Mine, space: unit}]\ndatasets: Demo"))
+    assert all(entry["space"] == "unit" for entry in one["data"].values())
+
+
+@pytest.mark.host
+def test_the_classes_of_the_export_are_the_hosts() -> None:
+    require_host()
+    from vlmeval_findit.host.datasets import DATASET_CLASSES
+
+    assert {family: cls.__name__ for cls in DATASET_CLASSES for family in cls.families} == CLASSES
