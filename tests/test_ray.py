@@ -35,7 +35,7 @@ def load_fragile(marks: Path) -> ModelAsker:
         if number == 20 and not (marks / "died").exists():
             (marks / "died").touch()
             os._exit(1)
-        if (marks / "poison").exists() and '"dog"' in text:
+        if (marks / "poison").exists() and '"horse"' in text:
             os._exit(1)
 
     return ModelAsker(FakeModel(on_call))

@@ -18,6 +18,9 @@ The package reads in the order in which the data flows, and imports only against
 ``predictions``       prediction files of VLMEvalKit runs
 ``tasks``             what a run asks, and the record of it
 ``scoring``           replies and a task in, a score out; ``results``: the files it leaves
+``bootstrap``         intervals of a score
+``engine``            sweeps: cells, calls, the journal, who answers
+``search``            the format that a model answers best in
 ``host``              the one place that touches VLMEvalKit
 ``cli``               the command line
 ====================  ===========================================================================

@@ -17,7 +17,7 @@ from typing import Any
 from ..engine.config import Sweep, read_sweep
 from ..engine.dry import count
 from ..engine.export import host_config
-from ..engine.journal import JournalError
+from ..engine.journal import DiskFullError
 from ..engine.run import Chosen, Host, Result, StoppedError, Surroundings, run_sweep
 from ..engine.servers import ServersHost
 from ..files import atomic_write
@@ -107,7 +107,7 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
         except StoppedError as error:
             print(f"{error}", file=sys.stderr)
             return INTERRUPTED
-        except JournalError as error:
+        except DiskFullError as error:
             print(f"error: {error}", file=sys.stderr)
             return NO_ROOM_LEFT
     print_rows(_row(result) for result in results)

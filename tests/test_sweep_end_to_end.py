@@ -1,0 +1,175 @@
+"""Whole sweeps with VLMEvalKit's models, in processes of their own that are really killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from engine_fakes import answered_keys, files
+from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
+
+from vlmeval_findit.engine.journal import RESERVE
+from vlmeval_findit.search import read_formats
+
+pytestmark = pytest.mark.host
+
+DETECTOR, FLOOR = "OpenCV-Detector", "FullImage"
+# Four queries whose pictures the detector is quick with, in 40 formats.
+CONFIG = f"""
+models: [{DETECTOR}, {FLOOR}]
+datasets: [Demo_described]
+representations: all
+outputs: all
+keys: [bbox, bbox_2d]
+structures: [per_box, nested]
+"""
+CELLS, CALLS = 2 * 40, 2 * 40 * 4
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_host()
+    return tmp_path_factory.mktemp("lmu")
+
+
+def config_in(folder: Path) -> Path:
+    path = folder / "sweep.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an uninterrupted sweep."""
+    folder = tmp_path_factory.mktemp("finished")
+    done = run(RUN_FINDIT, ["sweep", str(config_in(folder))], folder, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    keys = answered_keys(folder / "outputs" / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == CALLS
+    return folder
+
+
+def result_files(folder: Path) -> dict[str, str]:
+    """All files of a sweep but its journal, whose lines hold seconds and are in any order."""
+    return {n: text for n, text in files(folder / "outputs").items() if "calls.jsonl" not in n}
+
+
+def start(folder: Path, lmu: Path, limit: Callable[[], None] | None = None) -> subprocess.Popen:
+    """A sweep in a process of its own, its output in ``sweep.log``."""
+    with (folder / "sweep.log").open("a") as log:
+        return subprocess.Popen(
+            [sys.executable, *RUN_FINDIT, "sweep", "sweep.yaml"],
+            cwd=folder,
+            env=environment(lmu),
+            stdout=log,
+            stderr=log,
+            preexec_fn=limit,
+        )
+
+
+def lines(journal: Path) -> int:
+    return journal.read_bytes().count(b"\n") if journal.is_file() else 0
+
+
+def test_killed_three_times_and_once_by_a_full_disk(
+    finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    config_in(tmp_path)
+    journal = tmp_path / "outputs" / "calls.jsonl"
+    chance = random.Random(4)
+    # Not only between calls: the delay after a random line falls anywhere.
+    for goal in sorted(chance.sample(range(5, 150), 3)):
+        process = start(tmp_path, lmu)
+        deadline = time.monotonic() + 100
+        while lines(journal) < goal:
+            assert process.poll() is None, (tmp_path / "sweep.log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        time.sleep(chance.random() * 0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert lines(journal) < CALLS
+
+    # No file may grow beyond what the journal has and a few lines: the disk is full.
+    room = journal.stat().st_size + 3000
+    process = start(tmp_path, lmu, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    assert process.wait(timeout=100) == 3, (tmp_path / "sweep.log").read_text()
+    assert "the disk is full" in (tmp_path / "sweep.log").read_text()
+    assert room < RESERVE
+    assert lines(journal) < CALLS
+
+    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    keys = answered_keys(journal)
+    assert len(keys) == len(set(keys)) == CALLS, "no finished call was repeated"
+    ours, wanted = result_files(tmp_path), result_files(finished)
+    assert sum(name.endswith("_score.csv") for name in wanted) == CELLS
+    assert ours.keys() == wanted.keys()
+    assert ours == wanted
+
+
+def test_the_stock_runner_takes_the_files_as_its_own(
+    finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    name = "FindIt_Demo_described_yxyx_json_nested"
+    work = finished / "outputs"
+    theirs = work / FLOOR / f"{FLOOR}_{name}.json"
+    before, score = theirs.read_bytes(), figures(theirs)
+    flags = ["--data", name, "--model", FLOOR]
+    env = environment(lmu, PRED_FORMAT="json")
+    evaluated = [*flags, "--mode", "eval", "--reuse", "--work-dir", str(work)]
+    done = run(STOCK, evaluated, tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    status = json.loads(next(work.glob(f"{FLOOR}/**/status.json")).read_text())
+    entry = status["datasets"][name]
+    assert not entry.get("skip_reason"), entry
+    assert entry["metrics"]["F1@0.5"] == pytest.approx(score["f1"], abs=1e-3)
+    assert theirs.read_bytes() == before
+    # And it writes the very bytes that we do.
+    done = run(STOCK, [*flags, "--work-dir", str(tmp_path / "stock")], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "stock" / FLOOR / theirs.name).read_bytes() == before
+    for path in (*work.glob(f"{FLOOR}/**/status.json"), *work.glob("logs/*")):
+        path.unlink()
+
+
+def test_search_finds_a_format_and_sweep_takes_it(
+    finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    flags = ["--model", DETECTOR, "--dataset", "Demo_described", "--limit", "3"]
+    done = run(RUN_FINDIT, ["search", *flags], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    path = tmp_path / "best_formats.yaml"
+    assert set(read_formats(path)) == {DETECTOR}
+    said = yaml.safe_load(path.read_text())["models"][DETECTOR]
+    assert len(said["cells"]) == 19
+    assert f"{DETECTOR}: best format" in done.stdout
+    one = tmp_path / "one.yaml"
+    one.write_text(f"models: {DETECTOR}\ndatasets: [Demo_refexp, Demo_described]\nlimit: 3\n")
+    done = run(
+        RUN_FINDIT, ["sweep", "one.yaml", "--formats", str(path)], tmp_path, environment(lmu)
+    )
+    assert done.returncode == 0, done.stdout
+    assert len(list(tmp_path.glob(f"outputs/{DETECTOR}/*_score.csv"))) == 2
+    # The search had paid for three of the six calls.
+    assert len(answered_keys(tmp_path / "outputs" / "calls.jsonl")) == 19 * 3 + 3
+
+
+def test_a_model_that_the_host_does_not_have_is_refused(lmu: Path, tmp_path: Path) -> None:
+    (tmp_path / "sweep.yaml").write_text(CONFIG.replace(FLOOR, "Qwen3-VL-7B-Instruct"))
+    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
+    assert done.returncode == 2
+    assert (
+        "line 2: VLMEvalKit has no model 'Qwen3-VL-7B-Instruct': did you mean Qwen3-VL-"
+        in done.stdout
+    )
+    assert not (tmp_path / "outputs").exists()
