@@ -237,6 +237,9 @@ def test_export_names_what_cannot_be_said() -> None:
 @pytest.mark.host
 def test_the_classes_of_the_export_are_the_hosts() -> None:
     require_host()
+    from vlmeval_findit.host import register
+
+    register()
     from vlmeval_findit.host.datasets import DATASET_CLASSES
 
     assert {family: cls.__name__ for cls in DATASET_CLASSES for family in cls.families} == CLASSES

@@ -11,7 +11,6 @@ from ..engine.config import Inference, ModelEntry
 from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..variant import nearest
 from . import register
-from .datasets import records_space, stock_bounds
 
 MakeExecutor = Callable[[Loader, Inference], Executor]
 
@@ -47,9 +46,14 @@ class VLMEvalKitHost:
     def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
         if entry.space is not None:
             return entry.space if isinstance(entry.space, Mapping) else {"kind": entry.space}
+        # Not at the top: our datasets subclass the host's, which must be imported before.
+        from .datasets import stock_bounds
+
         return stock_bounds(entry.name)
 
     def records_space(self, entry: ModelEntry) -> bool:
+        from .datasets import records_space
+
         return records_space(entry.name)
 
     def executor(self, entry: ModelEntry) -> Executor:
