@@ -35,12 +35,21 @@ class Recorded:
     """What a model's run recorded with one reply.
 
     ``space`` are the settings of :func:`..spaces.space_from`; ``finish_reason`` is ``stop`` or
-    ``length``; ``images`` say per image the original size and the size as sent, both (w, h).
+    ``length``.  ``images`` say of each image, in the message's order, the ``original`` size, the
+    size as ``sent`` (after the run's own limits), the size as ``processed`` (after the model's
+    processor), all (w, h) in pixels, and the ``bounds`` in force.  ``thought`` is what the model
+    thought before it spoke, never read for boxes; ``ends_in_thought`` says that it never spoke.
+    ``tokens`` count the prompt and the reply.  ``model`` says who answered: identifier, revisions,
+    and the row of the model table.
     """
 
     space: Mapping[str, Any] | None = None
     finish_reason: str = ""
     images: tuple[Mapping[str, Any], ...] = ()
+    thought: str = ""
+    ends_in_thought: bool = False
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    model: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """The value for the column ``extra_records``; :func:`recorded` reads it back."""
@@ -51,6 +60,14 @@ class Recorded:
             record["finish_reason"] = self.finish_reason
         if self.images:
             record["images"] = [dict(image) for image in self.images]
+        if self.thought:
+            record["thought"] = self.thought
+        if self.ends_in_thought:
+            record["ends_in_thought"] = True
+        if self.tokens:
+            record["tokens"] = dict(self.tokens)
+        if self.model:
+            record["model"] = dict(self.model)
         return json.dumps({RECORD_KEY: record})
 
 
@@ -144,6 +161,10 @@ def recorded(value: object) -> Recorded:
         space=record.get("space"),
         finish_reason=str(record.get("finish_reason", "")),
         images=tuple(record.get("images", ())),
+        thought=str(record.get("thought", "")),
+        ends_in_thought=bool(record.get("ends_in_thought", False)),
+        tokens=dict(record.get("tokens", {})),
+        model=dict(record.get("model", {})),
     )
 
 

@@ -186,14 +186,18 @@ def smart_resize(size: tuple[int, int], min_pixels: int, max_pixels: int) -> tup
 
 
 _CHAT_BOUNDS = (4 * 28**2, 16384 * 28**2)
-"""Bounds of the first of the two resizes of Qwen's chat interface."""
+
+
+def chat_resize(size: tuple[int, int]) -> tuple[int, int]:
+    """The first of the two resizes of Qwen2.5-VL's chat interface, of (w, h) in pixels."""
+    return smart_resize(size, *_CHAT_BOUNDS)
 
 
 def _smart_resize(size: tuple[int, int], space: Space) -> Size:
     assert space.min_pixels is not None
     assert space.max_pixels is not None
     if space.two_step:
-        size = smart_resize(size, *_CHAT_BOUNDS)
+        size = chat_resize(size)
     return smart_resize(size, space.min_pixels, space.max_pixels)
 
 

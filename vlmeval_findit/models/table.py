@@ -1,7 +1,8 @@
 """What is known of a model: one row a model (protocol sections 3, 4 and 7).
 
-A row says which names it goes by, in which coordinate space it answers, and how it answers when a
-prompt names no format.  A name that fits no row is an error, never a guess.
+A row says which names it goes by, in which coordinate space it answers, how it answers when a
+prompt names no format, and how it is run on this machine where it can be.  A name that fits no row
+is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -13,6 +14,17 @@ from dataclasses import dataclass, field, replace
 from ..datasets import Dataset
 from ..spaces import Space, SpaceError, spaces_help
 from ..variant import ReplyFormat, Variant
+from .families import (
+    BoundsRule,
+    LocalFamily,
+    ThoughtMarks,
+    internvl3_bounds,
+    processors_own,
+    qwen2_5_bounds,
+    qwen3_bounds,
+    sized,
+    space_within,
+)
 
 # --- spaces, by dataset ---------------------------------------------------------------------------
 
@@ -33,11 +45,10 @@ def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     return rule
 
 
-def _qwen2_5_vl(dataset: Dataset) -> Space:
-    """The paper's two ways: the simple interface for instance detection, else the chat one."""
-    if dataset.family.has_references:
-        return Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056)
-    return Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True)
+def _smart_resize(bounds: BoundsRule) -> SpaceRule:
+    """Pixels of the processor's input, within the very bounds that inference has."""
+    within = Space("smart_resize", min_pixels=1, max_pixels=1)
+    return lambda dataset: space_within(within, bounds(dataset))
 
 
 _GRID = _always(Space("grid1000"))
@@ -64,13 +75,15 @@ class ModelRow:
     """One row of the table.
 
     ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
-    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered.
+    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered;
+    ``local`` how it is run on this machine (None: it is not).
     """
 
     name: str
     names: str
     space: SpaceRule
     schemes: Schemes = field(default_factory=dict)
+    local: LocalFamily | None = None
 
     def reads(self, variant: Variant) -> ReplyFormat:
         """How its replies to a variant are read."""
@@ -80,32 +93,128 @@ class ModelRow:
         return replace(scheme, multilabel=variant.multilabel, frames=variant.frames)
 
 
-_SIZE = r"(-\d+B(-A\d+B)?)?"
+_SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
+_THINK = ThoughtMarks("<think>", "</think>")
+_THINKING_OFF = {"enable_thinking": False}
 
 _ROWS = (
     # VLMEvalKit's own Qwen2.5-VL-…-Instruct entries resize within other bounds; :mod:`..host` reads
     # those off the entry, and this row is for runs with the paper's.
-    ModelRow("Qwen2.5-VL", rf"Qwen2\.5-VL{_SIZE}", _qwen2_5_vl, _QWEN_ALL_TEXT),
+    ModelRow(
+        "Qwen2.5-VL",
+        rf"Qwen2\.5-VL{_SIZE}",
+        _smart_resize(qwen2_5_bounds),
+        _QWEN_ALL_TEXT,
+        LocalFamily(
+            class_name="FindItQwen25VL",
+            checkpoints={
+                "Qwen2.5-VL": "Qwen/Qwen2.5-VL-7B-Instruct",
+                **sized("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "3B 7B 32B 72B"),
+            },
+            bounds=qwen2_5_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+        ),
+    ),
     ModelRow(
         "Qwen3-VL",
         rf"(Qwen/)?Qwen3-VL{_SIZE}(-Instruct|-Thinking)?",
         _GRID,
         _QWEN3,
+        LocalFamily(
+            class_name="FindItQwen3VL",
+            checkpoints={
+                "Qwen3-VL": "Qwen/Qwen3-VL-8B-Instruct",
+                **sized("Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "2B 4B 8B 32B 30B-A3B 235B-A22B"),
+            },
+            bounds=qwen3_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+            thought=_THINK,
+        ),
     ),
     ModelRow(
         "Qwen3.5-nothink",
         rf"(Qwen/)?Qwen3\.5{_SIZE}(-nothink|_InstructMode_api)",
         _GRID,
         _QWEN_ALL_TEXT,
+        LocalFamily(
+            class_name="FindItQwen35",
+            checkpoints={
+                "Qwen3.5-nothink": "Qwen/Qwen3.5-9B",
+                **sized(
+                    "Qwen3.5-#-nothink", "Qwen/Qwen3.5-#", "9B 27B 35B-A3B 122B-A10B 397B-A17B"
+                ),
+            },
+            bounds=qwen3_bounds,
+            template=_THINKING_OFF,
+            stops=("<|im_end|>", "<|endoftext|>"),
+            thought=_THINK,
+        ),
     ),
-    ModelRow("Qwen3.5", rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?", _GRID, _QWEN3),
-    ModelRow("InternVL3", r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?", _GRID),
+    ModelRow(
+        "Qwen3.5",
+        rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?",
+        _GRID,
+        _QWEN3,
+        LocalFamily(
+            class_name="FindItQwen35",
+            # VLMEvalKit has the larger sizes under these names itself.
+            checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
+            bounds=qwen3_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+            thought=_THINK,
+        ),
+    ),
+    ModelRow(
+        "InternVL3",
+        r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?",
+        _GRID,
+        local=LocalFamily(
+            class_name="FindItInternVL3",
+            # Without -hf these are VLMEvalKit's, with the original (not transformers') weights.
+            checkpoints={
+                "InternVL3-hf": "OpenGVLab/InternVL3-8B-hf",
+                **sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
+            },
+            bounds=internvl3_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+        ),
+    ),
     ModelRow(
         "GLM-4.6V",
         r"(zai-org/)?(GLM-4\.6V(-Flash)?(-nothink)?|GLM4_6V(-api)?)",
         _GRID,
+        local=LocalFamily(
+            class_name="FindItGLM46V",
+            checkpoints={
+                "GLM-4.6V-Flash-nothink": "zai-org/GLM-4.6V-Flash",
+                "GLM-4.6V-nothink": "zai-org/GLM-4.6V",
+            },
+            bounds=processors_own,
+            template=_THINKING_OFF,
+            stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
+            # The reader takes what stands between them (protocol section 3).
+            keeps=("<|begin_of_box|>", "<|end_of_box|>"),
+            thought=_THINK,
+            pixels_counted=2,
+        ),
     ),
-    ModelRow("Gemma 4", r"(google/)?Gemma-?4(-[\w.]+)?(-it)?", _GRID, _GOOGLE),
+    ModelRow(
+        "Gemma 4",
+        r"(google/)?Gemma-?4(-[\w.]+)?(-it)?",
+        _GRID,
+        _GOOGLE,
+        LocalFamily(
+            class_name="FindItGemma4",
+            checkpoints={
+                "Gemma4": "google/gemma-4-E4B-it",
+                **sized("Gemma4-#", "google/gemma-4-#-it", "E2B E4B 26B-A4B 31B"),
+            },
+            bounds=processors_own,
+            template=_THINKING_OFF,
+            stops=("<turn|>", "<eos>"),
+            thought=ThoughtMarks("<|channel>", "<channel|>", "thought"),
+        ),
+    ),
     ModelRow("Gemini 2.5 Flash", r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)", _GRID, _GOOGLE),
     ModelRow(
         "GPT-5.4",
@@ -142,6 +251,16 @@ def find_model(name: str) -> ModelRow | None:
         if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
             return row
     return None
+
+
+def local_names() -> dict[str, tuple[ModelRow, str]]:
+    """Every name of a model that runs on this machine, with its row and its checkpoint."""
+    return {
+        name: (row, identifier)
+        for row in _ROWS
+        if row.local is not None
+        for name, identifier in row.local.checkpoints.items()
+    }
 
 
 def unknown_space(model: str) -> SpaceError:
