@@ -34,11 +34,12 @@ def register_models(config_module: ModuleType) -> None:
     """Make our models known to ``vlmeval.config``; a name that the host has is never replaced."""
     import vlmeval.vlm
 
+    from .local import LOCAL_CLASSES, local_models
     from .models import MODEL_CLASSES, models
 
-    for cls in MODEL_CLASSES:
+    for cls in (*MODEL_CLASSES, *LOCAL_CLASSES):
         setattr(vlmeval.vlm, cls.__name__, cls)
-    for name, maker in models().items():
+    for name, maker in {**models(), **local_models()}.items():
         config_module.supported_VLM.setdefault(name, maker)
 
 

@@ -43,14 +43,14 @@ def _restored(values: dict[str, str]) -> RecordedReply:
     return reply
 
 
-class _FindItModel(BaseModel):  # type: ignore[misc]
+class FindItModel(BaseModel):  # type: ignore[misc]
     """Common to our models: they take images at their places and say in which space they answer."""
 
     INTERLEAVE = True
     records_space = True
 
 
-class FindItBaseline(_FindItModel):
+class FindItBaseline(FindItModel):
     """A model without weights: a function from what is shown to boxes."""
 
     def __init__(self, baseline: Baseline = full_image) -> None:
@@ -59,12 +59,12 @@ class FindItBaseline(_FindItModel):
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of a FindIt dataset."""
-        variant = _variant(dataset)
+        variant = variant_of(dataset)
         sight = see(_of(message, PartKind.IMAGE), _of(message, PartKind.TEXT), variant)
         return RecordedReply(*answer(self._baseline, sight, variant))
 
 
-class FindItReplay(_FindItModel):
+class FindItReplay(FindItModel):
     """Answers from a recorded prediction file: the same message gets the same reply.
 
     Args:
@@ -86,7 +86,7 @@ class FindItReplay(_FindItModel):
             PredictionError: it was not recorded.
         """
         key = _key(message)
-        replies = self._replies(_variant(dataset).name if dataset is None else dataset)
+        replies = self._replies(variant_of(dataset).name if dataset is None else dataset)
         if key not in replies:
             raise PredictionError(f"{self._source}: no reply to this message of {dataset}")
         return replies[key]
@@ -125,7 +125,12 @@ class FindItReplay(_FindItModel):
         return found[0]
 
 
-def _variant(dataset: str | None) -> Variant:
+def variant_of(dataset: str | None) -> Variant:
+    """The variant that the host says a message is of.
+
+    Raises:
+        ValueError: it says none.
+    """
     if dataset is None:
         raise ValueError("this model answers FindIt datasets only, and was told none")
     return parse(dataset)
@@ -139,11 +144,11 @@ def _key(message: HostMessage) -> str:
     return "\x00".join(f"{part['type']}:{part['value']}" for part in message)
 
 
-MODEL_CLASSES = (FindItBaseline, FindItReplay)
+MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)
 
 
 def models() -> dict[str, Callable[..., Any]]:
-    """Our entries of the host's ``supported_VLM``."""
+    """Our entries of the host's ``supported_VLM`` for models without weights."""
     return {
         "OpenCV-Detector": partial(FindItBaseline, baseline=opencv_detector),
         "FullImage": partial(FindItBaseline, baseline=full_image),

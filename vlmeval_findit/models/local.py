@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Protocol
 from ..predictions import FAILED, Recorded
 from ..prompts import Message, PartKind
 from ..variant import Variant
-from .batching import BatchLimit, in_batches
+from .batching import BatchLimit, in_batches, is_out_of_memory
+from .device import Placement
 from .families import Bounds, LocalFamily, max_new_tokens, space_within
 from .pictures import Pictures, expected_length
 from .table import ModelRow
@@ -102,22 +103,32 @@ class Runner(Protocol):
 class LocalRunner:
     """A transformers model on this machine."""
 
-    def __init__(self, loaded: Any, row: ModelRow, settings: RunSettings, most: int) -> None:
+    def __init__(
+        self,
+        loaded: Any,
+        row: ModelRow,
+        settings: RunSettings,
+        most: int,
+        checkpoint: str,
+        placement: Placement,
+    ) -> None:
         self._loaded = loaded
         self._row = row
         self._settings = settings
-        self._limit = BatchLimit(settings.batch_size or most)
-        self._who: dict[str, str] = {}
-
-    def named(self, checkpoint: str) -> LocalRunner:
-        """Say which checkpoint this is, for the records."""
+        self._limit = BatchLimit(most)
+        self._placement = placement
         self._who = {
-            "row": self._row.name,
+            "row": row.name,
             "identifier": checkpoint,
-            "revision": self._loaded.revision,
-            "processor_revision": self._loaded.processor_revision,
+            "revision": loaded.revision,
+            "processor_revision": loaded.processor_revision,
         }
-        return self
+
+    def __str__(self) -> str:
+        return (
+            f"{self._who['row']} from {self._who['identifier']} ({self._who['revision']}) on "
+            f"{self._placement}, up to {self._limit.most} queries at once"
+        )
 
     @property
     def at_once(self) -> int:
@@ -153,7 +164,12 @@ class LocalRunner:
         shared = common_length([one.ids for one in encoded]) if encoded else 0
         if len(messages) < 2 or not shared or not covers_images(encoded[0], shared):
             return self.answer_batch(messages, variant)
-        prefix = prefill(self._loaded, encoded[0], shared)
+        try:
+            prefix = prefill(self._loaded, encoded[0], shared)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            return self.answer_batch(messages, variant)
         return in_batches(
             encoded,
             length=lambda one: len(one.ids),
@@ -251,7 +267,7 @@ def free_memory() -> None:
 
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
-    """Load a checkpoint for this machine, and say what was chosen.
+    """Load a checkpoint for this machine.
 
     Raises:
         OSError: the checkpoint is not there.
@@ -267,12 +283,4 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
     encoder = Encoder(processor, row.local, settings.template)
     loaded = load(checkpoint, encoder, placement, settings.revision)
     most = settings.batch_size or most_at_once(placement)
-    log.info(
-        "FindIt: %s (%s, revision %s) on %s, up to %d queries at once",
-        row.name,
-        checkpoint,
-        loaded.revision,
-        placement,
-        most,
-    )
-    return LocalRunner(loaded, row, settings, most).named(checkpoint)
+    return LocalRunner(loaded, row, settings, most, checkpoint, placement)

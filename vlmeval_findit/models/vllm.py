@@ -7,7 +7,6 @@ been run, for want of a GPU (see ``docs/models.md``).
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,12 +14,11 @@ from typing import Any
 from ..prompts import Message
 from ..variant import Variant
 from .encoding import Encoder, Resize, pictures_of
-from .local import Answer, RunSettings, plan, spoken
-from .pictures import Pictures
+from .local import Answer, Plan, RunSettings, plan, spoken
+from .pictures import Picture, Pictures
 from .revision import revision_of
 from .table import ModelRow
-
-log = logging.getLogger(__name__)
+from .transformer import ended
 
 _WINDOW = 256
 
@@ -29,13 +27,16 @@ class VllmRunner:
     """A checkpoint in vLLM's offline engine."""
 
     def __init__(
-        self, engine: Any, encoder: Encoder, row: ModelRow, settings: RunSettings, who: Mapping
+        self, engine: Any, encoder: Encoder, row: ModelRow, settings: RunSettings, who: Mapping[str, str]
     ) -> None:
         self._engine = engine
         self._encoder = encoder
         self._row = row
         self._settings = settings
         self._who = dict(who)
+
+    def __str__(self) -> str:
+        return f"{self._who['row']} from {self._who['identifier']} in offline vLLM"
 
     @property
     def at_once(self) -> int:
@@ -67,26 +68,25 @@ class VllmRunner:
             skip_special_tokens=False,
             detokenize=False,
         )
-        answers = []
         outputs = self._engine.generate(prompts, sampling_params=greedy)
-        for prompt, images, output in zip(prompts, shown, outputs, strict=True):
-            one = output.outputs[0]
-            ids = [i for i in one.token_ids if i not in set(self._encoder.stop_ids([]))]
-            records = [
-                {
-                    "original": list(picture.original),
-                    "sent": list(picture.sent),
-                    "bounds": how.bounds.as_dict(),
-                }
-                for picture in images
-            ]
-            tokens = {"prompt": len(output.prompt_token_ids or ()), "reply": len(ids)}
-            text = self._encoder.decode(ids)
-            reason = "length" if one.finish_reason == "length" else "stop"
-            answers.append(
-                spoken(how, str(prompt["prompt"]), text, reason, records, tokens, self._who)
-            )
-        return answers
+        return [
+            self._answered(str(prompt["prompt"]), images, output, how)
+            for prompt, images, output in zip(prompts, shown, outputs, strict=True)
+        ]
+
+    def _answered(self, prompt: str, shown: Sequence[Picture], output: Any, how: Plan) -> Answer:
+        """One reply; the engine does not say to what size it resized."""
+        bounds = how.bounds.as_dict()
+        records = [
+            {"original": list(one.original), "sent": list(one.sent), "bounds": bounds}
+            for one in shown
+        ]
+        new = output.outputs[0]
+        ids = ended(new.token_ids, self._encoder.stop_ids([])).ids
+        tokens = {"prompt": len(output.prompt_token_ids or ()), "reply": len(ids)}
+        reason = "length" if new.finish_reason == "length" else "stop"
+        text = self._encoder.decode(ids)
+        return spoken(how, prompt, text, reason, records, tokens, self._who)
 
     def answer_variants(self, messages: Sequence[Message], variant: Variant) -> list[Answer]:
         """Replies to messages that share their images: the engine's prefix cache shares them."""
@@ -116,7 +116,7 @@ def engine_arguments(
 
 
 def load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> VllmRunner:
-    """Start the engine for a checkpoint, and say what was chosen.
+    """Start the engine for a checkpoint.
 
     Raises:
         ValueError: vLLM is not installed.
@@ -135,12 +135,6 @@ def load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> VllmRunn
     arguments = engine_arguments(checkpoint, settings, this_machine().cuda_devices)
     encoder = Encoder(load_processor(checkpoint, settings.revision), row.local, settings.template)
     engine = LLM(**arguments)
-    log.info(
-        "FindIt: %s (%s) in vLLM, tensor parallel %d, prefix caching on",
-        row.name,
-        checkpoint,
-        arguments["tensor_parallel_size"],
-    )
     revision = revision_of(checkpoint, None)
     who = {"row": row.name, "identifier": checkpoint, "revision": revision, "engine": "vllm"}
     return VllmRunner(engine, encoder, row, settings, who)
