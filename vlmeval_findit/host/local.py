@@ -13,7 +13,7 @@ from vlmeval.smp import get_logger, get_rank_and_world_size
 from ..models.local import Answer, Runner, RunSettings, load_local
 from ..models.table import MODELS, ModelRow, local_names
 from ..prompts import Message, Part, PartKind
-from ..variant import Variant, nearest
+from ..variant import nearest
 from .lookahead import HostMessage, LookAhead
 from .models import FindItModel, RecordedReply, variant_of
 
@@ -94,7 +94,7 @@ class FindItLocalModel(FindItModel):
 
     def _coming(self, name: str) -> list[HostMessage]:
         """The messages that the host will ask of this process, in its order; none if unknown."""
-        dataset = getattr(self.dump_image_func, "__self__", None)
+        dataset: Any = getattr(self.dump_image_func, "__self__", None)
         if getattr(dataset, "dataset_name", None) != name or not hasattr(dataset, "build_prompt"):
             return []
         rank, processes = get_rank_and_world_size()

@@ -27,7 +27,12 @@ class VllmRunner:
     """A checkpoint in vLLM's offline engine."""
 
     def __init__(
-        self, engine: Any, encoder: Encoder, row: ModelRow, settings: RunSettings, who: Mapping[str, str]
+        self,
+        engine: Any,
+        encoder: Encoder,
+        row: ModelRow,
+        settings: RunSettings,
+        who: Mapping[str, str],
     ) -> None:
         self._engine = engine
         self._encoder = encoder
@@ -128,7 +133,9 @@ def load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> VllmRunn
     try:
         from vllm import LLM
     except ImportError as error:
-        raise ValueError(f"--use-vllm: vLLM cannot be imported ({error}): pip install vllm") from None
+        raise ValueError(
+            f"--use-vllm: vLLM cannot be imported ({error}): pip install vllm"
+        ) from None
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
