@@ -67,6 +67,9 @@ def detail(one: Scored) -> dict[str, Any]:
         row["labels"] = reading.labels
     if reading.frames:
         row["frames"] = reading.frames
+    if one.reply.recorded.tokens:
+        row["finish_reason"] = one.reply.recorded.finish_reason
+        row["tokens"] = dict(one.reply.recorded.tokens)
     if one.reply.recorded.images:
         row["images"] = list(one.reply.recorded.images)
     return row
@@ -86,6 +89,7 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "asked": asdict(run.asked) if run.asked else None,
         "spaces": [{**s.space.as_dict(), "source": s.source} for s in run.spaces],
         "sizes_recorded": sent,
+        "answered_by": _answered_by(run),
         "table": {
             "file": run.task.table.name,
             "sha256": file_sha256(run.task.table),
@@ -104,6 +108,12 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "versions": versions(),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _answered_by(run: RunScore) -> list[dict[str, str]]:
+    """The models and revisions that the replies were recorded with, each once."""
+    found = {tuple(one.reply.recorded.model.items()) for one in run.scored}
+    return [dict(items) for items in sorted(found) if items]
 
 
 def versions() -> dict[str, str]:

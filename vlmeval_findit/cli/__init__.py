@@ -15,7 +15,7 @@ COMMANDS = {
     "prepare": "turn the release's Parquet subsets into tables",
     "score": "score prediction files again, without the model",
     "show": "print what a query asks, and the sizes of its images",
-    "models": "list the models whose coordinate space is known",
+    "models": "list the models: names, checkpoints, coordinate spaces, image bounds",
     "demo": "the demonstration",
 }
 
@@ -32,6 +32,7 @@ flags of ours, with --data:
   --skip-missing-images   leave out rows without a usable image; the result says so
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
+  --model Qwen3-VL=PATH   answer from a checkpoint: a folder or an identifier (names: models)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""

@@ -79,12 +79,13 @@ def _check_data(names: Iterable[str], mode: str) -> None:
 
 
 def _with_source(model: str) -> str:
-    """``Replay=PATH``: make the model that answers from there; the name without the path."""
+    """``Replay=PATH``, ``Qwen3-VL=CHECKPOINT``: make the model known; the name without the path."""
     name, given, path = model.partition("=")
     if given:
-        from ..host.preflight import add_replay
+        from ..host.preflight import add_checkpoint, add_replay
 
-        if name != "Replay":
-            raise ValueError(f"--model {model}: only Replay takes a path")
-        add_replay(path)
+        if name == "Replay":
+            add_replay(path)
+        else:
+            add_checkpoint(name, path)
     return name

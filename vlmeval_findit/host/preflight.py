@@ -9,7 +9,9 @@ from functools import partial
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
 
+from ..models.table import find_model, local_names
 from ..variant import nearest
+from .local import maker
 from .models import FindItReplay
 
 
@@ -40,3 +42,22 @@ def preflight(names: Sequence[str], models: Sequence[str], args: Namespace) -> N
 def add_replay(path: str) -> None:
     """Make ``Replay`` answer from a prediction file or a folder of them."""
     supported_VLM["Replay"] = partial(FindItReplay, predictions=path)
+
+
+def add_checkpoint(name: str, checkpoint: str) -> None:
+    """Make a name of a local model answer from a checkpoint: a folder or an identifier.
+
+    Raises:
+        ValueError: no local model goes by that name, or it is VLMEvalKit's own.
+    """
+    row = find_model(name)
+    if row is None or row.local is None:
+        names = ["Replay", *local_names()]
+        raise ValueError(
+            f"--model {name}={checkpoint}: no local model {name!r}{nearest(name, names)}"
+        )
+    entry = supported_VLM.get(name)
+    if entry is not None and not getattr(getattr(entry, "func", entry), "records_space", False):
+        near = nearest(name, local_names())
+        raise ValueError(f"--model {name}={checkpoint}: {name} is VLMEvalKit's own model{near}")
+    supported_VLM[name] = maker(row, checkpoint)
