@@ -116,6 +116,8 @@ class LocalRunner:
         self._row = row
         self._settings = settings
         self._limit = BatchLimit(most)
+        # Variants share pixels and most of their keys: more of them fit.
+        self._variants_limit = BatchLimit(4 * most)
         self._placement = placement
         self._who = {
             "row": row.name,
@@ -173,7 +175,7 @@ class LocalRunner:
         return in_batches(
             encoded,
             length=lambda one: len(one.ids),
-            limit=self._limit,
+            limit=self._variants_limit,
             answer=lambda batch: [
                 self._answered(one, new, how)
                 for one, new in zip(
