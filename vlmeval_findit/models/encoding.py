@@ -117,9 +117,9 @@ class Encoder:
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
-        dropped = special - {*tokenizer.convert_tokens_to_ids(list(self.family.kept_tokens))}
+        kept = {i for i, token in added.items() if token.content in self.family.kept_tokens}
         text: str = tokenizer.decode(
-            [i for i in ids if i not in dropped],
+            [i for i in ids if i in kept or i not in special],
             skip_special_tokens=False,
             clean_up_tokenization_spaces=False,
         )
@@ -128,10 +128,11 @@ class Encoder:
     def stop_ids(self, checkpoint_says: Sequence[int]) -> list[int]:
         """The tokens that end a reply: the checkpoint's, the tokenizer's and the family's."""
         tokenizer = self.processor.tokenizer
-        unknown = tokenizer.unk_token_id
-        named = tokenizer.convert_tokens_to_ids(list(self.family.stops))
-        found = [*checkpoint_says, tokenizer.eos_token_id, *named]
-        return sorted({i for i in found if i is not None and i != unknown})
+        vocabulary = tokenizer.get_vocab()
+        named = [vocabulary.get(token) for token in self.family.stops]
+        return sorted(
+            {i for i in (*checkpoint_says, tokenizer.eos_token_id, *named) if i is not None}
+        )
 
     @property
     def gives_types(self) -> bool:

@@ -200,7 +200,7 @@ _ROWS = (
     ),
     ModelRow(
         "Gemma 4",
-        r"(google/)?Gemma-?4(-[\w.]+)?(-it)?",
+        r"(google/)?Gemma-?4(-[\w.-]+)?",
         _GRID,
         _GOOGLE,
         LocalFamily(
