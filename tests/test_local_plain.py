@@ -92,6 +92,7 @@ def test_bounds_that_contradict_are_refused() -> None:
         ("<think>\n\n</think>\n\n[1]", THINK, ("[1]", "", False)),
         ("<think>a [2]</think>[1]", THINK, ("[1]", "a [2]", False)),
         ("<think>a [2]", THINK, ("", "a [2]", True)),
+        ("a [2]</think>[1]", THINK, ("[1]", "a [2]", False)),
         ("[1]<think>a</think> [2] <think>b", THINK, ("[1][2] ", "a\n\nb", True)),
         ("<|channel>thought\nhm<channel|>[1]", GEMMA, ("[1]", "hm", False)),
         ("<think>kept where there are no marks", None, None),

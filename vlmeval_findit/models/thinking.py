@@ -29,13 +29,21 @@ def split_thought(text: str, marks: ThoughtMarks | None) -> Spoken:
     >>> split_thought("<think>hm [1, 2, 3, 4]", ThoughtMarks("<think>", "</think>"))
     Spoken(reply='', thought='hm [1, 2, 3, 4]', ends_inside=True)
     """
-    if marks is None or marks.opens not in text:
+    if marks is None:
         return Spoken(text)
+    if marks.opens not in text:
+        # A closing mark alone: the thought began without saying so.
+        thought, _, reply = text.rpartition(marks.closes)
+        return Spoken(reply, _clean(thought, marks))
     before, *pieces = text.split(marks.opens)
     said, thoughts, ends_inside = [before], [], False
     for piece in pieces:
         thought, closed, after = piece.partition(marks.closes)
-        thoughts.append(thought.strip().removeprefix(marks.title).strip())
+        thoughts.append(_clean(thought, marks))
         said.append(after.lstrip())
         ends_inside = not closed
     return Spoken("".join(said), "\n\n".join(filter(None, thoughts)), ends_inside)
+
+
+def _clean(thought: str, marks: ThoughtMarks) -> str:
+    return thought.replace(marks.closes, "").strip().removeprefix(marks.title).strip()
