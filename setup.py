@@ -64,6 +64,8 @@ setup(
     extras_require={
         # rouge_score: VLMEvalKit's runner imports it without asking for it.
         "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
+        # For models on this machine: the release that the tiny checkpoints were built with.
+        "local": ["torch>=2.11", "torchvision", "transformers>=5.23", "accelerate"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
         "test": [
             "pytest>=8",

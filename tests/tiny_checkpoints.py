@@ -46,9 +46,8 @@ class Parts(NamedTuple):
     processor: Any
 
 
-def _tokenizer(
-    specials: Sequence[str], pad: str, eos: str, bos: str | None = None, **named: str
-) -> Any:
+def _tokenizer(specials: str, pad: str, eos: str, bos: str | None = None, **named: str) -> Any:
+    """A small BPE tokenizer with the family's special tokens, separated by blanks."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -59,7 +58,7 @@ def _tokenizer(
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=600,
-        special_tokens=list(specials),
+        special_tokens=specials.split(),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -127,67 +126,21 @@ _GEMMA = "{{ bos_token }}" + _template(
 )
 _INTERN = _chatml("<IMG_CONTEXT>\\n")
 
-_QWEN_TOKENS = [
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-    "<think>",
-    "</think>",
-]
-_GLM_TOKENS = [
-    "<|endoftext|>",
-    "[MASK]",
-    "[gMASK]",
-    "[sMASK]",
-    "<sop>",
-    "<eop>",
-    "<|system|>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|observation|>",
-    "<|begin_of_image|>",
-    "<|end_of_image|>",
-    "<|begin_of_video|>",
-    "<|end_of_video|>",
-    "<|image|>",
-    "<|video|>",
-    "<|begin_of_box|>",
-    "<|end_of_box|>",
-    "<think>",
-    "</think>",
-    "/nothink",
-]
-_GEMMA_TOKENS = [
-    "<pad>",
-    "<eos>",
-    "<bos>",
-    "<unk>",
-    "<|turn>",
-    "<turn|>",
-    "<|image>",
-    "<|image|>",
-    "<image|>",
-    "<|audio>",
-    "<|audio|>",
-    "<audio|>",
-    "<|video|>",
-    "<|think|>",
-    "<|channel>",
-    "<channel|>",
-]
-_INTERN_TOKENS = [
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<img>",
-    "</img>",
-    "<IMG_CONTEXT>",
-    "<video>",
-]
+_QWEN_TOKENS = (
+    "<|endoftext|> <|im_start|> <|im_end|> <|vision_start|> <|vision_end|> <|image_pad|> "
+    "<|video_pad|> <think> </think>"
+)
+_GLM_TOKENS = (
+    "<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|> "
+    "<|observation|> <|begin_of_image|> <|end_of_image|> <|begin_of_video|> "
+    "<|end_of_video|> <|image|> <|video|> <|begin_of_box|> <|end_of_box|> <think> </think> "
+    "/nothink"
+)
+_GEMMA_TOKENS = (
+    "<pad> <eos> <bos> <unk> <|turn> <turn|> <|image> <|image|> <image|> <|audio> "
+    "<|audio|> <audio|> <|video|> <|think|> <|channel> <channel|>"
+)
+_INTERN_TOKENS = "<|endoftext|> <|im_start|> <|im_end|> <img> </img> <IMG_CONTEXT> <video>"
 _AREA = {"shortest_edge": 64 * 64, "longest_edge": 1024 * 1024}
 
 

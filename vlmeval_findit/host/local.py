@@ -23,6 +23,8 @@ Maker = Callable[..., Any]
 class FindItLocalModel(FindItModel):
     """A Hugging Face image-text model on this machine, as a row of the model table says.
 
+    Any number of threads may share it: they are served one after the other.
+
     Args:
         model_path: a folder or an identifier (default: the first checkpoint of the row).
         row: a row of the model table (default: the class's own); ``Qwen3.5-nothink`` and the like.
@@ -45,12 +47,12 @@ class FindItLocalModel(FindItModel):
     ) -> None:
         super().__init__()
         known = _local_row(row or self.row)
-        checkpoint = model_path or next(iter(known.local.checkpoints.values()))  # type: ignore[union-attr]
+        checkpoint = model_path or _own_checkpoint(known)
         with_vllm = "--use-vllm" in sys.argv if use_vllm is None else use_vllm
         self._runner = (_load_vllm if with_vllm else load_local)(
             checkpoint, known, _settings(settings)
         )
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ahead: tuple[str, LookAhead[RecordedReply]] | None = None
         get_logger("FindIt").info("FindIt: %s", self._runner)
 
@@ -62,8 +64,10 @@ class FindItLocalModel(FindItModel):
 
     def generate_batch(self, messages: Sequence[HostMessage], dataset: str) -> list[RecordedReply]:
         """The replies to messages of one dataset, in their order, worked out together."""
-        answers = self._runner.answer_batch([_parts(m) for m in messages], variant_of(dataset))
-        return _replies(answers)
+        with self._lock:
+            return _replies(
+                self._runner.answer_batch([_parts(m) for m in messages], variant_of(dataset))
+            )
 
     def generate_variants(
         self, messages: Sequence[HostMessage], dataset: str
@@ -72,8 +76,10 @@ class FindItLocalModel(FindItModel):
 
         ``dataset`` is the name of any of the variants: they have dataset and frames in common.
         """
-        answers = self._runner.answer_variants([_parts(m) for m in messages], variant_of(dataset))
-        return _replies(answers)
+        with self._lock:
+            return _replies(
+                self._runner.answer_variants([_parts(m) for m in messages], variant_of(dataset))
+            )
 
     def set_dump_image(self, dump_image_func: Callable[..., Any]) -> None:
         """The host says which dataset comes: the rows to look ahead at."""
@@ -123,6 +129,10 @@ def _local_row(name: str) -> ModelRow:
         there = [one.name for one in MODELS.values() if one.local]
         raise ValueError(f"no local model {name!r}{nearest(name, there)}")
     return row
+
+
+def _own_checkpoint(row: ModelRow) -> str:
+    return next(identifier for one, identifier in local_names().values() if one is row)
 
 
 def _load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> Runner:

@@ -99,13 +99,13 @@ class VllmRunner:
 
 
 def engine_arguments(
-    checkpoint: str, settings: RunSettings, devices: int, images: int = 64
+    checkpoint: str, settings: RunSettings, devices: int, images: int = 80
 ) -> dict[str, Any]:
     """The arguments of ``vllm.LLM``.
 
     Tensor parallel over all visible devices unless told otherwise.  Data parallel is the host's:
     under torchrun every process has its own devices and its own share of the rows.  ``images`` is
-    the most that a message may hold.
+    the most that a message may hold: 64 frames and some reference shots.
     """
     return {
         "model": checkpoint,
