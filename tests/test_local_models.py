@@ -415,3 +415,5 @@ def test_a_broken_image_fails_alone(tmp_path: Path) -> None:
     answers = ready("Qwen3-VL").answer_batch(asked, VARIANT)
     assert answers[:2] == one_at_a_time(ready("Qwen3-VL"), asked[:2])
     assert Reply(0, answers[2].text).failed
+    alone = ready("Qwen3-VL").answer_variants(asked[2:] * 2, VARIANT)
+    assert all(Reply(0, answer.text).failed for answer in alone)

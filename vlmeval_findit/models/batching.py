@@ -23,13 +23,14 @@ class BatchLimit:
 
     Memory follows the padded size of a batch (items x the longest of them), so this is what is
     remembered: one large query that forces a small batch does not make those after it small.
+    ``padded`` is what to begin with, in tokens.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, padded: float = math.inf) -> None:
         if most < 1:
             raise ValueError(f"a batch has at least one query, not {most}")
         self.most = most
-        self.padded = math.inf
+        self.padded = padded
 
     def fitting(self, longest: float) -> int:
         """How many items of at most this length go together; at least one."""

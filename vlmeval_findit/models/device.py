@@ -6,6 +6,7 @@ Choosing is a pure function of what the machine has, so that every choice can be
 from __future__ import annotations
 
 import importlib.util
+import math
 from dataclasses import dataclass, replace
 
 
@@ -71,10 +72,18 @@ def choose(
     return replace(chosen, spread=device == "cuda" and machine.cuda_devices > 1)
 
 
-def most_at_once(placement: Placement) -> int:
-    """The batch size to try first.
+@dataclass(frozen=True, slots=True)
+class FirstTry:
+    """The batch to try first: at most so many queries, of so many tokens with their padding."""
+
+    queries: int
+    tokens: float
+
+
+def first_try(placement: Placement) -> FirstTry:
+    """A large one on a GPU, which says when it is too large.
 
     Beyond eight a CPU gains nothing (prefill is bound by arithmetic from the first query on), and
-    it has no out-of-memory error that could be caught.
+    when its memory runs out the process may be killed without an error: so it has a bound.
     """
-    return 8 if placement.device == "cpu" else 32
+    return FirstTry(8, 16_384) if placement.device == "cpu" else FirstTry(32, math.inf)

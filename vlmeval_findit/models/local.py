@@ -16,7 +16,7 @@ from ..predictions import FAILED, Recorded
 from ..prompts import Message, PartKind
 from ..variant import Variant
 from .batching import BatchLimit, in_batches, is_out_of_memory
-from .device import Placement
+from .device import Placement, first_try
 from .families import Bounds, LocalFamily, max_new_tokens, space_within
 from .pictures import Pictures, expected_length
 from .table import ModelRow
@@ -108,16 +108,17 @@ class LocalRunner:
         loaded: Any,
         row: ModelRow,
         settings: RunSettings,
-        most: int,
         checkpoint: str,
         placement: Placement,
     ) -> None:
         self._loaded = loaded
         self._row = row
         self._settings = settings
-        self._limit = BatchLimit(most)
-        # Variants share pixels and most of their keys: more of them fit.
-        self._variants_limit = BatchLimit(4 * most)
+        first = first_try(placement)
+        most = settings.batch_size or first.queries
+        self._limit = BatchLimit(most, first.tokens)
+        # Variants share pixels: more of them fit.
+        self._variants_limit = BatchLimit(4 * most, 4 * first.tokens)
         self._placement = placement
         self._who = {
             "row": row.name,
@@ -149,7 +150,7 @@ class LocalRunner:
             length=lambda message: _expected(message, how.bounds),
             limit=self._limit,
             answer=lambda batch: self._answer(batch, how),
-            give_up=lambda message, why: _failed(why, how),
+            give_up=lambda message, why: failed_answer(why, how),
             free=free_memory,
         )
 
@@ -182,16 +183,19 @@ class LocalRunner:
                     batch, continue_variants(self._loaded, prefix, batch, how.limit), strict=True
                 )
             ],
-            give_up=lambda one, why: _failed(why, how),
+            give_up=lambda one, why: failed_answer(why, how),
             free=free_memory,
         )
 
     def _encode_variants(self, messages: Sequence[Message], how: Plan) -> list[Any]:
-        """All messages encoded with one look at their images; empty where they share none."""
+        """All messages encoded with one look at their images; empty where there is nothing to share."""
         encoder = self._loaded.encoder
         if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
             return []
-        first = encoder.encode(messages[0], Pictures(how.bounds), how.bounds)
+        try:
+            first = encoder.encode(messages[0], Pictures(how.bounds), how.bounds)
+        except OSError:
+            return []
         others = [encoder.encode_like(first, message) for message in messages[1:]]
         return [] if None in others else [first, *others]
 
@@ -206,7 +210,7 @@ class LocalRunner:
             try:
                 encoded[at] = self._loaded.encoder.encode(message, pictures, how.bounds)
             except OSError as error:
-                answers[at] = _failed(f"{type(error).__name__}: {error}", how)
+                answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
         new = generate(self._loaded, list(encoded.values()), how.limit) if encoded else []
         for at, generated in zip(encoded, new, strict=True):
             answers[at] = self._answered(encoded[at], generated, how)
@@ -244,7 +248,7 @@ def spoken(
     )
 
 
-def _failed(why: str, how: Plan) -> Answer:
+def failed_answer(why: str, how: Plan) -> Answer:
     """A reply that is none: counted as a failed call, and asked again by the host's next run."""
     log.error("FindIt: no answer: %s", why)
     return Answer(f"{FAILED} via API. {why}", Recorded(space=how.space))
@@ -274,7 +278,7 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
     Raises:
         OSError: the checkpoint is not there.
     """
-    from .device import choose, most_at_once, this_machine
+    from .device import choose, this_machine
     from .encoding import Encoder
     from .transformer import load, load_processor
 
@@ -284,5 +288,4 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
     processor = load_processor(checkpoint, settings.revision)
     encoder = Encoder(processor, row.local, settings.template)
     loaded = load(checkpoint, encoder, placement, settings.revision)
-    most = settings.batch_size or most_at_once(placement)
-    return LocalRunner(loaded, row, settings, most, checkpoint, placement)
+    return LocalRunner(loaded, row, settings, checkpoint, placement)

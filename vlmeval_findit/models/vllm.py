@@ -14,7 +14,7 @@ from typing import Any
 from ..prompts import Message
 from ..variant import Variant
 from .encoding import Encoder, Resize, pictures_of
-from .local import Answer, Plan, RunSettings, plan, spoken
+from .local import Answer, Plan, RunSettings, failed_answer, plan, spoken
 from .pictures import Picture, Pictures
 from .revision import revision_of
 from .table import ModelRow
@@ -54,17 +54,23 @@ class VllmRunner:
 
         how = plan(self._row, variant, self._settings)
         pictures = Pictures(how.bounds)
-        shown = [pictures_of(message, pictures) for message in messages]
+        shown: dict[int, list[Picture]] = {}
+        answers: dict[int, Answer] = {}
+        for at, message in enumerate(messages):
+            try:
+                shown[at] = pictures_of(message, pictures)
+            except OSError as error:
+                answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
         resize = Resize(
             self._encoder.processor.image_processor, how.bounds, how.family.pixels_counted
         )
         prompts = [
             {
-                "prompt": self._encoder.chat(message),
+                "prompt": self._encoder.chat(messages[at]),
                 "multi_modal_data": {"image": [picture.pixels for picture in images]},
                 "mm_processor_kwargs": resize.as_arguments(),
             }
-            for message, images in zip(messages, shown, strict=True)
+            for at, images in shown.items()
         ]
         greedy = SamplingParams(
             temperature=0.0,
@@ -74,10 +80,9 @@ class VllmRunner:
             detokenize=False,
         )
         outputs = self._engine.generate(prompts, sampling_params=greedy)
-        return [
-            self._answered(str(prompt["prompt"]), images, output, how)
-            for prompt, images, output in zip(prompts, shown, outputs, strict=True)
-        ]
+        for at, prompt, output in zip(shown, prompts, outputs, strict=True):
+            answers[at] = self._answered(str(prompt["prompt"]), shown[at], output, how)
+        return [answers[at] for at in range(len(messages))]
 
     def _answered(self, prompt: str, shown: Sequence[Picture], output: Any, how: Plan) -> Answer:
         """One reply; the engine does not say to what size it resized."""
