@@ -36,11 +36,18 @@ class Recorded:
 
     ``space`` are the settings of :func:`..spaces.space_from`; ``finish_reason`` is ``stop`` or
     ``length``; ``images`` say per image the original size and the size as sent, both (w, h).
+    ``thought`` is what a model thought before it answered: it is never read for boxes.  ``tokens``
+    counts them by kind (``prompt``, ``completion``, ``reasoning``); ``service`` is what a provider
+    said of a call: its model and provider, the request's id, the cost in US dollars; of a failed
+    one, the error.
     """
 
     space: Mapping[str, Any] | None = None
     finish_reason: str = ""
     images: tuple[Mapping[str, Any], ...] = ()
+    thought: str = ""
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    service: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """The value for the column ``extra_records``; :func:`recorded` reads it back."""
@@ -51,6 +58,12 @@ class Recorded:
             record["finish_reason"] = self.finish_reason
         if self.images:
             record["images"] = [dict(image) for image in self.images]
+        if self.thought:
+            record["thought"] = self.thought
+        if self.tokens:
+            record["tokens"] = dict(self.tokens)
+        if self.service:
+            record["service"] = dict(self.service)
         return json.dumps({RECORD_KEY: record})
 
 
@@ -144,6 +157,9 @@ def recorded(value: object) -> Recorded:
         space=record.get("space"),
         finish_reason=str(record.get("finish_reason", "")),
         images=tuple(record.get("images", ())),
+        thought=str(record.get("thought", "")),
+        tokens=record.get("tokens", {}),
+        service=record.get("service", {}),
     )
 
 
