@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
 
         from ..host import register
         from ..host.preflight import preflight, share_budget
-        from ..host.resume import keep_records
+        from ..host.continuing import keep_records
     except ImportError as error:
         raise ValueError(
             f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]', "
