@@ -59,11 +59,8 @@ def test_an_answer_is_read_with_all_that_comes_with_it() -> None:
     assert (got.text, got.thought, got.finish_reason) == ("[5]", "I see [1, 2, 3, 4]", "length")
     assert got.tokens == {"prompt": 900, "completion": 20, "reasoning": 7}
     assert got.cost == 0.25
-    assert got.service == {
-        "model": "openai/gpt-5.4-2026-03-05",
-        "provider": "OpenAI",
-        "id": "gen-1",
-    }
+    assert got.model == {"identifier": "openai/gpt-5.4-2026-03-05", "provider": "OpenAI"}
+    assert got.id == "gen-1"
     assert asked.path == "/api/v1/chat/completions"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body == BODY
@@ -294,3 +291,18 @@ def test_content_in_parts_and_vllms_reasoning_field() -> None:
     parts = [{"type": "text", "text": "[1"}, {"type": "image"}, {"type": "text", "text": "]"}]
     got = read_completion(completion(parts, message={"reasoning_content": "hm"}).body)  # type: ignore[arg-type]
     assert (got.text, got.thought) == ("[1]", "hm")
+
+
+def test_a_reply_that_ends_inside_its_thought_says_nothing() -> None:
+    for reply in (
+        completion("<think>[1, 2", finish_reason="length"),
+        completion(None, finish_reason="length", message={"reasoning": "[1, 2"}),
+    ):
+        got = read_completion(reply.body)
+        assert (got.text, got.thought, got.ends_in_thought) == ("", "[1, 2", True)
+    # The chat template opened the thought: no mark is in the reply.
+    opened = read_completion(completion("[1, 2", finish_reason="length").body).begun_in_thought()
+    assert (opened.text, opened.thought, opened.ends_in_thought) == ("", "[1, 2", True)
+    closed = read_completion(completion("hm</think>[1", finish_reason="length").body)
+    assert closed.begun_in_thought() == closed
+    assert (closed.text, closed.ends_in_thought) == ("[1", False)

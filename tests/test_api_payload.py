@@ -187,8 +187,12 @@ def test_texts_and_images_keep_their_places(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "tokens"),
-    [("FindIt_Pascal_xyxy_json", 768), ("FindIt_RoboTools_f4_xyxy_json", 768)]
-    + [("FindIt_RoboTools_f5_xyxy_json", 960), ("FindIt_RoboTools_f64_xyxy_json", 12288)],
+    [
+        ("FindIt_Pascal_xyxy_json", 768),
+        ("FindIt_RoboTools_f4_xyxy_json", 768),
+        ("FindIt_RoboTools_f5_xyxy_json", 960),
+        ("FindIt_RoboTools_f64_xyxy_json", 12288),
+    ],
 )
 def test_the_limit_of_tokens_is_the_variants(name: str, tokens: int) -> None:
     assert token_limit(parse(name)) == tokens

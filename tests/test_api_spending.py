@@ -79,9 +79,14 @@ def test_a_service_that_names_no_cost_cannot_be_limited() -> None:
 
 def test_a_failed_call_is_charged_what_it_cost() -> None:
     budget = Budget(1.0)
-    with pytest.raises(KeyError), budget.call() as charge:
-        charge.cost = 0.25
-        raise KeyError
+
+    def fail() -> None:
+        with budget.call() as charge:
+            charge.cost = 0.25
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert budget.spent == 0.25
     assert not budget.exhausted
 

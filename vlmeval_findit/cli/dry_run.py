@@ -7,14 +7,16 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ..images import image_folder, rows_to_leave_out, skips_missing
+from ..images import rows_to_leave_out, skips_missing
 from ..models.estimate import Load, load
 from ..models.payload import Manner, openrouter_manner, server_manner
-from ..models.services import extra_fields, proprietary, server_name, server_space
+from ..models.services import extra_fields, proprietary, server_name, server_space, template_fields
+from ..places import image_folder
 from ..prompts import Part, PartKind
 from ..release_prompts import prompt_set
-from ..scoring import Task, load_task, settings_from
+from ..scoring import settings_from
 from ..spaces import Space
+from ..tasks import Task, load_task
 from ..variant import Variant
 
 Asking = Callable[[Variant], tuple[Space, Manner]]
@@ -42,7 +44,7 @@ def count(names: Sequence[str], args: argparse.Namespace) -> int:
 def _asking(model: str, args: argparse.Namespace) -> Asking:
     if args.base_url:
         name, served = server_name(model)
-        extra = extra_fields(args.extra_body)
+        extra = {**template_fields(name), **extra_fields(args.extra_body)}
         said = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
         rule = server_space(name, said)
         return lambda variant: (rule(variant), server_manner(served, rule(variant), extra))

@@ -39,8 +39,8 @@ def main(argv: Sequence[str]) -> int:
         import vlmeval.run
 
         from ..host import register
-        from ..host.preflight import preflight, share_budget
         from ..host.continuing import keep_records
+        from ..host.preflight import preflight, share_budget
     except ImportError as error:
         raise ValueError(
             f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]', "

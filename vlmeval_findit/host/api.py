@@ -25,9 +25,16 @@ from ..models.payload import (
     request,
     server_manner,
 )
-from ..models.services import openrouter_key, openrouter_url, proprietary, server_key, server_space
+from ..models.services import (
+    openrouter_key,
+    openrouter_url,
+    proprietary,
+    server_key,
+    server_space,
+    template_fields,
+)
 from ..models.spending import Budget, SpendingError
-from ..models.table import MODELS
+from ..models.table import MODELS, find_model
 from ..predictions import Recorded
 from ..prompts import Part, PartKind
 from ..spaces import Space
@@ -42,8 +49,9 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     INTERLEAVE = True
     allowed_types = ("text", "image")
 
-    def __init__(self, client: ChatClient, budget: Budget) -> None:
+    def __init__(self, name: str, client: ChatClient, budget: Budget) -> None:
         super().__init__(retry=1, verbose=False)
+        self.name = name
         self._client = client
         self._budget = budget
         self._begun: set[str] = set()
@@ -56,6 +64,10 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     def _manner(self, space: Space) -> Manner:
         """How it is asked for replies in a space."""
         raise NotImplementedError
+
+    def _read(self, completion: Completion) -> Completion:
+        """What of an answer is text and what is thought."""
+        return completion
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """The reply to a message of a FindIt dataset, or the record of a failed call.
@@ -74,13 +86,13 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         if dataset is None:
             raise ValueError("this model answers FindIt datasets only, and was told none")
         variant = parse(dataset)
-        space = self._space(variant)
+        space, row = self._space(variant), find_model(self.name)
         asked = request(_parts(inputs), variant, space, self._manner(space))
         try:
-            completion = self._complete(asked, dataset)
+            completion = self._read(self._complete(asked, dataset))
         except CallError as error:
-            service = {"error": str(error), "status": error.status, "cost": error.cost}
-            return -1, str(error), _recorded(space, asked.images, service=service)
+            call = {"error": str(error), "status": error.status, "cost": error.cost}
+            return -1, str(error), _recorded(space, asked.images, call=call)
         except SpendingError as error:
             return -1, f"Not asked: {error}.", _recorded(space, asked.images)
         recorded = _recorded(
@@ -88,8 +100,10 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
             asked.images,
             finish_reason=completion.finish_reason,
             thought=completion.thought,
+            ends_in_thought=completion.ends_in_thought,
             tokens=completion.tokens,
-            service=_service(completion),
+            model={**completion.model, **({"row": row.name} if row else {})},
+            call=_call(completion),
         )
         return 0, completion.text, recorded
 
@@ -149,7 +163,7 @@ class FindItOpenRouter(_ChatAPI):
         self._row, self._facts = proprietary(model)
         endpoint = Endpoint(openrouter_url(), openrouter_key(), timeout)
         limit = math.inf if max_usd is None else max_usd
-        super().__init__(ChatClient(endpoint, retry), budget or Budget(limit))
+        super().__init__(model, ChatClient(endpoint, retry), budget or Budget(limit))
 
     def _space(self, variant: Variant) -> Space:
         return self._row.space(variant.row)
@@ -188,15 +202,20 @@ class FindItServer(_ChatAPI):
     ) -> None:
         self._rule = server_space(model, space)
         self._served = served or model
-        self._extra = dict(extra_body or {})
+        self._extra = {**template_fields(model), **(extra_body or {})}
+        row = find_model(model)
+        self._opens_thought = row is not None and row.opens_thought
         endpoint = Endpoint(base_url, server_key() if key is None else key, timeout)
-        super().__init__(ChatClient(endpoint, retry), Budget())
+        super().__init__(model, ChatClient(endpoint, retry), Budget())
 
     def _space(self, variant: Variant) -> Space:
         return self._rule(variant)
 
     def _manner(self, space: Space) -> Manner:
         return server_manner(self._served, space, self._extra)
+
+    def _read(self, completion: Completion) -> Completion:
+        return completion.begun_in_thought() if self._opens_thought else completion
 
 
 def _parts(message: Sequence[Mapping[str, Any]]) -> list[Part]:
@@ -209,9 +228,9 @@ def _recorded(space: Space, images: Sequence[SentImage], **more: Any) -> Recorde
     )
 
 
-def _service(completion: Completion) -> dict[str, Any]:
-    cost = {} if completion.cost is None else {"cost": completion.cost}
-    return {**completion.service, **cost}
+def _call(completion: Completion) -> dict[str, Any]:
+    said = {"id": completion.id or None, "cost": completion.cost}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 API_CLASSES = (FindItOpenRouter, FindItServer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 RETRIED = frozenset({408, 429})
@@ -49,17 +49,28 @@ class CallError(Exception):
 class Completion:
     """One answer.
 
-    ``text`` is what is read for boxes, ``thought`` what the model thought before.  ``cost`` is in
-    US dollars, None where the service does not say it.  ``service`` says who answered: the model,
-    the provider, the request's id.
+    ``text`` is what is read for boxes, ``thought`` what the model thought before, which
+    ``ends_in_thought`` where no text came after it.  ``cost`` is in US dollars, None where the
+    service does not say it.  ``model`` says who answered: the service's identifier, the provider.
     """
 
     text: str
     thought: str = ""
+    ends_in_thought: bool = False
     finish_reason: str = ""
     tokens: Mapping[str, int] = field(default_factory=dict)
     cost: float | None = None
-    service: Mapping[str, str] = field(default_factory=dict)
+    model: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+
+    def begun_in_thought(self) -> Completion:
+        """The answer of a model whose prompt opens a thought: cut off unclosed, it is all thought.
+
+        The mark that opens the thought is in the prompt then, not in the reply.
+        """
+        if self.thought or self.finish_reason != "length":
+            return self
+        return replace(self, text="", thought=self.text, ends_in_thought=True)
 
 
 def read_completion(body: bytes) -> Completion:
@@ -87,18 +98,18 @@ def read_completion(body: bytes) -> Completion:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
-    thought, text = split_thought(_text(message.get("content")))
+    inside, text = split_thought(_text(message.get("content")))
+    thought, finish_reason = _thought(message) or inside, _finish_reason(choice)
+    who = {"identifier": reply.get("model"), "provider": reply.get("provider")}
     return Completion(
         text=text,
-        thought=_thought(message) or thought,
-        finish_reason=_finish_reason(choice),
+        thought=thought,
+        ends_in_thought=bool(thought) and not text and finish_reason == "length",
+        finish_reason=finish_reason,
         tokens=_tokens(reply),
         cost=cost,
-        service={
-            name: str(reply[key])
-            for name, key in (("model", "model"), ("provider", "provider"), ("id", "id"))
-            if reply.get(key)
-        },
+        model={name: str(value) for name, value in who.items() if value},
+        id=str(reply.get("id") or ""),
     )
 
 

@@ -100,7 +100,17 @@ def extra_fields(text: str | None) -> dict[str, Any]:
         raise ValueError(f"--extra-body {text}: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"--extra-body {text}: should be a JSON object")
+    fixed = sorted({"model", "messages", "max_tokens", "temperature", "stream"} & fields.keys())
+    if fixed:
+        raise ValueError(f"--extra-body: {', '.join(fixed)} is FindIt's to set")
     return fields
+
+
+def template_fields(model: str) -> dict[str, Any]:
+    """Fields of a request that switch thinking off where a model's name says so."""
+    if not model.lower().endswith("-nothink"):
+        return {}
+    return {"chat_template_kwargs": {"enable_thinking": False}}
 
 
 def server_name(model: str) -> tuple[str, str]:

@@ -95,7 +95,8 @@ class ModelRow:
 
     ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
     the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered; ``api``
-    how it is asked where it is proprietary.
+    how it is asked where it is proprietary; ``opens_thought`` whether its chat template begins the
+    reply inside a thought, so that a server's reply lacks the mark that opens it.
     """
 
     name: str
@@ -103,6 +104,7 @@ class ModelRow:
     space: SpaceRule
     schemes: Schemes = field(default_factory=dict)
     api: ApiFacts | None = None
+    opens_thought: bool = False
 
     @property
     def entry(self) -> str:
@@ -135,7 +137,13 @@ _ROWS = (
         _GRID,
         _QWEN_ALL_TEXT,
     ),
-    ModelRow("Qwen3.5", rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?", _GRID, _QWEN3),
+    ModelRow(
+        "Qwen3.5",
+        rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?",
+        _GRID,
+        _QWEN3,
+        opens_thought=True,
+    ),
     ModelRow("InternVL3", r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?", _GRID),
     ModelRow(
         "GLM-4.6V",
