@@ -73,7 +73,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         """The reply to a message of a FindIt dataset, or the record of a failed call.
 
         Raises:
-            SpendingError: nothing of this dataset can be asked within the spending limit.
+            RuntimeError: the spending limit was reached before this dataset began.
             ValueError: the dataset is not FindIt's.
         """
         code, text, recorded = self.generate_inner(message, dataset)
