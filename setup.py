@@ -71,6 +71,7 @@ setup(
             "pytest-benchmark>=4",
             "ruff==0.17.5",
             "mypy==2.4.1",
+            "setuptools>=77",
             "types-PyYAML",
             "pandas-stubs",
         ],

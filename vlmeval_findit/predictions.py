@@ -142,7 +142,7 @@ def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
             raise PredictionError(f"{path}, row {number}: no column {column!r}, only {list(row)}")
     try:
         index = int(row["index"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise PredictionError(
             f"{path}, row {number}, column index: {row['index']!r} is not a number"
         ) from None
@@ -160,16 +160,21 @@ def recorded(value: object) -> Recorded:
     record = value.get(RECORD_KEY) if isinstance(value, dict) else None
     if not isinstance(record, dict):
         return Recorded()
+    images = record.get("images")
     return Recorded(
         space=record.get("space"),
         finish_reason=str(record.get("finish_reason", "")),
-        images=tuple(record.get("images", ())),
+        images=tuple(images) if isinstance(images, list) else (),
         thought=str(record.get("thought", "")),
         ends_in_thought=bool(record.get("ends_in_thought", False)),
-        tokens=dict(record.get("tokens", {})),
-        model=dict(record.get("model", {})),
-        call=dict(record.get("call", {})),
+        tokens=_object(record.get("tokens")),
+        model=_object(record.get("model")),
+        call=_object(record.get("call")),
     )
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
