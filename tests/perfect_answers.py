@@ -7,14 +7,13 @@ their places and the coordinate space are right, and every answer comes back to 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-from vlmeval_findit.models.payload import Manner, request
+from vlmeval_findit.models.payload import Manner, located, request
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.places import image_folder
-from vlmeval_findit.prompts import Part, PartKind, message
+from vlmeval_findit.prompts import message
 from vlmeval_findit.records import Query
 from vlmeval_findit.spaces import reference_size
 from vlmeval_findit.tasks import load_task
@@ -34,7 +33,7 @@ def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[st
             width, height = reference_size(space, query.width, query.height)
             scale = (width / query.width, height / query.height)
             reply = write(_said(query, scale), task.variant.reply, digits=3)
-            parts = _located(message(query, task.variant), folder)
+            parts = located(message(query, task.variant), folder)
             answers[content(request(parts, task.variant, space, manner).body)] = reply
     return answers
 
@@ -42,13 +41,6 @@ def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[st
 def content(body: Any) -> str:
     """What a request asks, as a key."""
     return json.dumps(body["messages"], sort_keys=True)
-
-
-def _located(parts: Sequence[Part], folder: Path) -> list[Part]:
-    return [
-        part._replace(value=str(folder / part.value)) if part.kind is PartKind.IMAGE else part
-        for part in parts
-    ]
 
 
 def _said(query: Query, scale: tuple[float, float]) -> list[Said]:

@@ -284,6 +284,17 @@ def test_a_key_that_is_refused_is_tried_once(lmu: Path, tmp_path: Path) -> None:
     assert all("HTTP 401" in text for text in replies(path).values())
 
 
+def test_the_hosts_other_mode_runs_too(lmu: Path, tmp_path: Path, answers: dict[str, str]) -> None:
+    with ChatServer(perfect(answers)) as server:
+        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN, "--api-mode")
+        assert done.returncode == 0, done.stdout
+        assert len(server.asked) == ROWS + 7
+    for name in (DATA, SHOWN):
+        path = predictions(tmp_path / "outputs", MODEL, name)
+        assert figures(path)["f1"] == 100.0
+        assert all(record["call"]["cost"] == 0.01 for record in records(path))
+
+
 # --- servers --------------------------------------------------------------------------------------
 
 
@@ -337,6 +348,7 @@ def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
         (["--model", "Qwen3-VL", "--temperature", "0.7"], "greedily"),
         (["--model", "Qwen3-VL", "--extra-body", '{"max_tokens": 9}'], "max_tokens"),
         (["--model", "Qwen3-VL", "--max-usd", "1"], "OpenRouter only"),
+        (["--model", "Qwen3-VL", "--max-usd", "1", "--api-mode"], "--api-mode"),
         (["MMBench", "--model", "Qwen3-VL"], "apart"),
     ],
 )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from ..images import rows_to_leave_out, skips_missing
 from ..models.estimate import Load, load
-from ..models.payload import Manner, openrouter_manner, server_manner
+from ..models.payload import Manner, located, openrouter_manner, server_manner
 from ..models.services import extra_fields, proprietary, server_name, server_space, template_fields
 from ..places import image_folder
-from ..prompts import Part, PartKind
+from ..prompts import Part
 from ..release_prompts import prompt_set
 from ..scoring import settings_from
 from ..spaces import Space
@@ -60,11 +59,7 @@ def _messages(task: Task, limit: int | None) -> Iterator[list[Part]]:
     _, make = prompt_set()
     kept = [query for query in queries if query.index not in left_out]
     for query in kept[: limit or None]:
-        yield [_located(part, folder.path) for part in make(query, task.variant)]
-
-
-def _located(part: Part, folder: Path) -> Part:
-    return part._replace(value=str(folder / part.value)) if part.kind is PartKind.IMAGE else part
+        yield located(make(query, task.variant), folder.path)
 
 
 def _line(sums: Load) -> str:

@@ -29,6 +29,9 @@ def main(argv: Sequence[str]) -> int:
     names = [name for name in ours.data or () if name.startswith("FindIt")]
     if ours.base_url and names:
         _check_server(ours, rest)
+    if ours.max_usd is not None and "--api-mode" in rest:
+        # Its pipeline waits for ever for a dataset that a model refuses to begin.
+        raise ValueError("--max-usd does not go with --api-mode; --api-nproc asks as many at once")
     _check_data(names, ours.mode)
     if ours.dry_run:
         from .dry_run import count

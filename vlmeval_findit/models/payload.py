@@ -124,6 +124,14 @@ def _pixels(picture: Image.Image, size: Size) -> Image.Image:
     return pixels
 
 
+def located(parts: Sequence[Part], folder: Path) -> list[Part]:
+    """The parts of a message with the paths of its images below a folder."""
+    return [
+        part._replace(value=str(folder / part.value)) if part.kind is PartKind.IMAGE else part
+        for part in parts
+    ]
+
+
 def sent_images(
     parts: Sequence[Part], variant: Variant, space: Space, rule: ImageRule
 ) -> tuple[SentImage, ...]:
