@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from vlmeval_findit.cli import main
 from vlmeval_findit.models.estimate import Load, image_tokens, load
 from vlmeval_findit.models.payload import SentImage, openrouter_manner, request
 from vlmeval_findit.models.table import MODELS
@@ -72,6 +73,22 @@ def test_limits_servers_and_unknown_models(lmu: Path) -> None:
         refused = dry_run(lmu, *data, "--model", model)
         assert refused.returncode == 2
         assert why in refused.stderr
+
+
+def test_show_and_models_say_how_a_model_is_asked(
+    lmu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    query = ["--data", "FindIt_Demo_insdet_xyxy_json", "--index", "1", "--model", "GPT-6-Astra"]
+    assert main(["show", *query]) == 0
+    shown = capsys.readouterr().out
+    assert 'model: "openai/gpt-6-astra"' in shown
+    assert "max_tokens: 8000" in shown
+    assert "image: 741 x 500, sent as 741 x 500, image/png" in shown
+    assert "base64" not in shown
+    assert main(["models"]) == 0
+    listed = capsys.readouterr().out
+    assert "--model GPT-6-Astra: openai/gpt-6-astra through OpenRouter" in listed
 
 
 def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_names_and_classes_are_the_hosts(registered: dict[str, Any]) -> None:
 
     for name in (MODEL, "Claude-Sonnet-4.5", "Gemini-2.5-Flash", "GPT-6-Astra", "Claude-Opus-5.5"):
         assert registered[name].func is vlmeval.api.FindItOpenRouter
+        assert "retry" in registered[name].keywords, "where the host puts its --retry"
     assert registered["GPT-5.4-2026-03-05"].func is not vlmeval.api.FindItOpenRouter
     assert vlmeval.api.FindItServer.is_api
 

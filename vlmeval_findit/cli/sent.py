@@ -14,7 +14,11 @@ from ..variant import Variant
 
 def print_sent(parts: Sequence[Part], variant: Variant, space: Space, facts: ApiFacts) -> None:
     """Print the request for a message: fields as they are, images as their sizes."""
-    asked = request(parts, variant, space, openrouter_manner(facts))
+    try:
+        asked = request(parts, variant, space, openrouter_manner(facts))
+    except OSError as error:
+        print(f"\nwhat is sent cannot be shown without the images: {error}")
+        return
     print("\nsent to OpenRouter:")
     for name, value in asked.body.items():
         if name != "messages":
