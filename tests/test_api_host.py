@@ -291,7 +291,7 @@ def test_the_hosts_other_mode_runs_too(lmu: Path, tmp_path: Path, answers: dict[
         assert done.returncode == 0, done.stdout
         assert len(server.asked) == ROWS + 7
     for name in (DATA, SHOWN):
-        path = predictions(tmp_path / "outputs", MODEL, name)
+        path = tmp_path / "outputs" / MODEL / f"{MODEL}_{name}.json"
         assert figures(path)["f1"] == 100.0
         assert all(record["call"]["cost"] == 0.01 for record in records(path))
 
