@@ -177,7 +177,7 @@ def test_a_missing_column_is_named(tmp_path: Path, suffix: str, column: str) -> 
 @pytest.mark.parametrize("index", ["one", "", "1.5"])
 def test_an_index_is_a_number(tmp_path: Path, suffix: str, index: str) -> None:
     path = file(tmp_path, suffix, [{"index": index, "prediction": "a"}])
-    with pytest.raises(PredictionError, match="row 1, column index: .* is not a number"):
+    with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a number"):
         read_predictions(path)
 
 
