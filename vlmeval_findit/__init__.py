@@ -16,6 +16,10 @@ The package reads in the order in which the data flows, and imports only against
 ``metrics``           F1@0.5, mIoU, format adherence
 ``predictions``       prediction files of VLMEvalKit runs
 ``scoring``           all of the above over one run, and the files it leaves
+``runs``              scored runs as frozen records
+``statistics``        bootstrap in clusters: intervals and paired tests
+``leaderboard``       models x datasets, only of runs that can be compared
+``report``            one page with plots and every answer on its picture
 ``host``              the one place that touches VLMEvalKit
 ``cli``               the command line
 ====================  ===========================================================================

@@ -217,8 +217,6 @@ def compare(
     ours, theirs = resample([run, other], resamples, seed)
     values = metric_values(_stacked([run, other]).sum(axis=1))
     return {
-        name: difference(
-            float(values[0, at]), float(values[1, at]), ours[:, at], theirs[:, at]
-        )
+        name: difference(float(values[0, at]), float(values[1, at]), ours[:, at], theirs[:, at])
         for at, name in enumerate(METRICS)
     }
