@@ -69,7 +69,7 @@ def _print_board(board: Board) -> None:
     for name in ("rank", "model", *board.names()):
         table.add_column(name, justify="left" if name == "model" else "right")
     for model, cells in grid(board, metric):
-        figures = (f"{cell.text}\n{cell.bounds}" if cell else "–" for cell in cells)
+        figures = (f"{cell.text}\n{cell.bounds}{cell.mark}" if cell else "–" for cell in cells)
         table.add_row(rank_text(cells[0]), model, *figures)
     # A pipe has no width: never fold a name there.
     (Console() if sys.stdout.isatty() else Console(width=300)).print(table)

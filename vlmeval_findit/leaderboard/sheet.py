@@ -16,8 +16,10 @@ from .tables import NOTE, TIED, GridCell, Row, apart_rows, board_rows, grid, hea
 
 _PERCENT = "0.0"
 _P_VALUE = "0.0000"
-_BOLD = Font(bold=True)
-_FAINT = Font(color="666666", size=9)
+_FACE = "Arial"
+_PLAIN = Font(name=_FACE, size=10)
+_BOLD = Font(name=_FACE, size=10, bold=True)
+_FAINT = Font(name=_FACE, size=8, color="666666")
 _HEAD = PatternFill("solid", start_color="E8ECF1")
 _AVERAGE = PatternFill("solid", start_color="F5F7FA")
 _RULE = Border(bottom=Side(style="thin", color="8A94A0"))
@@ -42,6 +44,7 @@ def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
     """Set a cell; text stays text, also where it begins like a formula."""
     cell = sheet.cell(row, column)
     cell.value = value
+    cell.font = _PLAIN
     if isinstance(value, str):
         cell.data_type = "s"
     return cell
@@ -51,6 +54,7 @@ def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
 
 _HEADER_ROWS = 2
 _LEADING = ("Rank", TIED, "Model")
+_BOUNDS_WIDTH = 13
 
 
 def _metric_sheet(sheet: Any, board: Board, metric: str) -> None:
@@ -66,10 +70,10 @@ def _metric_sheet(sheet: Any, board: Board, metric: str) -> None:
     sheet.freeze_panes = sheet.cell(_HEADER_ROWS + 1, len(_LEADING) + 1)
     widths = [6, 4, max([12, *(len(m) + 2 for m in board.models)])]
     for name in board.names():
-        widths += [max(9, min(16, len(name) + 1)), 11]
+        widths += [max(7, len(name) + 3 - _BOUNDS_WIDTH), _BOUNDS_WIDTH]
     for at, width in enumerate(widths, 1):
         sheet.column_dimensions[get_column_letter(at)].width = width
-    sheet.row_dimensions[1].height = 32
+    sheet.row_dimensions[1].height = sheet.row_dimensions[2].height = 24
     _landscape(sheet)
 
 
@@ -95,9 +99,9 @@ def _metric_header(sheet: Any, board: Board) -> None:
 
 def _figure(sheet: Any, row: int, column: int, cell: GridCell | None, average: bool) -> None:
     value = _put(sheet, row, column, cell.value if cell else None)
-    bounds = _put(sheet, row, column + 1, cell.bounds if cell else None)
+    bounds = _put(sheet, row, column + 1, cell.bounds + cell.mark if cell else None)
     value.number_format = _PERCENT
-    bounds.font = _FAINT
+    bounds.font, bounds.alignment = _FAINT, Alignment(horizontal="left")
     if cell and cell.best:
         value.font = _BOLD
     if average:
@@ -119,7 +123,7 @@ def _table_sheet(sheet: Any, rows: Sequence[Row]) -> None:
                 cell.number_format = _P_VALUE if " p " in f" {name} " else _PERCENT
     for at, name in enumerate(header, 1):
         texts = [str(row[name]) for row in rows if isinstance(row[name], str)]
-        width = max([9, *(len(text) + 2 for text in texts)])
+        width = max([11, *(len(text) + 2 for text in texts)])
         sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, width)
     sheet.row_dimensions[1].height = 32
     sheet.freeze_panes = "D2"
@@ -143,4 +147,5 @@ def _landscape(sheet: Any) -> None:
     """On paper: one page wide, header rows on every page."""
     sheet.page_setup.orientation = "landscape"
     sheet.page_setup.fitToHeight = 0
+    sheet.page_margins.left = sheet.page_margins.right = 0.3
     sheet.sheet_properties.pageSetUpPr.fitToPage = True

@@ -124,6 +124,11 @@ class GridCell:
         return f"{self.value:.1f}"
 
     @property
+    def mark(self) -> str:
+        """What stands after the figure where its difference to the rank above may be chance."""
+        return f" {TIED}" if self.tied else ""
+
+    @property
     def bounds(self) -> str:
         """``61.2–70.5``; empty where there is no interval."""
         return f"{self.interval.low:.1f}–{self.interval.high:.1f}" if self.interval else ""
@@ -154,7 +159,7 @@ def rank_text(cell: GridCell | None) -> str:
     """``2 ≈``; a dash for a model without an average."""
     if cell is None:
         return "–"
-    return f"{cell.rank} {TIED}" if cell.tied else str(cell.rank)
+    return f"{cell.rank}{cell.mark}"
 
 
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:

@@ -97,8 +97,8 @@ def _md_cell(cell: GridCell | None) -> str:
     if cell is None:
         return "–"
     value = f"**{cell.text}**" if cell.best else cell.text
-    mark = f" {TIED}" if cell.tied else ""
-    return f"{value}{mark} <sub>{cell.bounds}</sub>" if cell.bounds else f"{value}{mark}"
+    bounds = f" <sub>{cell.bounds}</sub>" if cell.bounds else ""
+    return value + cell.mark + bounds
 
 
 def _md(text: str) -> str:
