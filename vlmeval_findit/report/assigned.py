@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..matching import HIT, assign, iou, plain_label
+from ..metrics import Totals, figures
 from ..records import Truth
 from ..runs import Answer
 
@@ -98,10 +99,11 @@ def roles(answer: Answer, truth: Truth) -> list[tuple[Role, float]]:
 
 
 class Curve(NamedTuple):
-    """Precision and recall in percent, one value a threshold of :data:`THRESHOLDS`."""
+    """Precision, recall and F1 in percent, one value a threshold of :data:`THRESHOLDS`."""
 
     precision: tuple[float, ...]
     recall: tuple[float, ...]
+    f1: tuple[float, ...]
 
 
 def curve(answers: Iterable[tuple[Answer, Truth]]) -> Curve:
@@ -119,7 +121,10 @@ def curve(answers: Iterable[tuple[Answer, Truth]]) -> Curve:
         ious += [pair.iou for pair in pairs(answer, truth) if pair.labels_agree]
     values = np.array(ious, dtype=np.float32)
     hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
+    sums = (Totals(tp=tp, n_pred=n_pred, n_gt=n_gt) for tp in hits)
+    found = [figures(one) for one in sums]
     return Curve(
-        tuple(100.0 * tp / n_pred if n_pred else 0.0 for tp in hits),
-        tuple(100.0 * tp / n_gt if n_gt else 0.0 for tp in hits),
+        tuple(one.precision for one in found),
+        tuple(one.recall for one in found),
+        tuple(one.f1 for one in found),
     )

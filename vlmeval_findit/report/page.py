@@ -19,6 +19,8 @@ from .. import __version__
 from ..leaderboard.board import OVERALL, Board
 from ..leaderboard.columns import Column, column_name, format_name
 from ..leaderboard.tables import NOTE, TIED, apart_rows, formats_used, grid, rank_text
+from ..records import Reason
+from ..representation import REPRESENTATIONS
 from ..runs import Run
 from ..statistics import METRICS
 from ..variant import DEFAULT_STRUCTURE, Variant
@@ -150,7 +152,8 @@ def _heat_map(name: str, model: str, column: Column) -> Plot | None:
     values = {
         (run.variant.representation, output_name(run.variant)): run.figures.f1 for run in runs
     }
-    rows = list(dict.fromkeys(row for row, _ in values))
+    there = {row for row, _ in values}
+    rows = [row for row in REPRESENTATIONS if row in there]
     columns = sorted({c for _, c in values}, key=lambda c: (c != "text", len(c), c))
     return heat_map(name, model, rows, columns, values)
 
@@ -182,13 +185,14 @@ def _curve_plots(board: Board, found: Sequence[Material]) -> Iterator[Plot]:
 
 def _reason_plots(board: Board) -> Iterator[Plot]:
     """One plot a model: every run of it with replies that do not adhere."""
+    places = {reason.value: at for at, reason in enumerate(Reason)}
     for at, model in enumerate(board.models):
         counts = {}
         for one in board.sweep:
             if one.run.model == model and (found := _reason_shares(one.run)):
                 counts[f"{one.column} · {format_name(one.run.variant)}"] = found
         if counts:
-            yield reasons(f"reasons{at}", model, counts)
+            yield reasons(f"reasons{at}", model, counts, places)
 
 
 def _reason_shares(run: Run) -> dict[str, float]:

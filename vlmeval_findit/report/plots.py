@@ -17,6 +17,7 @@ import matplotlib as mpl
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from ..statistics import Interval
 from .assigned import THRESHOLDS, Curve
@@ -100,8 +101,10 @@ def heat_map(
         values: by (row, column); what is not there was not run and stays empty.
     """
     with mpl.rc_context(_STYLE):
+        longest = max(len(word) for column in columns for word in column.split())
+        width = max(0.62, 0.078 * longest)
         figure = Figure(
-            figsize=(1.9 + 0.72 * len(columns), 1.25 + 0.34 * len(rows)), layout="constrained"
+            figsize=(2.1 + width * len(columns), 1.25 + 0.34 * len(rows)), layout="constrained"
         )
         axes = figure.subplots()
         table = [[values.get((row, column), math.nan) for column in columns] for row in rows]
@@ -185,7 +188,9 @@ def _bar(axes: Axes, y: int, bar: Bar) -> None:
 
 
 def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[str, int]) -> Plot:
-    """Precision and recall of box matching by IoU threshold, and against each other.
+    """Precision, recall and F1 of box matching by IoU threshold.
+
+    Boxes have no confidences, so only the threshold can be turned.
 
     Args:
         name: of the plot, unique on its page.
@@ -193,24 +198,17 @@ def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[st
         places: of models on the leaderboard; they say the colour.
     """
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9.2, 2.9), layout="constrained")
-        precision, recall, both = figure.subplots(1, 3)
-        for model, one in found.items():
-            place = places[model]
-            line: dict[str, Any] = {"color": colour_of(place), "label": model, "linewidth": 1.8}
-            marked = {"marker": _MARKERS[place % len(_MARKERS)], "markersize": 4}
-            precision.plot(THRESHOLDS, one.precision, **line, **marked, markevery=3)
-            recall.plot(THRESHOLDS, one.recall, **line, **marked, markevery=3)
-            at = [THRESHOLDS.index(value) for value in (0.5, 0.75, 0.9)]
-            both.plot(one.recall, one.precision, **line, **marked, markevery=at)
-        for axes, what in ((precision, "precision (%)"), (recall, "recall (%)")):
-            axes.set(xlabel="IoU threshold", ylabel=what, xlim=(0, 1), ylim=(-2, 103))
+        figure = Figure(figsize=(9.2, 2.7), layout="constrained")
+        panels = figure.subplots(1, 3, sharey=True)
+        for axes, what in zip(panels, ("precision", "recall", "F1"), strict=True):
+            for model, one in found.items():
+                values = {"precision": one.precision, "recall": one.recall, "F1": one.f1}[what]
+                _line(axes, values, model, places[model])
             axes.axvline(0.5, color=_INK, linewidth=0.8, linestyle=":")
-        both.set(xlabel="recall (%)", ylabel="precision (%)", xlim=(-2, 103), ylim=(-2, 103))
-        both.set_title("marked: IoU 0.5, 0.75, 0.9", fontsize=8.5, fontweight="normal")
-        for axes in (precision, recall, both):
+            axes.set(xlabel="IoU threshold", ylabel=f"{what} (%)", xlim=(0, 1), ylim=(-2, 103))
+            axes.tick_params(labelleft=True)
             axes.grid()
-        handles, labels = precision.get_legend_handles_labels()
+        handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(
             handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False
         )
@@ -224,12 +222,28 @@ def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[st
         return Plot(_svg(figure, name, alt), alt)
 
 
-def reasons(name: str, title: str, counts: Mapping[str, Mapping[str, float]]) -> Plot:
+def _line(axes: Axes, values: Sequence[float], model: str, place: int) -> None:
+    axes.plot(
+        THRESHOLDS,
+        values,
+        color=colour_of(place),
+        label=model,
+        linewidth=1.8,
+        marker=_MARKERS[place % len(_MARKERS)],
+        markersize=4,
+        markevery=3,
+    )
+
+
+def reasons(
+    name: str, title: str, counts: Mapping[str, Mapping[str, float]], places: Mapping[str, int]
+) -> Plot:
     """Reasons why replies do not adhere, stacked, one bar a row.
 
     Args:
         name: of the plot, unique on its page.
         counts: by row, then by reason: replies in percent of those of the row.
+        places: of reasons, the same on every plot of a page; they say the colour.
     """
     names = list(dict.fromkeys(reason for row in counts.values() for reason in row))
     with mpl.rc_context(_STYLE):
@@ -238,8 +252,7 @@ def reasons(name: str, title: str, counts: Mapping[str, Mapping[str, float]]) ->
         for y, row in enumerate(counts.values()):
             left = 0.0
             for reason, share in row.items():
-                place = names.index(reason)
-                axes.barh(y, share, left=left, height=0.62, color=colour_of(place))
+                axes.barh(y, share, left=left, height=0.62, **_fill(places[reason]))
                 left += share
             axes.text(left + 0.4, y, f"{left:.1f}", va="center", fontsize=8)
         axes.set_yticks(range(len(counts)), list(counts))
@@ -248,11 +261,17 @@ def reasons(name: str, title: str, counts: Mapping[str, Mapping[str, float]]) ->
         axes.set_xlabel("replies that do not adhere (% of all replies)")
         axes.grid(axis="x")
         axes.set_axisbelow(True)
-        handles = [mpl.patches.Patch(color=colour_of(at)) for at in range(len(names))]
+        handles = [Patch(**_fill(places[reason])) for reason in names]
         figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
         figure.suptitle(title, fontsize=10, fontweight="bold")
         alt = f"{title}: {', '.join(names)}"
         return Plot(_svg(figure, name, alt), alt)
+
+
+def _fill(place: int) -> dict[str, Any]:
+    """Colour, and beyond the last colour a hatch."""
+    hatch = "//" if place >= len(_COLOURS) else ""
+    return {"facecolor": colour_of(place), "hatch": hatch, "linewidth": 0}
 
 
 # --- SVG ------------------------------------------------------------------------------------------
