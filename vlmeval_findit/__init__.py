@@ -3,19 +3,21 @@
 The package reads in the order in which the data flows, and imports only against that order:
 
 ====================  ===========================================================================
-``representation``    what four (or eight) numbers of a box mean: one row a representation
+``representation``    what the four or eight numbers of a box mean: one row a representation
 ``datasets``          the benchmark's datasets: one row a dataset
 ``variant``           one cell of the grid, its name and the parsing of names
 ``records``           the frozen records that travel between the stages
 ``tables``            annotation tables: Parquet subsets in, one TSV a dataset out
+``places``            where tables and images lie; ``images``: whether they are there
 ``prompts``           our words for a variant; ``release_prompts`` asks in the release's own
 ``models``            what is known of a model: one row a model; the baselines that ship with us
-``reading``           from a reply to numbers, labels, frames and a reason
+``reading``           from a reply to numbers, labels, frames and a reason; ``writing``: back
 ``spaces``            from a model's numbers to pixels of the original image
 ``matching``          IoU and assignment
 ``metrics``           F1@0.5, mIoU, format adherence
 ``predictions``       prediction files of VLMEvalKit runs
-``scoring``           all of the above over one run, and the files it leaves
+``tasks``             what a run asks, and the record of it
+``scoring``           replies and a task in, a score out; ``results``: the files it leaves
 ``runs``              scored runs as frozen records
 ``statistics``        bootstrap in clusters: intervals and paired tests
 ``leaderboard``       models x datasets, only of runs that can be compared
@@ -24,6 +26,7 @@ The package reads in the order in which the data flows, and imports only against
 ``cli``               the command line
 ====================  ===========================================================================
 
+``demo`` builds the demonstration, ``conformance`` holds the scorer against the release's.
 Importing this package costs nothing: no submodule is imported here.
 """
 

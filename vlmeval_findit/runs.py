@@ -1,7 +1,7 @@
 """Scored runs: what statistics, leaderboard and report read, and nothing else.
 
 A run is one prediction file that was scored: ``<stem>_provenance.json`` and
-``<stem>_details.jsonl`` beside it, as :func:`.scoring.write_score` leaves them.  The model is not
+``<stem>_details.jsonl`` beside it, as :func:`.results.write_score` leaves them.  The model is not
 asked and the annotation table is not needed.  Every score becomes one frozen :class:`Run`.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .files import file_sha256
 from .metrics import Figures, Totals, add_up, figures
 from .records import Reason
-from .tables import file_sha256
 from .variant import Variant, parse
 
 _PROVENANCE = "_provenance.json"
@@ -112,7 +112,7 @@ def load_runs(paths: Iterable[Path]) -> list[Run]:
     Raises:
         FileNotFoundError: a path is not there.
         RunError: a prediction file without a score, a folder without any, files that do not hold
-            what :func:`.scoring.write_score` leaves, or a score of other predictions.
+            what :func:`.results.write_score` leaves, or a score of other predictions.
     """
     found: dict[Path, Path] = {}
     for path in paths:

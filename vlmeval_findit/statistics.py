@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .metrics import Totals
+from .results import FIGURES
 from .runs import Run
-from .scoring import FIGURES
 
 METRICS = FIGURES
 """The figures, in the order of the last axis of :func:`metric_values`."""

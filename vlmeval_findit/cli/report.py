@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..files import atomic_write
 from ..report.gallery import CARDS
 from ..report.page import make_page
-from ..tables import atomic_write
 from .leaderboard import add_board_flags, board_from, print_apart
 
 

@@ -19,6 +19,12 @@ def preflight(names: Sequence[str], models: Sequence[str], args: Namespace) -> N
     Raises:
         ValueError: what a dataset refuses; or a model that the host does not know.
     """
+    if names and args.base_url is None:
+        for model in models:
+            if model not in supported_VLM:
+                raise ValueError(
+                    f"VLMEvalKit has no model {model!r}{nearest(model, supported_VLM)}"
+                )
     for name in names:
         cls = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
         cls(
@@ -29,12 +35,6 @@ def preflight(names: Sequence[str], models: Sequence[str], args: Namespace) -> N
             work_dir=args.work_dir,
             reuse=args.reuse,
         )
-    if names and args.base_url is None:
-        for model in models:
-            if model not in supported_VLM:
-                raise ValueError(
-                    f"VLMEvalKit has no model {model!r}{nearest(model, supported_VLM)}"
-                )
 
 
 def add_replay(path: str) -> None:

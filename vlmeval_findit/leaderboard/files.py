@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from ..tables import atomic_write
+from ..files import atomic_write
 from .board import Board
 from .openvlm import NO_META, Meta, as_openvlm
 from .sheet import write_sheet

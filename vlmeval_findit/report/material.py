@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import prompts
-from ..images import ImageError, image_folder
+from ..files import file_sha256
+from ..places import PlaceError, image_folder
 from ..predictions import PredictionError, read_predictions
 from ..prompts import MessageMaker, PartKind, prompt_hash
 from ..records import Query
 from ..release_prompts import prompt_set
 from ..runs import Run
-from ..scoring import Task, load_task
-from ..tables import TableError, file_sha256
+from ..tables import TableError
+from ..tasks import Task, load_task
 from ..variant import Variant
 
 
@@ -69,7 +70,7 @@ def gather(runs: Iterable[Run]) -> tuple[list[Material], list[Missing]]:
             if key not in tasks:
                 tasks[key] = load_task(run.variant.name)
             found.append(_material(run, tasks[key]))
-        except (FileNotFoundError, TableError, ImageError, PredictionError) as error:
+        except (FileNotFoundError, TableError, PlaceError, PredictionError) as error:
             missing.append(Missing(run, str(error)))
     return found, missing
 

@@ -1,0 +1,263 @@
+"""Our datasets and models inside VLMEvalKit, in one process: the contract, without a run."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from host_runs import require_host
+
+from vlmeval_findit.datasets import DATASETS
+from vlmeval_findit.predictions import Recorded
+from vlmeval_findit.spaces import SpaceError
+from vlmeval_findit.tasks import write_asked
+from vlmeval_findit.variant import VariantError, grid
+
+pytestmark = pytest.mark.host
+
+DATA = "FindIt_Demo_xyxy_json"
+
+
+@pytest.fixture(scope="module")
+def host():
+    """VLMEvalKit with us registered."""
+    require_host()
+    import vlmeval.config
+    import vlmeval.dataset
+    import vlmeval.vlm
+
+    from vlmeval_findit.host import register
+
+    register()
+    return SimpleNamespace(dataset=vlmeval.dataset, config=vlmeval.config, vlm=vlmeval.vlm)
+
+
+def test_registering_twice_registers_once(host) -> None:
+    from vlmeval_findit.host import register
+
+    classes, names = list(host.dataset.DATASET_CLASSES), list(host.dataset.SUPPORTED_DATASETS)
+    register()
+    assert host.dataset.DATASET_CLASSES == classes
+    assert host.dataset.SUPPORTED_DATASETS == names
+
+
+def test_every_variant_belongs_to_exactly_one_class(host) -> None:
+    from vlmeval_findit.host.datasets import DATASET_CLASSES
+
+    supported = [cls.supported_datasets() for cls in DATASET_CLASSES]
+    for variant in list(grid())[::37]:
+        assert sum(variant.name in names for names in supported) == 1
+    listed = [name for names in supported for name in names]
+    assert len(listed) == len(set(listed)) >= len(DATASETS)
+    assert set(listed) <= set(host.dataset.SUPPORTED_DATASETS)
+    assert not any("MMBench_DEV_EN" in names or None in names for names in supported)
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"),
+    [
+        (DATA, "FindItObjectDetection"),
+        ("FindIt_Demo_multilabel_all_text", "FindItObjectDetection"),
+        ("FindIt_Demo_refexp_xyxy_json_bbox_2d_nested", "FindItReferringExpression"),
+        ("FindIt_Demo_described_unconstrained_text", "FindItReferringExpression"),
+        ("FindIt_Demo_insdet_cxcywh_json_cx-formula", "FindItInstanceDetection"),
+        ("FindIt_Demo_video_f4_xyxy_text", "FindItVideoDetection"),
+        ("FindIt_Demo_video_f1_xyxy_text", "FindItVideoDetection"),
+    ],
+)
+def test_the_host_builds_each_family(host, name: str, cls: str) -> None:
+    dataset = host.dataset.build_dataset(name)
+    assert type(dataset).__name__ == cls
+    assert type(dataset) is getattr(host.dataset, cls)
+    assert dataset.dataset_name == name
+    assert dataset.force_use_dataset_prompt
+    assert host.dataset.DATASET_TYPE(name) == "FindIt"
+    assert host.dataset.DATASET_MODALITY(name) == "IMAGE"
+    assert "boxes" not in dataset.data, "ground truth has no place in prediction files"
+    for row in range(len(dataset)):
+        message = dataset.build_prompt(dataset.data.iloc[row])
+        assert {part["type"] for part in message} == {"image", "text"}
+        assert all(Path(p["value"]).is_file() for p in message if p["type"] == "image")
+        assert message[-1]["type"] == "text"
+        assert dataset.dump_image(dataset.data.iloc[row]) == [
+            p["value"] for p in message if p["type"] == "image"
+        ]
+
+
+def test_images_stand_at_their_places(host) -> None:
+    message = host.dataset.build_dataset("FindIt_Demo_insdet_xyxy_json").build_prompt(0)
+    assert [part["type"] for part in message] == ["text", "image", "text", "image", "text"]
+    assert message[0]["value"].startswith("Reference image 1")
+    video = host.dataset.build_dataset("FindIt_Demo_video_f2_xyxy_json").build_prompt(0)
+    assert [part["value"] for part in video if part["type"] == "text"][:2] == [
+        "Frame 1:",
+        "Frame 2:",
+    ]
+
+
+def test_a_class_refuses_the_variants_of_another(host) -> None:
+    with pytest.raises(VariantError, match="FindItVideoDetection is not its class"):
+        host.dataset.FindItVideoDetection(DATA)
+
+
+def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
+    """Rows in any order, a failed call, a reply that is no answer: each is what it is."""
+    dataset = host.dataset.build_dataset(DATA)
+    task = dataset._task
+    rows = []
+    for query in reversed(task.queries.values()):
+        boxes = [
+            [1000 * x / s for x, s in zip(box, (query.width, query.height) * 2, strict=True)]
+            for box in query.truth.boxes
+        ]
+        rows.append({"index": query.index, "prediction": json.dumps([{"bbox": b} for b in boxes])})
+    rows[0]["prediction"] = "Failed to obtain answer via API."
+    rows[1]["prediction"] = "I see nothing."
+    path = tmp_path / f"SomeModel_{DATA}.json"
+    path.write_text(json.dumps(rows))
+    result = dataset.evaluate(str(path), space="grid1000", nproc=4, verbose=False)
+    assert result["Precision"] == 100
+    assert result["failed calls"] == 1
+    assert result["scored"] == 19
+    assert result["Adherence"] == pytest.approx(100 * 17 / 18, abs=1e-3)
+    assert dataset.report_primary_metric(result) == {"F1@0.5": result["F1@0.5"]}
+    assert dataset.report_judge_err(path, total_samples=19) == {"failed": 0, "total": 19}
+
+
+def test_an_unknown_space_does_not_lose_the_predictions(host, tmp_path: Path) -> None:
+    path = tmp_path / f"SomeModel_{DATA}.json"
+    path.write_text(json.dumps([{"index": 0, "prediction": "[]"}]))
+    with pytest.raises(SpaceError, match=r"run_findit\.py score --space SPACE"):
+        host.dataset.build_dataset(DATA).evaluate(str(path))
+
+
+def test_the_space_of_a_config_file_reaches_the_score(host, tmp_path: Path) -> None:
+    dataset = host.dataset.FindItObjectDetection(dataset=DATA, space="unit")
+    path = tmp_path / f"SomeModel_{DATA}.json"
+    path.write_text(json.dumps([{"index": 0, "prediction": '[{"bbox": [0, 0, 1, 1]}]'}]))
+    dataset.evaluate(str(path))
+    detail = json.loads(path.with_name(f"{path.stem}_details.jsonl").read_text())
+    query = dataset._task.queries[0]
+    assert detail["boxes"] == [[0, 0, query.width, query.height]]
+
+
+def test_our_names_do_not_shadow_the_hosts(host) -> None:
+    from vlmeval_findit.host import register_models
+    from vlmeval_findit.host.models import models
+
+    own = {name: host.config.supported_VLM[name] for name in models()}
+    theirs = object()
+    fake = SimpleNamespace(supported_VLM={"FullImage": theirs})
+    register_models(fake)
+    assert fake.supported_VLM["FullImage"] is theirs
+    assert set(fake.supported_VLM) == set(own)
+
+
+def test_stock_entries_are_scored_within_their_own_bounds(host, tmp_path: Path) -> None:
+    """VLMEvalKit's Qwen2.5-VL resizes within other bounds than the paper's: those are recorded."""
+    host.dataset.FindItObjectDetection(
+        DATA, model=["Qwen2.5-VL-7B-Instruct"], work_dir=str(tmp_path)
+    )
+    asked = json.loads(next(tmp_path.glob("*/*_asked.json")).read_text())
+    keywords = host.config.supported_VLM["Qwen2.5-VL-7B-Instruct"].keywords
+    assert asked["space"] == {
+        "kind": "smart_resize",
+        "min_pixels": keywords["min_pixels"],
+        "max_pixels": keywords["max_pixels"],
+    }
+
+
+def test_eval_mode_needs_no_images_and_asks_nothing(
+    host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path / 'nowhere'}")
+    with pytest.raises(ValueError, match=r"Set images\.Demo in configs/datasets\.yaml"):
+        host.dataset.FindItObjectDetection(DATA, mode="all")
+    host.dataset.FindItObjectDetection(
+        DATA, mode="eval", model=["FullImage"], work_dir=str(tmp_path)
+    )
+    assert not list(tmp_path.glob("*/*_asked.json"))
+
+
+def test_an_image_of_another_size_is_refused(
+    host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    from PIL import Image
+
+    from vlmeval_findit.places import image_folder
+
+    folder = tmp_path / "Demo"
+    shutil.copytree(image_folder("Demo").path, folder)
+    victim = folder / host.dataset.build_dataset(DATA)._task.queries[0].images[0]
+    Image.open(victim).resize((64, 64)).save(victim)
+    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={folder}")
+    with pytest.raises(ValueError, match="is 64x64, but its annotations are for"):
+        host.dataset.build_dataset(DATA)
+
+
+def test_replies_to_other_prompts_are_refused(host, tmp_path: Path) -> None:
+    """VLMEvalKit goes on with predictions that it finds, whatever they were asked."""
+    from dataclasses import replace
+
+    from vlmeval_findit.tasks import read_asked
+
+    make = host.dataset.FindItObjectDetection
+    make(DATA, model=["FullImage"], work_dir=str(tmp_path))
+    path = tmp_path / "FullImage" / f"FullImage_{DATA}.json"
+    asked = read_asked(path)
+    write_asked(
+        path.with_name(f"{path.stem}_asked.json"), replace(asked, prompt_hash="other words")
+    )
+    make(DATA, model=["FullImage"], work_dir=str(tmp_path))  # no replies yet: nothing to mix
+    write_asked(
+        path.with_name(f"{path.stem}_asked.json"), replace(asked, prompt_hash="other words")
+    )
+    path.write_text("[]")
+    with pytest.raises(ValueError, match="replies to other prompts"):
+        make(DATA, model=["FullImage"], work_dir=str(tmp_path))
+
+
+def test_a_recorded_reply_stays_text_wherever_the_host_puts_it(host) -> None:
+    from vlmeval_findit.host.models import RecordedReply
+
+    reply = RecordedReply("[1, 2, 3, 4]", Recorded(space={"kind": "unit"}, finish_reason="stop"))
+    assert str(reply) == "[1, 2, 3, 4]", "what the host stores when one reply of a run is plain"
+    again = pickle.loads(pickle.dumps(reply))
+    assert dict(again) == dict(reply)
+    assert str(again) == str(reply)
+    from vlmeval.inference import _is_structured_record
+
+    assert _is_structured_record(reply)
+
+
+def test_pred_format_is_json_for_our_runs_only(host, tmp_path: Path) -> None:
+    from vlmeval_findit.host import is_findit_run
+
+    config = tmp_path / "config.json"
+    config.write_text('{"data": {"FindIt_Pascal_xyxy_json": {}}}')
+    assert is_findit_run(["run.py", "--data", "MMBench", DATA])
+    assert is_findit_run(["run.py", "--config", str(config)])
+    assert not is_findit_run(["run.py", "--data", "MMBench_DEV_EN", "--model", "FindItReplay"])
+    assert not is_findit_run(["run.py", "--config", str(tmp_path / "none.json")])
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7])
+def test_a_torn_file_is_set_aside(host, tmp_path: Path, cut: int) -> None:
+    """The host writes in place: killed in that moment, its next run would stop at the file."""
+    folder = tmp_path / "FullImage"
+    folder.mkdir()
+    whole = pickle.dumps({0: "[]", 1: "[]"})
+    (folder / f"01_{DATA}.pkl").write_bytes(whole[:cut])
+    (folder / "01_FindIt_Demo_xyxy_text.pkl").write_bytes(whole)
+    (folder / f"FullImage_{DATA}.json").write_text('[{"index": 0, "predic')
+    host.dataset.FindItObjectDetection(DATA, model=["FullImage"], work_dir=str(tmp_path))
+    assert sorted(path.name for path in folder.glob("*.torn")) == [
+        f"01_{DATA}.pkl.torn",
+        f"FullImage_{DATA}.json.torn",
+    ]
+    assert (folder / "01_FindIt_Demo_xyxy_text.pkl").is_file(), "of another variant, and whole"
