@@ -14,7 +14,7 @@ from .matching import match
 from .metrics import Figures, Totals, add_up, figures, totals
 from .models.table import MODELS, find_model, unknown_space
 from .predictions import PredictionError, Reply, read_predictions, split_name
-from .reading import reader
+from .reading import Reader, reader
 from .records import Matched, Query, Reading, Reason
 from .spaces import Space, SpaceError, reference_size, space_from
 from .tasks import Asked, Task, load_task, read_asked
@@ -149,11 +149,11 @@ class RunScore:
 _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
 
 
-def read_reply(reply: Reply, how: ReplyFormat) -> Reading:
+def read_reply(reply: Reply, read: Reader) -> Reading:
     """The reading of one row: a failed call is no answer; one that was cut off says so."""
     if reply.failed:
         return _FAILED_READING
-    reading = reader(how)(reply.text)
+    reading = read(reply.text)
     if reply.cut and reading.reason is Reason.NOT_JSON:
         return reading._replace(reason=Reason.TRUNCATED)
     return reading
@@ -180,9 +180,9 @@ def score(
                 f"({len(task.queries)} rows): the predictions are of another table"
             )
     spaces = _spaces(replies, model, task.variant, settings, asked)
-    how = reply_format(model, task.variant, settings)
+    read = reader(reply_format(model, task.variant, settings))
     queries = [task.queries[reply.index] for reply in replies]
-    readings = [read_reply(reply, how) for reply in replies]
+    readings = [read_reply(reply, read) for reply in replies]
     matched = match(
         readings,
         [query.truth for query in queries],

@@ -23,7 +23,7 @@ def numbers_to_corners(row: Representation, values: Sequence[Any]) -> Corners | 
     if len(values) != row.width:
         return Reason.WRONG_SHAPE
     try:
-        numbers = [float(value) for value in values]
+        numbers = list(map(float, values))
     except OverflowError:
         return Reason.NOT_FINITE
     except (TypeError, ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any
@@ -87,6 +88,10 @@ def _video_json(reply: str) -> Any:
     return _parse(before) if before.strip() else _first_json_block(text)
 
 
+_CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|tr?u?|fa?l?s?|nu?l?")
+"""What a number or a word of JSON leaves unread where it is cut off."""
+
+
 def _why_not_json(reply: str) -> Reason:
     """Tell a reply that was cut off from one that was never JSON."""
     text = reply.strip()
@@ -98,7 +103,7 @@ def _why_not_json(reply: str) -> Reason:
     try:
         json.JSONDecoder().raw_decode(text, start)
     except json.JSONDecodeError as error:
-        unterminated = error.msg.startswith("Unterminated")
+        unterminated = error.msg.startswith("Unterminated") or _CUT_TOKEN.fullmatch(text, error.pos)
         return Reason.TRUNCATED if unterminated or error.pos >= len(text) else Reason.NOT_JSON
     except (ValueError, RecursionError):
         return Reason.NOT_JSON
