@@ -21,7 +21,7 @@ from vlmeval_findit.leaderboard.columns import check_format, column_name, column
 from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.formats import FormatError, choose
 from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
-from vlmeval_findit.leaderboard.tables import board_rows, sweep_rows
+from vlmeval_findit.leaderboard.tables import board_rows, failure_lines, sweep_rows
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.runs import Run, load_runs
 from vlmeval_findit.statistics import METRICS
@@ -253,7 +253,11 @@ def test_a_column_draws_for_itself(runs: list[Run], board: Board) -> None:
 
 def test_failed_calls_are_counted(world: World) -> None:
     run = world.run("Fails", JSON, failing)
-    assert make_board([run], resamples=50).cells["Fails", "Pascal"].failures == 4
+    board = make_board([run], resamples=50)
+    assert board.cells["Fails", "Pascal"].failures == 4
+    [line] = failure_lines(board)
+    assert line.startswith("Fails, Pascal: 4 of 12 calls failed and are in none of its figures")
+    assert f"* {line}" in as_markdown(board)
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -280,13 +280,14 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     world.predict("Good", JSON, speaking(JSON, 0.9, 5))
     world.predict("Good", TEXT, speaking(TEXT, 0.9, 5))
     world.predict("Talks", JSON, saying("I see a cat."))
-    world.predict("Talks", TEXT, failing)
+    world.predict("Fails", JSON, failing)
     world.predict("Fewer", JSON, saying("[]"), rows=2)
     page = page_of(load_runs([world.runs]))
     assert "Not compared: 1 runs" in page
     assert "other rows: 2 scored, the rest 12" in page
     assert "Good: F1@0.5 by representation and output format" in page
     assert "not JSON" in page
+    assert "calls failed and are in none of its figures" in page
     assert "replies that do not adhere (% of all replies)" in page
     assert "precision and recall by IoU threshold" in page
     assert "with 95 % intervals" in page

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..leaderboard.board import Board, make_board
 from ..leaderboard.files import write_board
 from ..leaderboard.openvlm import NO_META, read_meta
-from ..leaderboard.tables import apart_rows, grid, rank_text
+from ..leaderboard.tables import apart_rows, failure_lines, grid, rank_text
 from ..runs import load_runs
 from ..statistics import METRICS, RESAMPLES, SEED
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     board = board_from(args)
     files = write_board(board, args.out, datetime.now(UTC), meta)
     _print_board(board)
-    print_apart(board)
+    print_remarks(board)
     print(f"{args.out}/: {', '.join(path.name for path in files)}")
     return 0
 
@@ -75,8 +75,10 @@ def _print_board(board: Board) -> None:
     (Console() if sys.stdout.isatty() else Console(width=300)).print(table)
 
 
-def print_apart(board: Board) -> None:
-    """The runs that were not compared, each with its reason."""
+def print_remarks(board: Board) -> None:
+    """What a reader of the figures must know: failed calls, and the runs that were not compared."""
+    for line in failure_lines(board):
+        print(line)
     rows = apart_rows(board)
     if rows:
         print(f"Not compared with the rest: {len(rows)} runs")

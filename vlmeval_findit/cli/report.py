@@ -10,7 +10,7 @@ from pathlib import Path
 from ..files import atomic_write
 from ..report.gallery import CARDS
 from ..report.page import make_page
-from .leaderboard import add_board_flags, board_from, print_apart
+from .leaderboard import add_board_flags, board_from, print_remarks
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(args.out) as f:
         f.write(page)
-    print_apart(board)
+    print_remarks(board)
     size = args.out.stat().st_size / 1e6
     print(f"{args.out}: {len(board.sweep)} runs, {len(board.models)} models, {size:.1f} MB")
     return 0

@@ -12,7 +12,18 @@ from openpyxl.utils import get_column_letter
 
 from ..statistics import METRICS
 from .board import Board
-from .tables import NOTE, TIED, GridCell, Row, apart_rows, board_rows, grid, header_of, sweep_rows
+from .tables import (
+    NOTE,
+    TIED,
+    GridCell,
+    Row,
+    apart_rows,
+    board_rows,
+    failure_lines,
+    grid,
+    header_of,
+    sweep_rows,
+)
 
 _PERCENT = "0.0"
 _P_VALUE = "0.0000"
@@ -37,7 +48,10 @@ def write_sheet(board: Board, path: Path) -> None:
     _table_sheet(book.create_sheet("Formats"), sweep_rows(board))
     _table_sheet(book.create_sheet("Not compared"), apart_rows(board) or [{"reason": "none"}])
     _about_sheet(book.create_sheet("About"), board)
-    book.save(path)
+    # Whole or not at all, as the other files.
+    temporary = path.with_name(f".{path.name}")
+    book.save(temporary)
+    temporary.replace(path)
 
 
 def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
@@ -138,6 +152,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
         f"{board.resamples:,} resamples, seed {board.seed}.",
         "A model is reported at the format with the highest average F1@0.5, among those that were "
         "run on the most datasets, unless --format says otherwise.",
+        *failure_lines(board),
     ]
     for row, line in enumerate(lines, 1):
         _put(sheet, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")

@@ -173,6 +173,16 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
     return [(model, found, names) for (model, found), names in used.items()]
 
 
+def failure_lines(board: Board) -> list[str]:
+    """A sentence for every reported run with failed calls: they are in none of its figures."""
+    return [
+        f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed and are in "
+        f"none of its figures; as misses its F1@0.5 is {cell.run.figures.f1_failed_missed:.1f}"
+        for cell in _cells(board)
+        if cell.run is not None and cell.failures
+    ]
+
+
 def header_of(rows: Iterable[Row]) -> list[str]:
     """The column names of rows, in order; empty where there are no rows."""
     return list(next(iter(rows), {}))

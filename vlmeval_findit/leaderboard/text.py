@@ -15,6 +15,7 @@ from .tables import (
     GridCell,
     Row,
     apart_rows,
+    failure_lines,
     formats_used,
     grid,
     header_of,
@@ -43,6 +44,8 @@ def as_markdown(board: Board) -> str:
     for metric in METRICS:
         parts += [f"## {metric}", _metric_table(board, metric)]
     parts += ["## Formats", _formats_table(board)]
+    if failures := failure_lines(board):
+        parts += ["## Failed calls", "\n".join(f"* {_md(line)}" for line in failures)]
     if board.apart:
         parts += [
             f"## Not compared: {len(board.apart)} runs",

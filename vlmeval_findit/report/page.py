@@ -18,7 +18,7 @@ from markupsafe import Markup
 from .. import __version__
 from ..leaderboard.board import OVERALL, Board
 from ..leaderboard.columns import Column, column_name, format_name
-from ..leaderboard.tables import NOTE, TIED, apart_rows, formats_used, grid, rank_text
+from ..leaderboard.tables import NOTE, apart_rows, failure_lines, formats_used, grid, rank_text
 from ..records import Reason
 from ..representation import REPRESENTATIONS
 from ..runs import Run
@@ -64,11 +64,11 @@ def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
             grids={metric: grid(board, metric) for metric in METRICS},
             formats=formats_used(board),
             apart=apart_rows(board),
+            failures=failure_lines(board),
             missing=_by_reason(missing),
             runs=[_run_row(run) for run in runs],
             metrics=METRICS,
             note=NOTE,
-            tied=TIED,
             rank_text=rank_text,
             answers=sum(len(run.answers) for run in runs),
             shown=len(chosen),
