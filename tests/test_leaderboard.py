@@ -391,6 +391,9 @@ def test_the_command(
     assert main([*given, "--format", "nonsense"]) == 2
     assert "error: format 'nonsense'" in capsys.readouterr().err
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
+    with pytest.raises(SystemExit):
+        main([*given, "--resamples", "0"])
+    assert "'0' is not a whole number from 1" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")

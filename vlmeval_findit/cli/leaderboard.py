@@ -44,15 +44,15 @@ def add_board_flags(parser: argparse.ArgumentParser) -> None:
         metavar="[MODEL=]FORMAT",
         help="report this format (xyxy_json) instead of a model's best",
     )
-    parser.add_argument("--resamples", type=_positive, default=RESAMPLES, help=f"{RESAMPLES}")
+    parser.add_argument("--resamples", type=positive, default=RESAMPLES, help=f"{RESAMPLES}")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the bootstrap ({SEED})")
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+def positive(text: str) -> int:
+    """An argument that is a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
 
 
 def board_from(args: argparse.Namespace) -> Board:
@@ -61,18 +61,24 @@ def board_from(args: argparse.Namespace) -> Board:
 
 
 def _print_board(board: Board) -> None:
+    """The averages: every dataset of its own does not fit a terminal, and is in the files."""
     from rich.console import Console
     from rich.table import Table
 
     metric = METRICS[0]
-    table = Table(box=None, header_style="bold", pad_edge=False, title=f"{metric}, percent")
-    for name in ("rank", "model", *board.names()):
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    averages = [average.name for average in board.averages]
+    for name in ("rank", "model", *averages):
         table.add_column(name, justify="left" if name == "model" else "right")
     for model, cells in grid(board, metric):
-        figures = (f"{cell.text}\n{cell.bounds}{cell.mark}" if cell else "–" for cell in cells)
+        figures = (
+            f"{cell.text}\n{cell.bounds}{cell.mark}" if cell else "–"
+            for cell in cells[: len(averages)]
+        )
         table.add_row(rank_text(cells[0]), model, *figures)
+    print(f"{metric} in percent with 95 % intervals: means over {len(board.columns)} datasets")
     # A pipe has no width: never fold a name there.
-    (Console() if sys.stdout.isatty() else Console(width=300)).print(table)
+    (Console() if sys.stdout.isatty() else Console(width=200)).print(table)
 
 
 def print_remarks(board: Board) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..files import atomic_write
 from ..report.gallery import CARDS
 from ..report.page import make_page
-from .leaderboard import add_board_flags, board_from, print_remarks
+from .leaderboard import add_board_flags, board_from, positive, print_remarks
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="run_findit.py report", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page")
     parser.add_argument(
-        "--cards", type=int, default=CARDS, help=f"answers in the gallery, at most ({CARDS})"
+        "--cards", type=positive, default=CARDS, help=f"answers in the gallery, at most ({CARDS})"
     )
     add_board_flags(parser)
     args = parser.parse_args(argv)

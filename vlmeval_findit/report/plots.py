@@ -249,15 +249,16 @@ def reasons(
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9.2, 1.3 + 0.3 * len(counts)), layout="constrained")
         axes = figure.subplots()
+        end = max(1.0, 1.08 * max(sum(row.values()) for row in counts.values()))
         for y, row in enumerate(counts.values()):
             left = 0.0
             for reason, share in row.items():
                 axes.barh(y, share, left=left, height=0.62, **_fill(places[reason]))
                 left += share
-            axes.text(left + 0.4, y, f"{left:.1f}", va="center", fontsize=8)
+            axes.text(left + 0.008 * end, y, f"{left:.1f}", va="center", fontsize=8)
         axes.set_yticks(range(len(counts)), list(counts))
         axes.set_ylim(len(counts) - 0.4, -0.6)
-        axes.set_xlim(0, max(1.0, 1.08 * max(sum(row.values()) for row in counts.values())))
+        axes.set_xlim(0, end)
         axes.set_xlabel("replies that do not adhere (% of all replies)")
         axes.grid(axis="x")
         axes.set_axisbelow(True)
