@@ -77,6 +77,7 @@ setup(
             "selenium>=4.20",
             "ruff==0.17.5",
             "mypy==2.4.1",
+            "setuptools>=77",
             "types-PyYAML",
             "pandas-stubs",
         ],

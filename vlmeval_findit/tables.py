@@ -136,6 +136,8 @@ def query_from_row(index: int, row: Row, dataset: Dataset, multilabel: bool, whe
 
 def _corners(box: Sequence[float]) -> Corners:
     x1, y1, x2, y2 = map(float, box)
+    if not all(map(isfinite, (x1, y1, x2, y2))):
+        raise ValueError(f"{box!r} is not four finite numbers")
     return (x1, y1, x2, y2)
 
 
@@ -348,6 +350,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         frames = tuple(i for i, frame in enumerate(boxes) for _ in frame)
         column = "box_labels"
         labels = json.loads(row["box_labels"]) if row["box_labels"] else []
+        if labels != [] and [*map(len, labels)] != [*map(len, boxes)]:
+            raise ValueError("not one label for every box")
         column = "image_path"
         images = tuple(json.loads(row["image_path"]))
         column = "support_shots"
