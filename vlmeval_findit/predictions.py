@@ -167,7 +167,8 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     from openpyxl import load_workbook
 
-    book = load_workbook(path, read_only=True, data_only=True)
+    # Not data_only: a reply that begins with "=" may lie there as a formula without a value.
+    book = load_workbook(path, read_only=True)
     try:
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = [str(name) for name in next(rows, ())]

@@ -119,14 +119,18 @@ def test_score_a_thousand_multilabel_videos(
         "print(int(peak) / 1024)\n"
         "sys.exit(status)"
     )
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", code, "score", str(path)], capture_output=True, text=True, check=True
-    )
-    seconds, mib = time.perf_counter() - start, float(done.stdout.splitlines()[-1])
+    command = [sys.executable, "-c", code, "score", str(path)]
+    outputs: list[str] = []
+
+    def score() -> None:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        outputs.append(done.stdout)
+
+    [seconds] = best(score, rounds=3)
+    mib = float(outputs[-1].splitlines()[-1])
     with capsys.disabled():
         print(f"\nscore of 1,000 multi-label videos: {seconds:.2f} s, {mib:.0f} MiB")
-    assert "1000/1000" in done.stdout
+    assert "1000/1000" in outputs[-1]
     assert seconds < 2
     assert mib < 500
 
