@@ -317,3 +317,9 @@ def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "1 runs, 1 models" in capsys.readouterr().out
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert np.isfinite(out.stat().st_size)
+
+
+def test_a_page_of_nothing_that_can_be_compared(world: World) -> None:
+    page = page_of([world.run("Empty", JSON, saying("[]"), rows=0)])
+    assert "no row was scored" in page
+    assert data_of(page)["cards"] == []
