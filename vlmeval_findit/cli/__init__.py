@@ -34,13 +34,20 @@ flags of ours, with --data:
   --skip-missing-images   leave out rows without a usable image; the result says so
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
+  --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
+  --max-usd DOLLARS       stop before proprietary models (OPENROUTER_API_KEY) cost more than this
+  --base-url URL          ask an OpenAI-compatible server; --model NAME, or NAME=THE_SERVERS_NAME
+                          (its key, if any: FINDIT_SERVER_KEY; also --timeout, --extra-body)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status (2: refused, nothing was run)."""
+    """Run the command line; returns the exit status.
+
+    2: refused, nothing was run; 3: stopped at the spending limit.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):
