@@ -16,6 +16,8 @@ COMMANDS = {
     "score": "score prediction files again, without the model",
     "show": "print what a query asks, and the sizes of its images",
     "models": "list the models whose coordinate space is known",
+    "leaderboard": "models x datasets with intervals, from scored runs",
+    "report": "one page with plots and every answer on its picture",
     "demo": "the demonstration",
 }
 
@@ -25,7 +27,7 @@ usage: run_findit.py                          the demonstration, without a netwo
        run_findit.py COMMAND …
 
 commands:
-{chr(10).join(f"  {name:<12}{what}" for name, what in COMMANDS.items())}
+{chr(10).join(f"  {name:<14}{what}" for name, what in COMMANDS.items())}
 
 flags of ours, with --data:
   --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
