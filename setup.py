@@ -50,7 +50,10 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
-    package_data={"vlmeval_findit.demo": ["*.yaml"]},
+    package_data={
+        "vlmeval_findit.demo": ["*.yaml"],
+        "vlmeval_findit.report": ["templates/*"],
+    },
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
@@ -60,6 +63,8 @@ setup(
         "openpyxl>=3.1",
         "pyarrow>=15",
         "rich>=13",
+        "matplotlib>=3.8",
+        "jinja2>=3.1",
     ],
     extras_require={
         # rouge_score: VLMEvalKit's runner imports it without asking for it.
@@ -71,6 +76,7 @@ setup(
             "pytest>=8",
             "hypothesis>=6.100",
             "pytest-benchmark>=4",
+            "selenium>=4.20",
             "ruff==0.17.5",
             "mypy==2.4.1",
             "setuptools>=77",

@@ -267,8 +267,9 @@ def cheapest_ious(said: Reading, true: Truth, frame: int) -> list[list[float]]:
     ious = [[iou_of(said.boxes[i], true.boxes[j]) for j in columns] for i in rows]
     found: list[tuple[float, list[float]]] = []
     # Nobody (None) as often as there are truths: a truth need not have a box.
-    for chosen in set(itertools.permutations([*range(len(rows)), *[None] * len(columns)],
-                                             len(columns))):
+    for chosen in set(
+        itertools.permutations([*range(len(rows)), *[None] * len(columns)], len(columns))
+    ):
         if len(columns) - chosen.count(None) != min(len(rows), len(columns)):
             continue
         pairs = [(row, column) for column, row in enumerate(chosen) if row is not None]

@@ -177,7 +177,7 @@ def test_a_missing_column_is_named(tmp_path: Path, suffix: str, column: str) -> 
 @pytest.mark.parametrize("index", ["one", "", "1.5"])
 def test_an_index_is_a_number(tmp_path: Path, suffix: str, index: str) -> None:
     path = file(tmp_path, suffix, [{"index": index, "prediction": "a"}])
-    with pytest.raises(PredictionError, match="row 1, column index: .* is not a number"):
+    with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a number"):
         read_predictions(path)
 
 
@@ -280,3 +280,24 @@ def test_what_is_recorded_is_read_back(value: object, expected: Recorded) -> Non
 
 def test_nothing_recorded_is_an_empty_record() -> None:
     assert json.loads(Recorded().as_json()) == {"findit": {}}
+
+
+def test_a_reply_that_looks_like_a_formula_is_a_reply(tmp_path: Path) -> None:
+    """Writers of sheets turn it into a formula without a value; it is what the model said."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["index", "prediction"])
+    book.active.append([0, "=[1, 2, 3, 4]"])
+    path = tmp_path / "Model_FindIt_Pascal_xyxy_text.xlsx"
+    book.save(path)
+    assert [reply.text for reply in read_predictions(path)] == ["=[1, 2, 3, 4]"]
+
+
+def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path) -> None:
+    record = Recorded(space={"kind": "unit"}, call={"cost": 0.5})
+    path = tmp_path / "M_FindIt_Pascal_xyxy_json.json"
+    cell = {"prediction": "[]", "extra_records": record.as_json()}
+    path.write_text(json.dumps([{"index": 4, "prediction": cell}]))
+    (reply,) = read_predictions(path)
+    assert (reply.index, reply.text, reply.recorded) == (4, "[]", record)

@@ -16,10 +16,19 @@ from typing import Any
 import pytest
 
 from vlmeval_findit import prompts
-from vlmeval_findit.prompts import Message, PartKind, image, json_example, message, prompt_hash, text
+from vlmeval_findit.prompts import (
+    Message,
+    PartKind,
+    image,
+    json_example,
+    message,
+    prompt_hash,
+    text,
+)
 from vlmeval_findit.records import Query, Truth
 from vlmeval_findit.release_prompts import PromptError, kwargs_of, prompt_set
-from vlmeval_findit.variant import CENTRES, DEFAULT_KEY, DEFAULT_STRUCTURE, Variant, grid, parse
+from vlmeval_findit.representation import REPRESENTATIONS
+from vlmeval_findit.variant import CENTRES, KEYS, OUTPUTS, Variant, grid, parse
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts.txt"
 
@@ -48,29 +57,41 @@ def written(parts: Message) -> str:
     return "\n".join(f"<{p.value}>" if p.kind is PartKind.IMAGE else p.value for p in parts)
 
 
-DATASETS = ("Pascal", "RefCOCO", "Flickr30k", "D3", "iGround", "HRInsDet_easy", "RoboTools")
-"""One dataset of each kind of prompt."""
+SPELT_OUT = (
+    # Every family, as text and as JSON.
+    *(f"{stem}_xyxy_{output}" for stem in (
+        "Pascal", "Pascal_multilabel", "RefCOCO", "Flickr30k", "Flickr30k_caption", "D3",
+        "HRInsDet_easy", "RoboTools_f1", "RoboTools_f3", "iGround_f1", "iGround_f3",
+        "iGround_multilabel_f3", "iGround_caption_f3", "iGround_multilabel_caption_f3",
+    ) for output in OUTPUTS),
+    # Every representation, and what each leaves to the model.
+    *(f"Pascal_{name}_{output}" for name in REPRESENTATIONS for output in OUTPUTS),
+    "Pascal_multilabel_unconstrained_text", "RefCOCO_unconstrained_text",
+    "iGround_f3_unconstrained_text", "iGround_multilabel_f3_unconstrained_text",
+    "iGround_f3_all_text", "iGround_f3_all_json",
+    # Every key and structure.
+    *(f"Pascal_xyxy_json_{key}{structure}" for key in KEYS[1:-1] for structure in ("", "_nested")),
+    *(f"Pascal_multilabel_xyxy_json_{key}{structure}"
+      for key in KEYS for structure in ("", "_nested")),
+    *(f"Pascal_{name}_json_decomposed" for name, row in REPRESENTATIONS.items() if row.keys),
+    "Pascal_multilabel_xyxy_json_decomposed", "RefCOCO_xyxy_json_nested", "D3_xyxy_json_nested",
+    "iGround_f3_xyxy_json_nested", "iGround_f3_xyxy_json_decomposed",
+    "iGround_multilabel_f3_xyxy_json_nested", "iGround_multilabel_f3_xyxy_json_class_name",
+    "iGround_multilabel_f3_xyxy_json_class_name_nested",
+    # The centre experiments.
+    *(f"Pascal_cxcywh_{output}_cx-{centre}" for centre in CENTRES for output in OUTPUTS),
+)  # fmt: skip
+"""The wordings that the snapshot spells out; its last line has a hash of all."""
+
+GRID = [v for v in grid() if v.frames in (1, 3)]
 
 
 def snapshot() -> str:
-    """All wordings: every cell of Pascal, and for the other kinds those that differ by kind."""
-    names = [
-        v.name
-        for v in grid()
-        if v.dataset in DATASETS
-        and v.frames in (1, 3)
-        and (
-            v.dataset == "Pascal"
-            or (
-                v.representation in ("xyxy", "all", "unconstrained", "cxcywh")
-                and v.key in (DEFAULT_KEY, "class_name")
-                and (v.centre is None or v.output == "text")
-                and (v.representation == "cxcywh") == (v.structure == "decomposed" or v.centre != None)  # noqa: E501, E711
-            )
-        )
-    ]
-    return "\n\n".join(f"# {name}\n{written(message(query_for(v), v))}"
-                       for name in names for v in [parse(name)]) + "\n"  # fmt: skip
+    variants = [parse(f"FindIt_{name}") for name in dict.fromkeys(SPELT_OUT)]
+    entries = [f"# {v.name}\n{written(message(query_for(v), v))}" for v in variants]
+    every = prompt_hash(message(query_for(v), v) for v in GRID)
+    entries.append(f"# All {len(GRID)} variants of the grid with 1 or 3 frames\n{every}")
+    return "\n\n".join(entries) + "\n"
 
 
 def test_the_wordings_are_those_of_the_snapshot() -> None:
@@ -98,9 +119,9 @@ def asked(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("FindIt_RefCOCO_xyxy_text", 'Find the one object in the image'),
+        ("FindIt_RefCOCO_xyxy_text", "Find the one object in the image"),
         ("FindIt_Pascal_xyxy_text", 'Find every instance of "dog" in the image.'),
-        ("FindIt_Pascal_multilabel_xyxy_text", "each of these labels in the image: dog, traffic li"),
+        ("FindIt_Pascal_multilabel_xyxy_text", "of these labels in the image: dog, traffic light"),
         ("FindIt_iGround_f3_xyxy_text", "in the 3 video frames"),
         ("FindIt_iGround_f1_xyxy_text", "in the image"),
         ("FindIt_RoboTools_f3_xyxy_text", "object of the reference images in the 3 video frames"),
@@ -111,7 +132,8 @@ def asked(name: str) -> str:
         ("FindIt_Pascal_xyxy_text", "[x_min, y_min, x_max, y_max]"),
         ("FindIt_Pascal_all-labelled_text",
          "[x_min, y_min, x_max, y_min, x_max, y_max, x_min, y_max]"),
-        ("FindIt_Pascal_all_text", "(x1, y1), (x2, y2), (x3, y3) and (x4, y4) are the four corners"),
+        ("FindIt_Pascal_all_text",
+         "(x1, y1), (x2, y2), (x3, y3) and (x4, y4) are the four corners"),
         ("FindIt_Pascal_cxcywh_text_cx-definitions", "cx and cy are the x and y coordinates"),
         ("FindIt_Pascal_cxcywh_text_cx-formula", "cx = (x_min + x_max) / 2"),
     ],
@@ -121,9 +143,8 @@ def test_a_prompt_says(name: str, says: str) -> None:
 
 
 def test_every_prompt_ends_with_nothing_else() -> None:
-    for v in grid():
-        if v.frames in (1, 8):
-            assert prompts.request(query_for(v), v).endswith(" Answer with nothing else.")
+    for v in GRID:
+        assert prompts.request(query_for(v), v).endswith(" Answer with nothing else.")
 
 
 def test_only_what_is_asked_for_is_said() -> None:
@@ -194,7 +215,7 @@ def test_no_support_shot_no_reference() -> None:
 def test_every_wording_of_a_dataset_is_its_own() -> None:
     """What differs by name differs by prompt."""
     asked_by_name = {
-        v.name: written(message(query_for(v), v)) for v in grid() if v.dataset == "iGround"
+        v.name: written(message(query_for(v), v)) for v in GRID if v.dataset == "iGround"
     }
     assert len(set(asked_by_name.values())) == len(asked_by_name)
 
@@ -393,7 +414,3 @@ def test_a_clone_that_cannot_be_imported_is_an_error(clone) -> None:
     (folder / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
     with pytest.raises(PromptError, match="need torch and torchvision"):
         prompt_set()
-
-
-def test_defaults_of_our_own_structure() -> None:
-    assert (DEFAULT_KEY, DEFAULT_STRUCTURE) == ("bbox", "per_box")

@@ -221,7 +221,7 @@ JSON_REPLIES = [
         Row("a fence of another language", '```python\n[{"bbox": [1, 2, 3, 4]}]\n```',
             reason=Reason.NOT_JSON),
         Row("only the first fence", '```json\n[]\n```\n```json\n[{"bbox": [1, 2, 3, 4]}]\n```'),
-        Row("a fence that does not close", '```json\n[{"bbox": [1, 2, 3, 4]}]',
+        Row("a fence that does not close", '```json\n[{"bbox": [1, 2, 3, 4]}]\n',
             reason=Reason.NOT_JSON),
         Row("prose around", 'Here: [{"bbox": [1, 2, 3, 4]}]', reason=Reason.NOT_JSON),
         Row("prose after", '[{"bbox": [1, 2, 3, 4]}] Done.', reason=Reason.NOT_JSON),
@@ -363,7 +363,8 @@ JSON_REPLIES = [
     ),
     *rows(
         NESTED_CLASSES,
-        Row("one object a class", '[{"cat": [[1, 2, 3, 4], [5, 6, 7, 8]]}, {"dog": [[1, 2, 3, 4]]}]',
+        Row("one object a class",
+            '[{"cat": [[1, 2, 3, 4], [5, 6, 7, 8]]}, {"dog": [[1, 2, 3, 4]]}]',
             [A, B, A], labels=["cat", "cat", "dog"]),
     ),
     *rows(
@@ -471,16 +472,18 @@ EXAMPLE = (Said(A, "cat", 0), Said(B, "dog", 1))
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=9)
-    | st.dictionaries(
-        st.sampled_from(["bbox", "bbox_2d", "bboxes", "label", "frame_idx", "x", "xmin"]), inner
+    lambda inner: (
+        st.lists(inner, max_size=9)
+        | st.dictionaries(
+            st.sampled_from(["bbox", "bbox_2d", "bboxes", "label", "frame_idx", "x", "xmin"]), inner
+        )
     ),
     max_leaves=12,
 )
 
 PIECES = st.sampled_from(
-    ["[", "]", "(", ")", "{", "}", ":", ",", " ", "\n", "1", "2.5", "frame ", "<2>", "cat", '"bbox"',
-     "```", "```json", OPEN, CLOSE, "null", "NaN", "-", "1e999", "\x00", "٣", "²", DIGITS]
+    ["[", "]", "(", ")", "{", "}", ":", ",", " ", "\n", "1", "2.5", "frame ", "<2>", "cat",
+     '"bbox"', "```", "```json", OPEN, CLOSE, "null", "NaN", "-", "1e999", "\x00", "٣", "²", DIGITS]
 )  # fmt: skip
 
 
@@ -580,7 +583,9 @@ SPACES = [
 ]
 
 
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: " ".join(map(str, space.as_dict().values())))
+@pytest.mark.parametrize(
+    "space", SPACES, ids=lambda space: " ".join(map(str, space.as_dict().values()))
+)
 @pytest.mark.parametrize("how", [TEXT, ALL_TEXT, LABELS, VIDEO, JSON, NAMED, NESTED], ids=spelt)
 @settings(max_examples=10)
 @given(st.data())

@@ -50,7 +50,7 @@ def test_keys_of_the_decomposed_structure(name: str, keys: str) -> None:
 
 def test_the_rows_are_consistent() -> None:
     assert list(REPRESENTATIONS) == (
-        "xyxy xywh yxyx yxhw cxcywh all all-labelled unconstrained".split()
+        ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained"]
     )
     for name, row in REPRESENTATIONS.items():
         assert row.name == name

@@ -18,6 +18,10 @@ The package reads in the order in which the data flows, and imports only against
 ``predictions``       prediction files of VLMEvalKit runs
 ``tasks``             what a run asks, and the record of it
 ``scoring``           replies and a task in, a score out; ``results``: the files it leaves
+``runs``              scored runs as frozen records
+``statistics``        bootstrap in clusters: intervals and paired tests
+``leaderboard``       models x datasets, only of runs that can be compared
+``report``            one page with plots and every answer on its picture
 ``host``              the one place that touches VLMEvalKit
 ``cli``               the command line
 ====================  ===========================================================================

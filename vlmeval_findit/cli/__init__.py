@@ -16,6 +16,8 @@ COMMANDS = {
     "score": "score prediction files again, without the model",
     "show": "print what a query asks, and the sizes of its images",
     "models": "list the models: names, checkpoints, coordinate spaces, image bounds",
+    "leaderboard": "models x datasets with intervals, from scored runs",
+    "report": "one page with plots and every answer on its picture",
     "demo": "the demonstration",
 }
 
@@ -25,7 +27,7 @@ usage: run_findit.py                          the demonstration, without a netwo
        run_findit.py COMMAND …
 
 commands:
-{chr(10).join(f"  {name:<12}{what}" for name, what in COMMANDS.items())}
+{chr(10).join(f"  {name:<14}{what}" for name, what in COMMANDS.items())}
 
 flags of ours, with --data:
   --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
@@ -33,13 +35,20 @@ flags of ours, with --data:
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
   --model Qwen3-VL=PATH   answer from a checkpoint: a folder or an identifier (names: models)
+  --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
+  --max-usd DOLLARS       stop before proprietary models (OPENROUTER_API_KEY) cost more than this
+  --base-url URL          ask an OpenAI-compatible server; --model NAME, or NAME=THE_SERVERS_NAME
+                          (its key, if any: FINDIT_SERVER_KEY; also --timeout, --extra-body)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status (2: refused, nothing was run)."""
+    """Run the command line; returns the exit status.
+
+    2: refused, nothing was run; 3: stopped at the spending limit.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..datasets import DATASETS, Dataset
-from ..models.table import MODELS, ModelRow
+from ..models.table import MODELS, ApiFacts, ModelRow
 
 _GENERAL, _SCENES, _VIDEO = (DATASETS[n] for n in ("Pascal", "HRInsDet_easy", "RoboTools"))
 
@@ -26,6 +26,8 @@ def main(argv: Sequence[str]) -> int:
 def _facts(row: ModelRow) -> list[tuple[str, str]]:
     """Lines of one row: what they are about, and what they say."""
     facts = _by_task("space", lambda dataset: row.space(dataset).as_dict())
+    if row.api is not None:
+        facts.append(("model", f"{row.entry:<26}{_api_text(row.api)}"))
     if row.local is None:
         return facts
     bounds = row.local.bounds
@@ -44,6 +46,12 @@ def _by_task(what: str, rule: Callable[[Dataset], Mapping[str, Any]]) -> list[tu
         where = "instance detection" if rule(_VIDEO) == rule(_SCENES) else "HRInsDet"
         lines.append(("", f"{_settings_text(rule(_SCENES))} ({where})"))
     return lines
+
+
+def _api_text(facts: ApiFacts) -> str:
+    reasoning = "the provider's default reasoning" if facts.reasoning is None else "reasoning off"
+    limit = f", {facts.max_tokens:,} output tokens" if facts.max_tokens else ""
+    return f"{facts.identifier} through OpenRouter, {reasoning}{limit}"
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:

@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Sequence
 
 from ..models.families import LocalFamily
+from ..models.payload import located
 from ..models.table import ModelRow, find_model, unknown_space
 from ..places import image_folder
-from ..prompts import PartKind
+from ..prompts import Part, PartKind
 from ..records import Query
 from ..release_prompts import prompt_set
 from ..spaces import reference_size
@@ -40,12 +41,12 @@ def main(argv: Sequence[str]) -> int:
     for frame, box in zip(query.truth.frames, query.truth.boxes, strict=True):
         print(f"ground truth{f', frame {frame + 1}' if variant.frames > 1 else ''}: {list(box)}")
     if args.model:
-        _print_model(args.model, query, variant)
+        _print_model(args.model, query, variant, located(make(query, variant), folder.path))
     return 0
 
 
-def _print_model(model: str, query: Query, variant: Variant) -> None:
-    """The space in which a model answers, and what it is shown where it runs on this machine."""
+def _print_model(model: str, query: Query, variant: Variant, parts: Sequence[Part]) -> None:
+    """The space in which a model answers, and what it is sent or shown."""
     named, _, checkpoint = model.partition("=")
     row = find_model(named)
     if row is None:
@@ -54,8 +55,12 @@ def _print_model(model: str, query: Query, variant: Variant) -> None:
     w, h = reference_size(space, query.width, query.height)
     print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
     print(f"replies are read as {row.reads(variant)}")
+    if row.api is not None:
+        from .sent import print_sent
+
+        print_sent(parts, variant, space, row.api)
     if row.local is not None:
-        _print_shown(row, checkpoint or _checkpoint(named, row.local), query, variant)
+        _print_shown(row, checkpoint or _checkpoint(named, row.local), variant, parts)
 
 
 def _checkpoint(named: str, family: LocalFamily) -> str:
@@ -63,12 +68,12 @@ def _checkpoint(named: str, family: LocalFamily) -> str:
     return family.checkpoints.get(named, next(iter(family.checkpoints.values())))
 
 
-def _print_shown(row: ModelRow, checkpoint: str, query: Query, variant: Variant) -> None:
+def _print_shown(row: ModelRow, checkpoint: str, variant: Variant, parts: Sequence[Part]) -> None:
     """The text after the chat template and the sizes of each image; nothing is downloaded."""
     from ..models.seen import NotHereError, shown
 
     try:
-        seen = shown(row, checkpoint, query, variant)
+        seen = shown(row, checkpoint, variant, tuple(parts))
     except NotHereError as error:
         print(f"\nWhat it is shown cannot be said here: {error}")
         print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")

@@ -193,11 +193,11 @@ def class_of(row: ModelRow) -> type[FindItLocalModel]:
     return next(cls for cls in LOCAL_CLASSES if cls.__name__ == row.local.class_name)
 
 
-def maker(row: ModelRow, checkpoint: str) -> Maker:
+def local_maker(row: ModelRow, checkpoint: str) -> Maker:
     """An entry of the host's ``supported_VLM``."""
     return partial(class_of(row), model_path=checkpoint, row=row.name)
 
 
 def local_models() -> dict[str, Maker]:
     """Our entries of ``supported_VLM`` for models on this machine."""
-    return {name: maker(row, checkpoint) for name, (row, checkpoint) in local_names().items()}
+    return {name: local_maker(row, checkpoint) for name, (row, checkpoint) in local_names().items()}

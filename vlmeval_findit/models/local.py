@@ -188,7 +188,7 @@ class LocalRunner:
         )
 
     def _encode_variants(self, messages: Sequence[Message], how: Plan) -> list[Any]:
-        """All messages encoded with one look at their images; empty where there is nothing to share."""
+        """All messages encoded with one look at their images; empty where none can be shared."""
         encoder = self._loaded.encoder
         if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
             return []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..datasets import Dataset
 from ..spaces import Space, SpaceError, spaces_help
@@ -70,20 +71,58 @@ _GOOGLE: Schemes = dict.fromkeys(_ALL, _YXYX)
 _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
+# --- proprietary models: how they are asked -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFacts:
+    """How the paper's runs ask a proprietary model through OpenRouter.
+
+    ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
+    the provider's default).  ``max_tokens`` limits the output (None: the variant's own limit).
+    ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
+    """
+
+    identifier: str
+    reasoning: Mapping[str, Any] | None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    image_detail: str | None = None
+
+
+def _without_reasoning(identifier: str, image_detail: str | None = None) -> ApiFacts:
+    """Reasoning switched off, greedy, the variant's limit."""
+    return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, image_detail=image_detail)
+
+
+def _with_default_reasoning(identifier: str) -> ApiFacts:
+    """The provider's default reasoning within 8,000 tokens; providers then take no temperature."""
+    return ApiFacts(identifier, None, max_tokens=8000)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """One row of the table.
 
     ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
-    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered;
-    ``local`` how it is run on this machine (None: it is not).
+    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered; ``api``
+    how it is asked where it is proprietary; ``opens_thought`` whether its chat template begins the
+    reply inside a thought, so that a server's reply lacks the mark that opens it; ``local`` how it
+    is run on this machine (None: it is not).
     """
 
     name: str
     names: str
     space: SpaceRule
     schemes: Schemes = field(default_factory=dict)
+    api: ApiFacts | None = None
+    opens_thought: bool = False
     local: LocalFamily | None = None
+
+    @property
+    def entry(self) -> str:
+        """Its name among VLMEvalKit's models: as people would type it."""
+        return self.name.replace(" ", "-")
 
     def reads(self, variant: Variant) -> ReplyFormat:
         """How its replies to a variant are read."""
@@ -105,7 +144,7 @@ _ROWS = (
         rf"Qwen2\.5-VL{_SIZE}",
         _smart_resize(qwen2_5_bounds),
         _QWEN_ALL_TEXT,
-        LocalFamily(
+        local=LocalFamily(
             class_name="FindItQwen25VL",
             checkpoints={
                 "Qwen2.5-VL": "Qwen/Qwen2.5-VL-7B-Instruct",
@@ -120,7 +159,7 @@ _ROWS = (
         rf"(Qwen/)?Qwen3-VL{_SIZE}(-Instruct|-Thinking)?",
         _GRID,
         _QWEN3,
-        LocalFamily(
+        local=LocalFamily(
             class_name="FindItQwen3VL",
             checkpoints={
                 "Qwen3-VL": "Qwen/Qwen3-VL-8B-Instruct",
@@ -136,7 +175,7 @@ _ROWS = (
         rf"(Qwen/)?Qwen3\.5{_SIZE}(-nothink|_InstructMode_api)",
         _GRID,
         _QWEN_ALL_TEXT,
-        LocalFamily(
+        local=LocalFamily(
             class_name="FindItQwen35",
             checkpoints={
                 "Qwen3.5-nothink": "Qwen/Qwen3.5-9B",
@@ -155,7 +194,8 @@ _ROWS = (
         rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?",
         _GRID,
         _QWEN3,
-        LocalFamily(
+        opens_thought=True,
+        local=LocalFamily(
             class_name="FindItQwen35",
             # VLMEvalKit has the larger sizes under these names itself.
             checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
@@ -203,7 +243,7 @@ _ROWS = (
         r"(google/)?Gemma-?4(-[\w.-]+)?",
         _GRID,
         _GOOGLE,
-        LocalFamily(
+        local=LocalFamily(
             class_name="FindItGemma4",
             checkpoints={
                 "Gemma4": "google/gemma-4-E4B-it",
@@ -215,27 +255,38 @@ _ROWS = (
             thought=ThoughtMarks("<|channel>", "<channel|>", "thought"),
         ),
     ),
-    ModelRow("Gemini 2.5 Flash", r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)", _GRID, _GOOGLE),
+    ModelRow(
+        "Gemini 2.5 Flash",
+        r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)",
+        _shrinking_scenes("grid1000", 4096),
+        _GOOGLE,
+        api=_without_reasoning("google/gemini-2.5-flash"),
+    ),
     ModelRow(
         "GPT-5.4",
         r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
         _shrinking_scenes("openai_high", 4096),
+        # Said in so many words, because its coordinate space rests on this sizing.
+        api=_without_reasoning("openai/gpt-5.4", image_detail="high"),
     ),
     ModelRow(
         "GPT-6 Astra",
         r"(openai/)?GPT-6-Astra",
         _shrinking_scenes("pixels", 1824),
+        api=_with_default_reasoning("openai/gpt-6-astra"),
     ),
     ModelRow(
         "Claude Sonnet 4.5",
         r"(anthropic/)?(Claude-Sonnet-4[.-]5|claude-4\.5-sonnet|GCP_ClaudeSonnet4-5)",
         _shrinking_scenes("claude_standard", 4096),
         _CLAUDE_SONNET,
+        api=_without_reasoning("anthropic/claude-4.5-sonnet"),
     ),
     ModelRow(
         "Claude Opus 5.5",
         r"(anthropic/)?Claude-Opus-5[.-]5",
         _always(Space("claude_highres")),
+        api=_with_default_reasoning("anthropic/claude-opus-5.5"),
     ),
     # The baselines that ship with the package.
     ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),

@@ -20,7 +20,7 @@ from .revision import revision_of
 from .table import ModelRow
 from .transformer import ended
 
-_WINDOW = 256
+_WINDOW = 64
 
 
 class VllmRunner:
