@@ -4,6 +4,7 @@ The package reads in the order in which the data flows, and imports only against
 
 ====================  ===========================================================================
 ``representation``    what four (or eight) numbers of a box mean: one row a representation
+``places``            where VLMEvalKit keeps its data
 ``datasets``          the benchmark's datasets: one row a dataset
 ``variant``           one cell of the grid, its name and the parsing of names
 ``records``           the frozen records that travel between the stages
@@ -16,6 +17,9 @@ The package reads in the order in which the data flows, and imports only against
 ``metrics``           F1@0.5, mIoU, format adherence
 ``predictions``       prediction files of VLMEvalKit runs
 ``scoring``           all of the above over one run, and the files it leaves
+``scenes``            large scenes, decoded and resized once
+``fetch``             the data: annotations and only those images that are needed
+``own``               datasets of one's own in, COCO files out
 ``host``              the one place that touches VLMEvalKit
 ``cli``               the command line
 ====================  ===========================================================================

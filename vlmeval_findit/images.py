@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .datasets import DATASETS
+from .places import lmu_data_root
 from .records import Query
-from .tables import lmu_data_root
 
 
 class ImageError(ValueError):
@@ -43,7 +44,7 @@ def config_file() -> Path | None:
 
 
 def image_folder(key: str) -> Folder:
-    """The folder of an image key: FINDIT_IMAGES, then the configuration, then LMUData.
+    """The folder of an image key: FINDIT_IMAGES, the configuration, a dataset's own, LMUData.
 
     Raises:
         ImageError: the configuration cannot be read.
@@ -54,22 +55,34 @@ def image_folder(key: str) -> Folder:
             return Folder(key, Path(folder), "FINDIT_IMAGES")
     config = config_file()
     if config is not None:
-        values = _read_config(config)
+        values = read_config(config)
         base = config.resolve().parent
         folder = values["images"].get(key)
         if folder:
             return Folder(key, base / Path(folder).expanduser(), str(config))
         if values["root"]:
             return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
+    own = DATASETS.get(key)
+    if own is not None and own.folder is not None:
+        return Folder(key, Path(own.folder), "run_findit.py import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
 
 
-def _read_config(path: Path) -> Mapping[str, Any]:
+def read_config(path: Path) -> Mapping[str, Any]:
+    """The sections of a configuration file: ``root``, ``images`` and ``sources``.
+
+    Raises:
+        ImageError: the file cannot be read as such.
+    """
     import yaml
 
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        return {"root": values.get("root"), "images": dict(values.get("images") or {})}
+        return {
+            "root": values.get("root"),
+            "images": dict(values.get("images") or {}),
+            "sources": dict(values.get("sources") or {}),
+        }
     except (OSError, AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
         raise ImageError(f"{path}: {error}") from None
 

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from .datasets import DATASETS, Dataset, Subset
+from .datasets import BENCHMARK, DATASETS, Dataset, Subset
+from .places import lmu_data_root as lmu_data_root
 from .records import Query, Truth
 from .representation import Corners
 from .variant import nearest
@@ -388,14 +389,6 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
 # --- places ---------------------------------------------------------------------------------------
 
 
-def lmu_data_root() -> Path:
-    """VLMEvalKit's data folder, found as VLMEvalKit finds it but without importing or making it."""
-    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's own spelling)
-    if named and Path(named).exists():
-        return Path(named)
-    return Path.home() / "LMUData"
-
-
 def table_folders() -> list[Path]:
     """Where tables are looked for, in order."""
     beside_package = Path(__file__).resolve().parent.parent / "datasets_tsv"
@@ -415,15 +408,18 @@ def find_table(table: str) -> Path:
         path = folder / f"{table}.tsv"
         if path.is_file():
             return path
-    dataset = table.removesuffix("_multilabel")
-    how = (
-        "python run_findit.py prepare --demo"
-        if dataset in DATASETS and DATASETS[dataset].subset is None
-        else f"python run_findit.py prepare --subsets DIR --only {dataset}"
-    )
+    how = _how_to_make(DATASETS.get(table.removesuffix("_multilabel")), table)
     raise FileNotFoundError(
         f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how}"
     )
+
+
+def _how_to_make(dataset: Dataset | None, table: str) -> str:
+    if dataset is not None and dataset.folder is not None:
+        return f"python run_findit.py import --replace --name {dataset.name} …"
+    if dataset is not None and dataset.subset is None:
+        return "python run_findit.py prepare --demo"
+    return f"python run_findit.py fetch {table}"
 
 
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
@@ -432,7 +428,7 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     Raises:
         TableError: an unknown name; the message says which is nearest.
     """
-    with_source = {name: row for name, row in DATASETS.items() if row.subset is not None}
+    with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
     for name in with_source if names is None else names:
         # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
         dataset = name.removesuffix("_multilabel")
