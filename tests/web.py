@@ -73,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *args: Any) -> None:
         pass
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         with self.lock:
             self.web.asked.append((self.path, self.headers.get("Range")))
             answer = self.web.answer(self.path)
