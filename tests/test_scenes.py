@@ -118,7 +118,10 @@ for name in names * 3:
 def test_processes_share_it(tmp_path: Path) -> None:
     paths = [str(photograph(tmp_path / f"{i}.jpg", i, (1200, 900))) for i in range(3)]
     command = [sys.executable, "-c", PROCESS, str(tmp_path / "cache"), *paths]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    root = Path(__file__).resolve().parent.parent
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) for _ in range(4)
+    ]
     outputs = [process.communicate()[0] for process in running]
     assert [process.returncode for process in running] == [0] * 4
     assert sorted("".join(outputs).split()) == ["0.jpg", "1.jpg", "2.jpg", "made", "made", "made"]

@@ -24,7 +24,8 @@ from .. import __version__
 from ..tables import atomic_write
 
 T = TypeVar("T")
-CHUNK = 1 << 16
+CHUNK = 1 << 14
+"""Bytes that are read at once; where a connection breaks, so many at most are asked for again."""
 
 
 class DownloadError(ValueError):
