@@ -60,17 +60,23 @@ setup(
         "openpyxl>=3.1",
         "pyarrow>=15",
         "rich>=13",
+        "requests>=2.31",
+        "filelock>=3.13",
     ],
     extras_require={
         # rouge_score: VLMEvalKit's runner imports it without asking for it.
         "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
+        "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
         "test": [
             "pytest>=8",
             "hypothesis>=6.100",
             "pytest-benchmark>=4",
+            "pycocotools>=2.0.8",
+            "trustme>=1.1",
             "ruff==0.17.5",
             "mypy==2.4.1",
+            "setuptools>=77",
             "types-PyYAML",
             "pandas-stubs",
         ],

@@ -12,7 +12,7 @@ import pytest
 from own_data import ANNOTATIONS, IMAGE_IDS, make_images, write_coco
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.scoring import Task, load_task
+from vlmeval_findit.tasks import Task, load_task
 from vlmeval_findit.variant import forget_names
 from vlmeval_findit.writing import Said, write
 

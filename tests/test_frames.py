@@ -66,9 +66,7 @@ def test_the_named_frames_exactly(tmp_path: Path, uneven: bool) -> None:
     assert {image.size for _, image in found} == {SIZE}
 
 
-def test_a_long_way_is_sought_not_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_way_is_sought_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from vlmeval_findit.fetch import frames
 
     monkeypatch.setattr(frames, "_FAR_SECONDS", 0.5)

@@ -12,8 +12,8 @@ from host_runs import require_host
 
 from vlmeval_findit.datasets import DATASETS
 from vlmeval_findit.predictions import Recorded
-from vlmeval_findit.scoring import write_asked
 from vlmeval_findit.spaces import SpaceError
+from vlmeval_findit.tasks import write_asked
 from vlmeval_findit.variant import VariantError, grid
 
 pytestmark = pytest.mark.host
@@ -189,7 +189,7 @@ def test_an_image_of_another_size_is_refused(
 
     from PIL import Image
 
-    from vlmeval_findit.images import image_folder
+    from vlmeval_findit.places import image_folder
 
     folder = tmp_path / "Demo"
     shutil.copytree(image_folder("Demo").path, folder)
@@ -204,7 +204,7 @@ def test_replies_to_other_prompts_are_refused(host, tmp_path: Path) -> None:
     """VLMEvalKit goes on with predictions that it finds, whatever they were asked."""
     from dataclasses import replace
 
-    from vlmeval_findit.scoring import read_asked
+    from vlmeval_findit.tasks import read_asked
 
     make = host.dataset.FindItObjectDetection
     make(DATA, model=["FullImage"], work_dir=str(tmp_path))
@@ -244,3 +244,20 @@ def test_pred_format_is_json_for_our_runs_only(host, tmp_path: Path) -> None:
     assert is_findit_run(["run.py", "--config", str(config)])
     assert not is_findit_run(["run.py", "--data", "MMBench_DEV_EN", "--model", "FindItReplay"])
     assert not is_findit_run(["run.py", "--config", str(tmp_path / "none.json")])
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7])
+def test_a_torn_file_is_set_aside(host, tmp_path: Path, cut: int) -> None:
+    """The host writes in place: killed in that moment, its next run would stop at the file."""
+    folder = tmp_path / "FullImage"
+    folder.mkdir()
+    whole = pickle.dumps({0: "[]", 1: "[]"})
+    (folder / f"01_{DATA}.pkl").write_bytes(whole[:cut])
+    (folder / "01_FindIt_Demo_xyxy_text.pkl").write_bytes(whole)
+    (folder / f"FullImage_{DATA}.json").write_text('[{"index": 0, "predic')
+    host.dataset.FindItObjectDetection(DATA, model=["FullImage"], work_dir=str(tmp_path))
+    assert sorted(path.name for path in folder.glob("*.torn")) == [
+        f"01_{DATA}.pkl.torn",
+        f"FullImage_{DATA}.json.torn",
+    ]
+    assert (folder / "01_FindIt_Demo_xyxy_text.pkl").is_file(), "of another variant, and whole"

@@ -13,11 +13,12 @@ import pytest
 from own_data import CATEGORIES, coco_values, make_images, write_coco
 
 from vlmeval_findit.cli import main
+from vlmeval_findit.data_root import own_datasets_file
 from vlmeval_findit.datasets import DATASETS, DatasetFileError, own_datasets
-from vlmeval_findit.images import image_folder, rows_to_leave_out
-from vlmeval_findit.places import own_datasets_file
-from vlmeval_findit.scoring import load_task
-from vlmeval_findit.tables import find_table, read_table
+from vlmeval_findit.images import rows_to_leave_out
+from vlmeval_findit.places import find_table, image_folder
+from vlmeval_findit.tables import read_table
+from vlmeval_findit.tasks import load_task
 from vlmeval_findit.variant import VariantError, forget_names, grid, is_variant, parse
 
 

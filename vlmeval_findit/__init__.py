@@ -3,27 +3,30 @@
 The package reads in the order in which the data flows, and imports only against that order:
 
 ====================  ===========================================================================
-``representation``    what four (or eight) numbers of a box mean: one row a representation
-``places``            where VLMEvalKit keeps its data
-``datasets``          the benchmark's datasets: one row a dataset
+``representation``    what the four or eight numbers of a box mean: one row a representation
+``data_root``         VLMEvalKit's data folder
+``datasets``          the benchmark's datasets and one's own: one row a dataset
 ``variant``           one cell of the grid, its name and the parsing of names
 ``records``           the frozen records that travel between the stages
 ``tables``            annotation tables: Parquet subsets in, one TSV a dataset out
+``places``            where tables and images lie; ``images``: whether they are there
 ``prompts``           our words for a variant; ``release_prompts`` asks in the release's own
 ``models``            what is known of a model: one row a model; the baselines that ship with us
-``reading``           from a reply to numbers, labels, frames and a reason
+``reading``           from a reply to numbers, labels, frames and a reason; ``writing``: back
 ``spaces``            from a model's numbers to pixels of the original image
 ``matching``          IoU and assignment
 ``metrics``           F1@0.5, mIoU, format adherence
 ``predictions``       prediction files of VLMEvalKit runs
-``scoring``           all of the above over one run, and the files it leaves
+``tasks``             what a run asks, and the record of it
+``scoring``           replies and a task in, a score out; ``results``: the files it leaves
 ``scenes``            large scenes, decoded and resized once
-``fetch``             the data: annotations and only those images that are needed
+``fetch``             the data: annotations, and only those images that they name
 ``own``               datasets of one's own in, COCO files out
 ``host``              the one place that touches VLMEvalKit
 ``cli``               the command line
 ====================  ===========================================================================
 
+``demo`` builds the demonstration, ``conformance`` holds the scorer against the release's.
 Importing this package costs nothing: no submodule is imported here.
 """
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .matching import match
-from .reading import reader
+from .reading import Reader, reader
 from .records import Matched, Query, Reading
 from .spaces import Space, SpaceError, reference_size, space_from
 from .tables import subset_queries, thinned
@@ -39,6 +39,7 @@ class Case:
     line: int
     response: str
     how: ReplyFormat
+    read: Reader
     query: Query
     scale: tuple[float, float]
     is_video: bool
@@ -79,6 +80,7 @@ def load_cases(path: Path, subsets: Path) -> list[Case]:
                     line=number,
                     response=raw["response"],
                     how=how,
+                    read=reader(how),
                     query=query(raw["dataset"], raw["row"], how.frames),
                     scale=(width / w, height / h),
                     is_video=dataset is not None and dataset.family.is_video,
@@ -130,7 +132,7 @@ def _space(kwargs: Mapping[str, Any]) -> Space:
 
 def score_cases(cases: Sequence[Case]) -> list[tuple[Reading, Matched]]:
     """Read and match every case: reading, coordinate space, assignment and counts."""
-    readings = [reader(case.how)(case.response) for case in cases]
+    readings = [case.read(case.response) for case in cases]
     matched = match(readings, [c.query.truth for c in cases], [c.scale for c in cases])
     return list(zip(readings, matched, strict=True))
 

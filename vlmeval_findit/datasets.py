@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from .places import own_datasets_file
+from .data_root import own_datasets_file
 
 
 class Family(Enum):

@@ -1,4 +1,4 @@
-"""Where the images of a dataset lie, and whether they are there.
+"""Whether the images of a dataset are there, and are those of its table.
 
 A missing image stops a run before its first call: the message names the path and the key to set.
 """
@@ -6,85 +6,17 @@ A missing image stops a run before its first call: the message names the path an
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from .datasets import DATASETS
-from .places import lmu_data_root
+from .places import Folder
 from .records import Query
 
 
 class ImageError(ValueError):
     """Images that are not there, or not those of the table; the message says what to set."""
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """The image folder of a dataset, and what says so."""
-
-    key: str
-    path: Path
-    source: str
-
-
-def config_file() -> Path | None:
-    """``configs/datasets.yaml``: the one that FINDIT_CONFIG names, here, or beside the package."""
-    named = os.environ.get("FINDIT_CONFIG")
-    if named:
-        return Path(named)
-    beside_package = Path(__file__).resolve().parent.parent
-    for base in (Path(), beside_package):
-        path = base / "configs" / "datasets.yaml"
-        if path.is_file():
-            return path
-    return None
-
-
-def image_folder(key: str) -> Folder:
-    """The folder of an image key: FINDIT_IMAGES, the configuration, a dataset's own, LMUData.
-
-    Raises:
-        ImageError: the configuration cannot be read.
-    """
-    for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
-        name, _, folder = pair.partition("=")
-        if name == key:
-            return Folder(key, Path(folder), "FINDIT_IMAGES")
-    config = config_file()
-    if config is not None:
-        values = read_config(config)
-        base = config.resolve().parent
-        folder = values["images"].get(key)
-        if folder:
-            return Folder(key, base / Path(folder).expanduser(), str(config))
-        if values["root"]:
-            return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
-    own = DATASETS.get(key)
-    if own is not None and own.folder is not None:
-        return Folder(key, Path(own.folder), "run_findit.py import")
-    return Folder(key, lmu_data_root() / "images" / key, "LMUData")
-
-
-def read_config(path: Path) -> Mapping[str, Any]:
-    """The sections of a configuration file: ``root``, ``images`` and ``sources``.
-
-    Raises:
-        ImageError: the file cannot be read as such.
-    """
-    import yaml
-
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        return {
-            "root": values.get("root"),
-            "images": dict(values.get("images") or {}),
-            "sources": dict(values.get("sources") or {}),
-        }
-    except (OSError, AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise ImageError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

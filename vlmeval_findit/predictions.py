@@ -122,7 +122,7 @@ def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
             raise PredictionError(f"{path}, row {number}: no column {column!r}, only {list(row)}")
     try:
         index = int(row["index"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise PredictionError(
             f"{path}, row {number}, column index: {row['index']!r} is not a number"
         ) from None
@@ -140,10 +140,11 @@ def recorded(value: object) -> Recorded:
     record = value.get(RECORD_KEY) if isinstance(value, dict) else None
     if not isinstance(record, dict):
         return Recorded()
+    images = record.get("images")
     return Recorded(
         space=record.get("space"),
         finish_reason=str(record.get("finish_reason", "")),
-        images=tuple(record.get("images", ())),
+        images=tuple(images) if isinstance(images, list) else (),
     )
 
 

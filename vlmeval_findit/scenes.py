@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, UnidentifiedImageError
 
-from .places import lmu_data_root
+from .data_root import lmu_data_root
 
 if TYPE_CHECKING:
     from filelock import FileLock

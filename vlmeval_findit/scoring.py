@@ -1,130 +1,24 @@
-"""Scoring one run: predictions and a table in, a score, details and provenance out.
-
-Needs neither torch nor vlmeval.  Three files are left beside the predictions ``<stem>.<suffix>``:
-``<stem>_score.csv`` (the row that goes into a leaderboard), ``<stem>_details.jsonl`` (every query:
-boxes read, IoUs, hits, reason) and ``<stem>_provenance.json`` (what the score rests on).
-``<stem>_asked.json`` is written before inference and says what was asked.
-"""
+"""Scoring one run: replies and a task in, a score out.  Needs neither torch nor vlmeval."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib import metadata
-from math import isfinite
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__
-from .datasets import DEMO_IMAGES
 from .matching import match
 from .metrics import Figures, Totals, add_up, figures, totals
 from .models.table import MODELS, find_model, unknown_space
-from .predictions import (
-    XLSX_CELL_LIMIT,
-    PredictionError,
-    Reply,
-    read_predictions,
-    split_name,
-)
-from .prompts import prompt_hash
-from .reading import reader
+from .predictions import PredictionError, Reply, read_predictions, split_name
+from .reading import Reader, reader
 from .records import Matched, Query, Reading, Reason
-from .release_prompts import prompt_set
 from .spaces import Space, SpaceError, reference_size, space_from
-from .tables import atomic_write, file_sha256, find_table, meta_path, read_table, thinned
-from .variant import ReplyFormat, Variant, nearest, parse
-
-# --- the questions of a run -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A variant over its table: every query of it, thinned to the variant's frames."""
-
-    name: str
-    variant: Variant
-    table: Path
-    queries: Mapping[int, Query]
-
-
-def load_task(name: str) -> Task:
-    """The task of a dataset name.
-
-    Raises:
-        VariantError: the name is not valid.
-        FileNotFoundError: its table is nowhere.
-        TableError: its table cannot be read.
-    """
-    variant = parse(name)
-    if variant.row.images == DEMO_IMAGES:
-        from .demo.tables import ensure_demo
-
-        ensure_demo()
-    table = find_table(variant.table)
-    queries = (thinned(query, variant.frames) for query in read_table(table))
-    return Task(name, variant, table, {query.index: query for query in queries})
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a run asked, written before its first call.
-
-    ``prompt_hash`` covers every row of the table, so that runs with other limits can be compared.
-    ``left_out`` are rows without an image that the user left out; ``space`` the settings of the
-    model's run where its configuration says them.
-    """
-
-    prompts: str
-    prompt_hash: str
-    table_sha256: str
-    left_out: tuple[int, ...] = ()
-    space: Mapping[str, Any] | None = None
-
-
-def asked_now(
-    task: Task, left_out: Iterable[int] = (), space: Mapping[str, Any] | None = None
-) -> Asked:
-    """What a run that starts now asks, with the prompt set in force."""
-    name, make = prompt_set()
-    hashed = prompt_hash(make(query, task.variant) for query in task.queries.values())
-    return Asked(name, hashed, file_sha256(task.table), tuple(left_out), space)
-
-
-def asked_path(predictions: Path) -> Path:
-    """Where the record of what was asked lies."""
-    return predictions.with_name(f"{predictions.stem}_asked.json")
-
-
-def write_asked(path: Path, asked: Asked) -> None:
-    """Write it, whole or not at all."""
-    with atomic_write(path) as f:
-        json.dump(asdict(asked), f, indent=1)
-
-
-def read_asked(predictions: Path) -> Asked | None:
-    """What the run of a prediction file asked; None for runs of others.
-
-    VLMEvalKit puts predictions into the model's folder or into a folder of the run below it; the
-    record lies beside them or one folder up.
-    """
-    beside = asked_path(predictions)
-    for path in (beside, beside.parent.parent / beside.name):
-        if path.is_file():
-            try:
-                values = json.loads(path.read_text(encoding="utf-8"))
-                values["left_out"] = tuple(values["left_out"])
-                return Asked(**values)
-            except (ValueError, TypeError, KeyError) as error:
-                raise PredictionError(f"{path}: {error}") from None
-    return None
-
+from .tasks import Asked, Task, load_task, read_asked
+from .variant import ReplyFormat, Variant, nearest
 
 # --- the coordinate space of a run ----------------------------------------------------------------
 
@@ -255,11 +149,11 @@ class RunScore:
 _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
 
 
-def read_reply(reply: Reply, how: ReplyFormat) -> Reading:
+def read_reply(reply: Reply, read: Reader) -> Reading:
     """The reading of one row: a failed call is no answer; one that was cut off says so."""
     if reply.failed:
         return _FAILED_READING
-    reading = reader(how)(reply.text)
+    reading = read(reply.text)
     if reply.cut and reading.reason is Reason.NOT_JSON:
         return reading._replace(reason=Reason.TRUNCATED)
     return reading
@@ -286,9 +180,9 @@ def score(
                 f"({len(task.queries)} rows): the predictions are of another table"
             )
     spaces = _spaces(replies, model, task.variant, settings, asked)
-    how = reply_format(model, task.variant, settings)
+    read = reader(reply_format(model, task.variant, settings))
     queries = [task.queries[reply.index] for reply in replies]
-    readings = [read_reply(reply, how) for reply in replies]
+    readings = [read_reply(reply, read) for reply in replies]
     matched = match(
         readings,
         [query.truth for query in queries],
@@ -318,128 +212,3 @@ def score_file(
             f"{error}\nThe predictions are safe in {path}; score them without running the model "
             f"again:\n  python run_findit.py score --space SPACE {path}"
         ) from None
-
-
-# --- the files ------------------------------------------------------------------------------------
-
-FIGURES = ("F1@0.5", "mIoU", "Adherence", "Precision", "Recall")
-"""Names of the figures in tables; F1@0.5 is the one that VLMEvalKit's summary shows."""
-
-
-def score_row(run: RunScore) -> dict[str, Any]:
-    """The score as one flat row: figures in percent, counts, and what they rest on."""
-    f, t = run.figures, run.totals
-    values = (f.f1, f.miou, f.adherence, f.precision, f.recall)
-    return {
-        "model": run.model,
-        "dataset": run.task.name,
-        **dict(zip(FIGURES, values, strict=True)),
-        "F1@0.5 (failed calls as misses)": f.f1_failed_missed,
-        "rows": len(run.task.queries),
-        "scored": len(run.scored),
-        "answered": t.responses,
-        "failed calls": t.failed,
-        "left out": len(run.asked.left_out) if run.asked else 0,
-        "boxes": t.n_gt,
-        "predicted": t.n_pred,
-        "found": t.tp,
-        "space": "; ".join(sorted({s.space.kind for s in run.spaces})),
-        "prompts": run.asked.prompts if run.asked else "unknown",
-    }
-
-
-def detail(one: Scored) -> dict[str, Any]:
-    """All that is known of one query, for the details file."""
-    reading, matched = one.reading, one.matched
-    row: dict[str, Any] = {
-        "index": one.query.index,
-        "label": one.query.label,
-        "adherent": reading.reason is None,
-        "reason": reading.reason.value if reading.reason else None,
-        "boxes": [[n if isfinite(n) else None for n in box] for box in matched.boxes],
-        "ious": [round(value, 6) for value in matched.ious],
-        "hits": matched.hits,
-        "tp": matched.tp,
-        "n_pred": len(matched.boxes),
-        "n_gt": len(matched.ious),
-    }
-    if reading.labels:
-        row["labels"] = reading.labels
-    if reading.frames:
-        row["frames"] = reading.frames
-    if one.reply.recorded.images:
-        row["images"] = list(one.reply.recorded.images)
-    return row
-
-
-def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
-    """What a score rests on."""
-    meta = meta_path(run.task.table)
-    variant = run.task.variant
-    scored = {one.query.index for one in run.scored}
-    sent = sum(bool(one.reply.recorded.images) for one in run.scored)
-    cut = sum(len(one.reply.text) >= XLSX_CELL_LIMIT for one in run.scored)
-    return {
-        "model": run.model,
-        "dataset": run.task.name,
-        "variant": {"name": variant.name, **asdict(variant)},
-        "asked": asdict(run.asked) if run.asked else None,
-        "spaces": [{**s.space.as_dict(), "source": s.source} for s in run.spaces],
-        "sizes_recorded": sent,
-        "table": {
-            "file": run.task.table.name,
-            "sha256": file_sha256(run.task.table),
-            "meta": json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else None,
-        },
-        "predictions": {
-            "file": predictions.name,
-            "sha256": file_sha256(predictions),
-            "rows": len(run.scored),
-            "rows_missing": sorted(set(run.task.queries) - scored),
-            "cut_by_xlsx": cut if predictions.suffix == ".xlsx" else 0,
-        },
-        "totals": asdict(run.totals),
-        "figures": asdict(run.figures),
-        "reasons": dict(run.reasons),
-        "versions": versions(),
-        "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what a score depends on, found without importing any of it."""
-    found = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
-    for package in ("numpy", "scipy", "ms-vlmeval", "torch", "transformers", "pillow"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The files of one score."""
-
-    score: Path
-    details: Path
-    provenance: Path
-
-
-def write_score(run: RunScore, predictions: Path) -> Written:
-    """Leave score, details and provenance beside a prediction file, each whole or not at all."""
-
-    def beside(ending: str) -> Path:
-        return predictions.with_name(f"{predictions.stem}_{ending}")
-
-    files = Written(beside("score.csv"), beside("details.jsonl"), beside("provenance.json"))
-    row = score_row(run)
-    with atomic_write(files.score) as f:
-        writer = csv.DictWriter(f, row)
-        writer.writeheader()
-        writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
-    with atomic_write(files.details) as f:
-        f.writelines(json.dumps(detail(one), ensure_ascii=False) + "\n" for one in run.scored)
-    with atomic_write(files.provenance) as f:
-        json.dump(provenance(run, predictions), f, indent=1, ensure_ascii=False)
-    return files

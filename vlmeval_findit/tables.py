@@ -10,10 +10,7 @@ lies ``<table>.meta.json``: where the rows came from, with which checksum, and w
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
@@ -22,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from .datasets import BENCHMARK, DATASETS, Dataset, Subset
-from .places import lmu_data_root as lmu_data_root
+from .datasets import BENCHMARK, Dataset, Subset
+from .files import atomic_write, file_sha256
 from .records import Query, Truth
 from .representation import Corners
 from .variant import nearest
@@ -139,6 +136,8 @@ def query_from_row(index: int, row: Row, dataset: Dataset, multilabel: bool, whe
 
 def _corners(box: Sequence[float]) -> Corners:
     x1, y1, x2, y2 = map(float, box)
+    if not all(map(isfinite, (x1, y1, x2, y2))):
+        raise ValueError(f"{box!r} is not four finite numbers")
     return (x1, y1, x2, y2)
 
 
@@ -210,12 +209,6 @@ def check_counts(queries: Sequence[Query], rows: Sequence[Row], known: Subset, w
     for what, (is_, should) in counted.items():
         if is_ != should:
             raise TableError(f"{where}: {is_} {what}, but the release has {should}")
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 # --- TSV ------------------------------------------------------------------------------------------
@@ -357,6 +350,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         frames = tuple(i for i, frame in enumerate(boxes) for _ in frame)
         column = "box_labels"
         labels = json.loads(row["box_labels"]) if row["box_labels"] else []
+        if labels != [] and [*map(len, labels)] != [*map(len, boxes)]:
+            raise ValueError("not one label for every box")
         column = "image_path"
         images = tuple(json.loads(row["image_path"]))
         column = "support_shots"
@@ -386,42 +381,6 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
     )
 
 
-# --- places ---------------------------------------------------------------------------------------
-
-
-def table_folders() -> list[Path]:
-    """Where tables are looked for, in order."""
-    beside_package = Path(__file__).resolve().parent.parent / "datasets_tsv"
-    named = os.environ.get("FINDIT_TABLES")
-    first = [Path(named)] if named else []
-    return [*first, Path("datasets_tsv"), beside_package, lmu_data_root()]
-
-
-def find_table(table: str) -> Path:
-    """The TSV of a table.
-
-    Raises:
-        FileNotFoundError: it is nowhere; the message says how to make it.
-    """
-    folders = table_folders()
-    for folder in folders:
-        path = folder / f"{table}.tsv"
-        if path.is_file():
-            return path
-    how = _how_to_make(DATASETS.get(table.removesuffix("_multilabel")), table)
-    raise FileNotFoundError(
-        f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how}"
-    )
-
-
-def _how_to_make(dataset: Dataset | None, table: str) -> str:
-    if dataset is not None and dataset.folder is not None:
-        return f"python run_findit.py import --replace --name {dataset.name} …"
-    if dataset is not None and dataset.subset is None:
-        return "python run_findit.py prepare --demo"
-    return f"python run_findit.py fetch {table}"
-
-
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     """The tables with a Parquet source that the named datasets have (default: all).
 
@@ -437,26 +396,3 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
         for multilabel in (True,) if name != dataset else (False, True):
             if with_source[dataset].subset_for(multilabel) is not None:
                 yield with_source[dataset], multilabel
-
-
-class atomic_write:  # noqa: N801 (used as a function)
-    """``with atomic_write(path) as f``: the file appears whole or not at all."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Any:
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-        self._temporary = Path(name)
-        self._file = os.fdopen(handle, "w", encoding="utf-8", newline="")
-        return self._file
-
-    def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        self._file.close()
-        if kind is None:
-            umask = os.umask(0)
-            os.umask(umask)
-            self._temporary.chmod(0o666 & ~umask)
-            self._temporary.replace(self._path)
-        else:
-            self._temporary.unlink()

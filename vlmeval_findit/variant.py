@@ -192,7 +192,7 @@ class _Rest:
         return None
 
     def take_match(self, pattern: str) -> str | None:
-        found = re.match(pattern + r"(?=_|$)", self.text)
+        found = re.match(pattern + r"(?=_|\Z)", self.text)
         if found is None:
             return None
         self.text = self.text[found.end() + 1 :]
@@ -229,6 +229,8 @@ def forget_names() -> None:
 def _parse(name: str) -> tuple[Variant | None, str]:
     if not name.startswith(PREFIX):
         return None, f"a FindIt name begins with {PREFIX}"
+    if name.endswith("_") and name != PREFIX:
+        return None, "a name does not end in '_'"
     variant, why = _parse_own(name.removeprefix(PREFIX))
     if variant is None:
         alias = parse_alias(name)
@@ -246,7 +248,7 @@ def _parse_own(text: str) -> tuple[Variant | None, str]:
     row = DATASETS[dataset]
     multilabel = rest.take(["multilabel"]) is not None
     caption = rest.take(["caption"]) is not None
-    frames = rest.take_match(r"f([1-9]\d{0,3})")
+    frames = rest.take_match(r"f([1-9][0-9]{0,3})")
     representation = rest.take(REPRESENTATIONS)
     if representation is None:
         part = rest.part()
@@ -313,7 +315,7 @@ def parse_alias(name: str) -> Variant | None:
     if subset is None or family is None or output is None or representation is None:
         return None
     key, structure = rest.take(KEYS), rest.take(STRUCTURES)
-    frames = rest.take_match(r"f([1-9]\d{0,3})")
+    frames = rest.take_match(r"f([1-9][0-9]{0,3})")
     centre = rest.take_match(r"cx-([a-z]+)")
     row, multilabel = _SUBSETS[subset]
     variant = Variant(

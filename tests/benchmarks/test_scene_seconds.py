@@ -44,7 +44,7 @@ def seconds(get: Callable[[Scene], bytes], scenes: list[Scene], queries: int) ->
 def test_a_pass_over_large_scenes(
     tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    quick = request.config.getoption("benchmark_disable", True)
+    quick = not request.config.getoption("benchmark_enable", False)
     count, queries = (1, 3) if quick else (2, QUERIES_A_SCENE)
     scenes = [Scene(synthetic_scene(tmp_path / f"{i}.jpg", i), SENT) for i in range(count)]
     cache = SceneCache(tmp_path / "cache")

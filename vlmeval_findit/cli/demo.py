@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..demo.tables import ensure_demo
-from ..images import image_folder
+from ..places import image_folder
 from .printing import print_rows
 
 DEMO_DATASETS = (
@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     """Real photographs, a classical detector, the whole path; needs no network and no weights."""
 
     parser = argparse.ArgumentParser(prog="run_findit.py demo", description=__doc__)
-    parser.add_argument("--work-dir", type=Path, default=Path("outputs"))
+    parser.add_argument("--work-dir", type=Path, default=Path("outputs/demo"))
     args = parser.parse_args(argv)
     ensure_demo()
     args.work_dir.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from ..datasets import Dataset
 from ..fetch.annotations import has_subset, make_table, ready_table, subsets_folder, wanted_images
 from ..fetch.sources import SOURCES, Source, bases
 from ..fetch.store import PARTS, Store
-from ..images import image_folder
+from ..places import image_folder
 from ..tables import read_table, tables_of
 from .printing import console
 

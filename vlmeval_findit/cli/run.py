@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ..images import image_folder, rows_to_leave_out, skips_missing
-from ..scoring import load_task
+from ..images import rows_to_leave_out, skips_missing
+from ..places import image_folder
+from ..tasks import load_task
 
 
 def main(argv: Sequence[str]) -> int:

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..scoring import Settings, score_file, score_row, settings_from, write_score
+from ..results import score_row, write_score
+from ..scoring import Settings, score_file, settings_from
 from ..spaces import SpaceError, spaces_help
 from .printing import print_rows
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ..images import image_folder
 from ..models.table import find_model, unknown_space
+from ..places import image_folder
 from ..prompts import PartKind
 from ..release_prompts import prompt_set
-from ..scoring import load_task
 from ..spaces import reference_size
+from ..tasks import load_task
 
 
 def main(argv: Sequence[str]) -> int:

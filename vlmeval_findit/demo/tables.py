@@ -5,15 +5,9 @@ from __future__ import annotations
 import json
 
 from ..datasets import DATASETS, DEMO_IMAGES, Dataset
-from ..images import image_folder
-from ..tables import (
-    Prepared,
-    file_sha256,
-    lmu_data_root,
-    meta_path,
-    query_from_row,
-    write_table,
-)
+from ..files import file_sha256
+from ..places import image_folder, lmu_data_root
+from ..tables import Prepared, meta_path, query_from_row, write_table
 from .build import ANNOTATIONS, build_demo
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..data_root import lmu_data_root
 from ..datasets import Dataset, Subset
-from ..places import lmu_data_root
+from ..files import file_sha256
+from ..places import find_table
 from ..records import Query
-from ..tables import file_sha256, find_table, meta_path, prepare_subset
+from ..tables import meta_path, prepare_subset
 from .verify import Size
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import requests
 
 from .. import __version__
-from ..tables import atomic_write
+from ..files import atomic_write
 
 T = TypeVar("T")
 CHUNK = 1 << 14

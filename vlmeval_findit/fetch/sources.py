@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..images import config_file, read_config
+from ..places import config_file, read_config
 from ..variant import nearest
 
 RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"

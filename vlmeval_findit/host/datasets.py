@@ -18,27 +18,18 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..datasets import DATASETS, Family
-from ..images import image_folder, rows_to_leave_out, skips_missing
+from ..images import rows_to_leave_out, skips_missing
 from ..models.table import find_model, unknown_space
+from ..places import image_folder
 from ..predictions import PredictionError
 from ..prompts import PartKind
 from ..records import Query
 from ..release_prompts import prompt_set
-from ..scoring import (
-    FIGURES,
-    Asked,
-    Task,
-    asked_now,
-    check_settings,
-    load_task,
-    read_asked,
-    score_file,
-    score_row,
-    settings_from,
-    write_asked,
-    write_score,
-)
+from ..results import FIGURES, score_row, write_score
+from ..scoring import check_settings, score_file, settings_from
+from ..tasks import Asked, Task, asked_now, load_task, read_asked, write_asked
 from ..variant import VariantError, is_variant, parse
+from .resume import set_torn_aside
 
 log = logging.getLogger(__name__)
 
@@ -198,6 +189,7 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
 
     def _write_asked(self, folder: Path, model: str, reuse: bool) -> None:
         """Record what this run asks, unless replies to other questions lie in its way."""
+        set_torn_aside(folder, model, self.dataset_name)
         stem = f"{model}_{self.dataset_name}"
         path = folder / f"{stem}_asked.json"
         asked = self._asked(self._runs[model])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -12,7 +13,8 @@ from vlmeval.vlm.base import BaseModel
 from ..models.baselines import Baseline, answer, full_image, opencv_detector, see
 from ..predictions import PredictionError, Recorded, read_predictions, split_name
 from ..prompts import PartKind
-from ..scoring import Settings, load_task, read_asked, run_space
+from ..scoring import Settings, run_space
+from ..tasks import load_task, read_asked
 from ..variant import Variant, parse
 
 HostMessage = Sequence[Mapping[str, Any]]
@@ -68,14 +70,23 @@ class FindItReplay(_FindItModel):
     """Answers from a recorded prediction file: the same message gets the same reply.
 
     Args:
-        predictions: a file ``<model>_<dataset>.<json|tsv|xlsx>`` or a folder of such files.
+        predictions: a file ``<model>_<dataset>.<json|tsv|xlsx>`` or a folder of such files; else
+            FINDIT_REPLAY says it.
         space: the coordinate space of the recorded run, where neither its files nor the model
             table say it.
     """
 
-    def __init__(self, predictions: str, space: str | Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, predictions: str | None = None, space: str | Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__()
-        self._source = Path(predictions)
+        source = predictions or os.environ.get("FINDIT_REPLAY")
+        if not source:
+            raise PredictionError(
+                "Replay answers from recorded predictions: run_findit.py --model Replay=PATH, "
+                'FINDIT_REPLAY=PATH, or "predictions" in its entry of a --config file'
+            )
+        self._source = Path(source)
         self._settings = Settings(space=space)
         self._replies = cache(self._load)
 
@@ -147,4 +158,5 @@ def models() -> dict[str, Callable[..., Any]]:
     return {
         "OpenCV-Detector": partial(FindItBaseline, baseline=opencv_detector),
         "FullImage": partial(FindItBaseline, baseline=full_image),
+        "Replay": partial(FindItReplay),
     }

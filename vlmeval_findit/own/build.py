@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path, PurePosixPath
 
+from ..data_root import lmu_data_root, own_datasets_file
 from ..datasets import BENCHMARK, own_datasets
 from ..fetch.verify import problem
+from ..files import atomic_write
 from ..matching import plain_label
-from ..places import lmu_data_root, own_datasets_file
 from ..records import Query, Truth
 from ..representation import REPRESENTATIONS
-from ..tables import Prepared, atomic_write, write_table
+from ..tables import Prepared, write_table
 from ..variant import KEYS, OUTPUTS, PREFIX, STRUCTURES, forget_names
 from .annotations import AnnotationError, Annotations, Box
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import Family
+from ..files import atomic_write
 from ..matching import plain_label
 from ..scoring import RunScore, Scored
-from ..tables import atomic_write
 from .build import ids_path
 
 NO_CONFIDENCES = (

@@ -1,0 +1,146 @@
+"""How fast: scoring beside its floor, tables, one large run.
+
+``python -m pytest tests/benchmarks --benchmark-enable`` prints the figures; without the flag the
+same code runs once as a test.  Time is noisy, so the target is a ratio of two figures of one run.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vlmeval_findit.conformance import Case, load_cases, score_cases
+from vlmeval_findit.tables import prepare_subset, tables_of
+from vlmeval_findit.tasks import load_task
+from vlmeval_findit.writing import Said, write
+
+pytestmark = pytest.mark.shared
+
+TARGET = 8
+"""Scoring takes at most so many times the floor, everything included."""
+
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_BARE_BOX = re.compile(r"\[\s*" + r"\s*,\s*".join([_NUMBER] * 4) + r"\s*\]")
+
+
+@pytest.fixture(scope="module")
+def loaded(cases: Path, subsets: Path) -> list[Case]:
+    return load_cases(cases, subsets)
+
+
+def floor(cases: list[Case]) -> None:
+    """What reading cannot do without: json.loads, or the bare pattern of four numbers."""
+    for case in cases:
+        if case.how.output == "text":
+            _BARE_BOX.findall(case.response)
+            continue
+        try:
+            json.loads(case.response)
+        except ValueError:
+            continue
+
+
+def best(*functions: Callable[[], object], rounds: int = 11) -> list[float]:
+    """The least seconds of each function, run in turns: what noise does not hide.
+
+    What other tests left behind is kept from the garbage collector, which would otherwise look at
+    all of it again in the middle of a measurement.
+    """
+    gc.collect()
+    gc.freeze()
+    seconds = [float("inf")] * len(functions)
+    for _ in range(rounds):
+        for i, function in enumerate(functions):
+            start = time.perf_counter()
+            function()
+            seconds[i] = min(seconds[i], time.perf_counter() - start)
+    gc.unfreeze()
+    return seconds
+
+
+def test_scoring_against_its_floor(loaded: list[Case], capsys: pytest.CaptureFixture[str]) -> None:
+    score_cases(loaded)  # readers and patterns are made once
+    scored, bare = best(lambda: score_cases(loaded), lambda: floor(loaded))
+    per_reply = 1e6 / len(loaded)
+    with capsys.disabled():
+        print(
+            f"\nscoring {scored * per_reply:.1f} µs a reply, floor {bare * per_reply:.1f} µs, "
+            f"ratio {scored / bare:.1f} (target: at most {TARGET})"
+        )
+    assert scored <= TARGET * bare
+
+
+def test_score_5184_cases(benchmark, loaded: list[Case]) -> None:
+    assert len(benchmark(score_cases, loaded)) == len(loaded)
+
+
+def test_floor_of_5184_cases(benchmark, loaded: list[Case]) -> None:
+    benchmark(floor, loaded)
+
+
+def test_prepare_all_subsets(benchmark, subsets: Path, tmp_path: Path) -> None:
+    def prepare() -> int:
+        return sum(prepare_subset(subsets, tmp_path, *table).size for table in tables_of(None))
+
+    start = time.perf_counter()
+    size = benchmark.pedantic(prepare, rounds=1)
+    assert len(list(tmp_path.glob("*.tsv"))) == 20
+    assert size < 10e6
+    assert time.perf_counter() - start < 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from Linux")
+def test_score_a_thousand_multilabel_videos(
+    subsets: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As a user does: one process, start-up included; under 2 s and 500 MB."""
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    for table in tables_of(["iGround_multilabel"]):
+        prepare_subset(subsets, tmp_path, *table)
+    name = "FindIt_iGround_multilabel_f8_xyxy_json"
+    path = tmp_path / f"Qwen3-VL_{name}.json"
+    path.write_text(json.dumps(perfect_predictions(name)))
+    code = (
+        "import re, sys; from vlmeval_findit.cli import main\n"
+        "status = main(sys.argv[1:])\n"
+        # Not getrusage: its peak is that of the process which started this one, where larger.
+        "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"
+        "print(int(peak) / 1024)\n"
+        "sys.exit(status)"
+    )
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code, "score", str(path)], capture_output=True, text=True, check=True
+    )
+    seconds, mib = time.perf_counter() - start, float(done.stdout.splitlines()[-1])
+    with capsys.disabled():
+        print(f"\nscore of 1,000 multi-label videos: {seconds:.2f} s, {mib:.0f} MiB")
+    assert "1000/1000" in done.stdout
+    assert seconds < 2
+    assert mib < 500
+
+
+def perfect_predictions(name: str) -> list[dict[str, object]]:
+    """The ground truth as a model on a 1000 grid would say it."""
+    task = load_task(name)
+    rows = []
+    for query in task.queries.values():
+        size = (query.width, query.height) * 2
+        truth = zip(query.truth.boxes, query.truth.labels, query.truth.frames, strict=True)
+        said = [
+            Said(tuple(1000 * n / s for n, s in zip(box, size, strict=True)), label, frame)
+            for box, label, frame in truth
+        ]
+        rows.append({"index": query.index, "prediction": write(said, task.variant.reply)})
+    return rows

@@ -1,0 +1,40 @@
+"""Files that appear whole or not at all, and their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+class atomic_write:  # noqa: N801 (used as a function)
+    """``with atomic_write(path) as f``: the file appears whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Any:
+        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
+        self._temporary = Path(name)
+        # A label that a model said may hold half a surrogate pair, which UTF-8 cannot: written as
+        # \\udXXX it is what JSON itself would write.
+        self._file = os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="")
+        return self._file
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        self._file.close()
+        if kind is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            self._temporary.chmod(0o666 & ~umask)
+            self._temporary.replace(self._path)
+        else:
+            self._temporary.unlink()

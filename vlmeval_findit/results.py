@@ -1,0 +1,145 @@
+"""What a score leaves beside its predictions; needs neither torch nor vlmeval.
+
+``<stem>_score.csv`` is the row that goes into a leaderboard, ``<stem>_details.jsonl`` holds every
+query (boxes read, IoUs, hits, reason), ``<stem>_provenance.json`` what the score rests on.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .files import atomic_write, file_sha256
+from .predictions import XLSX_CELL_LIMIT
+from .scoring import RunScore, Scored
+from .tables import meta_path
+
+FIGURES = ("F1@0.5", "mIoU", "Adherence", "Precision", "Recall")
+"""Names of the figures in tables; F1@0.5 is the one that VLMEvalKit's summary shows."""
+
+
+def score_row(run: RunScore) -> dict[str, Any]:
+    """The score as one flat row: figures in percent, counts, and what they rest on."""
+    f, t = run.figures, run.totals
+    values = (f.f1, f.miou, f.adherence, f.precision, f.recall)
+    return {
+        "model": run.model,
+        "dataset": run.task.name,
+        **dict(zip(FIGURES, values, strict=True)),
+        "F1@0.5 (failed calls as misses)": f.f1_failed_missed,
+        "rows": len(run.task.queries),
+        "scored": len(run.scored),
+        "answered": t.responses,
+        "failed calls": t.failed,
+        "left out": len(run.asked.left_out) if run.asked else 0,
+        "boxes": t.n_gt,
+        "predicted": t.n_pred,
+        "found": t.tp,
+        "space": "; ".join(sorted({s.space.kind for s in run.spaces})),
+        "prompts": run.asked.prompts if run.asked else "unknown",
+    }
+
+
+def detail(one: Scored) -> dict[str, Any]:
+    """All that is known of one query, for the details file."""
+    reading, matched = one.reading, one.matched
+    row: dict[str, Any] = {
+        "index": one.query.index,
+        "label": one.query.label,
+        "adherent": reading.reason is None,
+        "reason": reading.reason.value if reading.reason else None,
+        "boxes": [[n if isfinite(n) else None for n in box] for box in matched.boxes],
+        "ious": [round(value, 6) for value in matched.ious],
+        "hits": matched.hits,
+        "tp": matched.tp,
+        "n_pred": len(matched.boxes),
+        "n_gt": len(matched.ious),
+    }
+    if reading.labels:
+        row["labels"] = reading.labels
+    if reading.frames:
+        row["frames"] = reading.frames
+    if one.reply.recorded.images:
+        row["images"] = list(one.reply.recorded.images)
+    return row
+
+
+def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
+    """What a score rests on."""
+    meta = meta_path(run.task.table)
+    variant = run.task.variant
+    scored = {one.query.index for one in run.scored}
+    sent = sum(bool(one.reply.recorded.images) for one in run.scored)
+    cut = sum(len(one.reply.text) >= XLSX_CELL_LIMIT for one in run.scored)
+    return {
+        "model": run.model,
+        "dataset": run.task.name,
+        "variant": {"name": variant.name, **asdict(variant)},
+        "asked": asdict(run.asked) if run.asked else None,
+        "spaces": [{**s.space.as_dict(), "source": s.source} for s in run.spaces],
+        "sizes_recorded": sent,
+        "table": {
+            "file": run.task.table.name,
+            "sha256": file_sha256(run.task.table),
+            "meta": json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else None,
+        },
+        "predictions": {
+            "file": predictions.name,
+            "sha256": file_sha256(predictions),
+            "rows": len(run.scored),
+            "rows_missing": sorted(set(run.task.queries) - scored),
+            "cut_by_xlsx": cut if predictions.suffix == ".xlsx" else 0,
+        },
+        "totals": asdict(run.totals),
+        "figures": asdict(run.figures),
+        "reasons": dict(run.reasons),
+        "versions": versions(),
+        "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a score depends on, found without importing any of it."""
+    found = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
+    for package in ("numpy", "scipy", "ms-vlmeval", "torch", "transformers", "pillow"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files of one score."""
+
+    score: Path
+    details: Path
+    provenance: Path
+
+
+def write_score(run: RunScore, predictions: Path) -> Written:
+    """Leave score, details and provenance beside a prediction file, each whole or not at all."""
+
+    def beside(ending: str) -> Path:
+        return predictions.with_name(f"{predictions.stem}_{ending}")
+
+    files = Written(beside("score.csv"), beside("details.jsonl"), beside("provenance.json"))
+    row = score_row(run)
+    with atomic_write(files.score) as f:
+        writer = csv.DictWriter(f, row)
+        writer.writeheader()
+        writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
+    with atomic_write(files.details) as f:
+        f.writelines(json.dumps(detail(one), ensure_ascii=False) + "\n" for one in run.scored)
+    with atomic_write(files.provenance) as f:
+        json.dump(provenance(run, predictions), f, indent=1, ensure_ascii=False)
+    return files
