@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from stand_ins import SIZE, errand, files_of, info, jpeg, tar_of, zip_of
-from test_fetch import child
+from test_fetch_command import child
 from web import Answer, Web, web_server
 
 from vlmeval_findit.fetch.archives import ArchiveError, Wanted, take_tar, take_zip, unsafe

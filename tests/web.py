@@ -131,6 +131,7 @@ def web_server(tls: SSLContext | None = None) -> Iterator[Web]:
     handler = type("Handler", (_Handler,), {"web": web, "lock": threading.Lock()})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     web.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}/"

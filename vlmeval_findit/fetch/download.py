@@ -51,7 +51,8 @@ class Policy:
     ``attempts`` a file; waits double from ``first_wait`` seconds; a server that asks (Retry-After)
     for more than ``longest_wait`` is not waited for.  ``connect`` and ``read`` are time-outs in
     seconds, the latter between two pieces; ``per_host`` limits connections to one host;
-    ``largest`` bytes is the most that one file may have.
+    ``largest`` bytes is the most that one file may have.  After ``hopeless`` files in a row that
+    did not come the host is not asked again: a thousand time-outs would take hours.
     """
 
     attempts: int = 6
@@ -61,6 +62,7 @@ class Policy:
     read: float = 60.0
     per_host: int = 4
     largest: int = 1 << 29
+    hopeless: int = 8
 
 
 class _Host:
@@ -68,6 +70,7 @@ class _Host:
 
     def __init__(self, limit: int) -> None:
         self.slots = threading.BoundedSemaphore(limit)
+        self.failures = 0
         self._until = 0.0
 
     def pause(self, seconds: float) -> None:
@@ -105,14 +108,19 @@ class Client:
             DownloadError: it failed for good, or too often.
         """
         host = self._host(url)
+        if host.failures >= self.policy.hopeless:
+            raise DownloadError(f"{url}: not tried, {host.failures} files in a row did not come")
         for attempt in range(1, self.policy.attempts + 1):
             self._sleep(host.seconds_left)
             try:
                 with host.slots:
-                    return once()
+                    done = once()
+                host.failures = 0
+                return done
             except PassingError as trouble:
                 why = f"{url}: {trouble}"
                 if attempt == self.policy.attempts:
+                    host.failures += 1
                     raise DownloadError(f"{why} ({attempt} attempts)") from None
                 self._after(trouble, why, host, attempt)
         raise DownloadError(f"{url}: no attempt is allowed")
