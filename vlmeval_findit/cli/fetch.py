@@ -46,10 +46,14 @@ def main(argv: Sequence[str]) -> int:
     """Get datasets ready to run; returns 1 if something is missing at the end."""
     args = _flags().parse_args(argv)
     tables = list(tables_of(None if args.datasets == ["all"] else args.datasets))
-    if args.check:
-        lines = _check(tables, args.out)
-    else:
-        lines = _fetch(tables, args.subsets, args.out, args.videos)
+    try:
+        if args.check:
+            lines = _check(tables, args.out)
+        else:
+            lines = _fetch(tables, args.subsets, args.out, args.videos)
+    except KeyboardInterrupt:
+        print("interrupted; what has arrived is kept: the same command goes on from there")
+        return 130
     _print_lines(lines)
     return 1 if any(line.failed for line in lines) else 0
 

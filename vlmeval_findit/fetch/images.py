@@ -63,6 +63,8 @@ def bring(errand: Errand, source: Source, names: Sequence[str], videos: Path | N
         base = errand.bases[origin.base] if origin is not None else None
         if origin is None or base is None:
             whys |= dict.fromkeys(group, BY_HAND)
+            for name in group:
+                errand.progress.finished(name)
         elif isinstance(origin, Files):
             whys |= _single_files(errand, origin, base, group)
         else:

@@ -150,15 +150,15 @@ _ROWS = (
     Source(
         images="COCO_train2014",
         licence="COCO: annotations CC BY 4.0, photographs under Flickr's terms of use",
-        download="up to 1,000 images a split, about 160 MB",
+        download="555 to 920 images a split, 3,012 for all six, about 0.5 GB",
         typical=160_000,
         origins=(("", _COCO),),
     ),
     Source(
         images="RefL4",
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
-        download="COCO images singly, about 80 MB; the rest from an archive of several GB, read "
-        "until all named members are found",
+        download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which is "
+        "read until all are found",
         typical=160_000,
         origins=(
             ("COCO_train2014_", _COCO),
@@ -203,7 +203,7 @@ _ROWS = (
     Source(
         images="HRInsDet",
         licence="as stated by its authors (insdet/instance-detection); research use",
-        download="160 scenes of 8192x6144 and 156 object shots, 1 to 2 GB",
+        download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
         typical=8_000_000,
         origins=(("", Files("hrinsdet", _one)),),
         steps="Follow the links in the README of https://github.com/insdet/instance-detection and "
@@ -225,7 +225,7 @@ _ROWS = (
     Source(
         images="iGround",
         licence="frames of HowTo100M videos, under YouTube's terms; research use",
-        download="13,500 frames from the videos that you bring",
+        download="nothing; 8,000 frames are cut from the videos that you bring",
         typical=30_000,
         origins=(),
         steps="Get the videos that https://github.com/EvanKazakos/iground names (from HowTo100M, "
