@@ -50,7 +50,10 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
-    package_data={"vlmeval_findit.demo": ["*.yaml"]},
+    package_data={
+        "vlmeval_findit.demo": ["*.yaml"],
+        "vlmeval_findit.report": ["templates/*"],
+    },
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
@@ -62,6 +65,8 @@ setup(
         "rich>=13",
         "requests>=2.31",
         "filelock>=3.13",
+        "matplotlib>=3.8",
+        "jinja2>=3.1",
     ],
     extras_require={
         # rouge_score: VLMEvalKit's runner imports it without asking for it.
@@ -74,6 +79,7 @@ setup(
             "pytest-benchmark>=4",
             "pycocotools>=2.0.8",
             "trustme>=1.1",
+            "selenium>=4.20",
             "ruff==0.17.5",
             "mypy==2.4.1",
             "setuptools>=77",

@@ -280,3 +280,15 @@ def test_what_is_recorded_is_read_back(value: object, expected: Recorded) -> Non
 
 def test_nothing_recorded_is_an_empty_record() -> None:
     assert json.loads(Recorded().as_json()) == {"findit": {}}
+
+
+def test_a_reply_that_looks_like_a_formula_is_a_reply(tmp_path: Path) -> None:
+    """Writers of sheets turn it into a formula without a value; it is what the model said."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["index", "prediction"])
+    book.active.append([0, "=[1, 2, 3, 4]"])
+    path = tmp_path / "Model_FindIt_Pascal_xyxy_text.xlsx"
+    book.save(path)
+    assert [reply.text for reply in read_predictions(path)] == ["=[1, 2, 3, 4]"]

@@ -221,7 +221,7 @@ JSON_REPLIES = [
         Row("a fence of another language", '```python\n[{"bbox": [1, 2, 3, 4]}]\n```',
             reason=Reason.NOT_JSON),
         Row("only the first fence", '```json\n[]\n```\n```json\n[{"bbox": [1, 2, 3, 4]}]\n```'),
-        Row("a fence that does not close", '```json\n[{"bbox": [1, 2, 3, 4]}]',
+        Row("a fence that does not close", '```json\n[{"bbox": [1, 2, 3, 4]}]\n',
             reason=Reason.NOT_JSON),
         Row("prose around", 'Here: [{"bbox": [1, 2, 3, 4]}]', reason=Reason.NOT_JSON),
         Row("prose after", '[{"bbox": [1, 2, 3, 4]}] Done.', reason=Reason.NOT_JSON),

@@ -373,6 +373,8 @@ def test_details_hold_every_query(scored) -> None:
     assert rows[1] == {
         "index": 1,
         "label": "dog",
+        "image": "1.jpg",
+        "failed": False,
         "adherent": False,
         "reason": "wrong key",
         "boxes": [[20.0, 10.0, 120.0, 60.0]],

@@ -22,6 +22,10 @@ The package reads in the order in which the data flows, and imports only against
 ``scenes``            large scenes, decoded and resized once
 ``fetch``             the data: annotations, and only those images that they name
 ``own``               datasets of one's own in, COCO files out
+``runs``              scored runs as frozen records
+``statistics``        bootstrap in clusters: intervals and paired tests
+``leaderboard``       models x datasets, only of runs that can be compared
+``report``            one page with plots and every answer on its picture
 ``host``              the one place that touches VLMEvalKit
 ``cli``               the command line
 ====================  ===========================================================================

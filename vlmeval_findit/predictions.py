@@ -35,12 +35,22 @@ class Recorded:
     """What a model's run recorded with one reply.
 
     ``space`` are the settings of :func:`..spaces.space_from`; ``finish_reason`` is ``stop`` or
-    ``length``; ``images`` say per image the original size and the size as sent, both (w, h).
+    ``length``.  ``images`` say of each image, in the message's order, the ``original`` size and the
+    size as ``sent`` (after the run's own limits), both (w, h) in pixels.  ``thought`` is what the
+    model thought before it spoke, never read for boxes; ``ends_in_thought`` says that it never
+    spoke.  ``tokens`` count the prompt and the reply.  ``model`` says who answered: the provider's
+    identifier, the provider, the row of the model table.  ``call`` is what a service said of a call
+    over HTTP: its id and its ``cost`` in US dollars; of a failed one, the error and the status.
     """
 
     space: Mapping[str, Any] | None = None
     finish_reason: str = ""
     images: tuple[Mapping[str, Any], ...] = ()
+    thought: str = ""
+    ends_in_thought: bool = False
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    model: Mapping[str, str] = field(default_factory=dict)
+    call: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """The value for the column ``extra_records``; :func:`recorded` reads it back."""
@@ -51,6 +61,16 @@ class Recorded:
             record["finish_reason"] = self.finish_reason
         if self.images:
             record["images"] = [dict(image) for image in self.images]
+        if self.thought:
+            record["thought"] = self.thought
+        if self.ends_in_thought:
+            record["ends_in_thought"] = True
+        if self.tokens:
+            record["tokens"] = dict(self.tokens)
+        if self.model:
+            record["model"] = dict(self.model)
+        if self.call:
+            record["call"] = dict(self.call)
         return json.dumps({RECORD_KEY: record})
 
 
@@ -145,7 +165,16 @@ def recorded(value: object) -> Recorded:
         space=record.get("space"),
         finish_reason=str(record.get("finish_reason", "")),
         images=tuple(images) if isinstance(images, list) else (),
+        thought=str(record.get("thought", "")),
+        ends_in_thought=bool(record.get("ends_in_thought", False)),
+        tokens=_object(record.get("tokens")),
+        model=_object(record.get("model")),
+        call=_object(record.get("call")),
     )
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
@@ -167,7 +196,8 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     from openpyxl import load_workbook
 
-    book = load_workbook(path, read_only=True, data_only=True)
+    # Not data_only: a reply that begins with "=" may lie there as a formula without a value.
+    book = load_workbook(path, read_only=True)
     try:
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = [str(name) for name in next(rows, ())]

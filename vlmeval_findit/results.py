@@ -54,6 +54,8 @@ def detail(one: Scored) -> dict[str, Any]:
     row: dict[str, Any] = {
         "index": one.query.index,
         "label": one.query.label,
+        "image": one.query.images[0],
+        "failed": one.reply.failed,
         "adherent": reading.reason is None,
         "reason": reading.reason.value if reading.reason else None,
         "boxes": [[n if isfinite(n) else None for n in box] for box in matched.boxes],

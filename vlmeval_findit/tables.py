@@ -113,14 +113,14 @@ def query_from_row(index: int, row: Row, dataset: Dataset, multilabel: bool, whe
 
     boxes, frames, labels = [], [], []
     for frame, entries in enumerate(per_frame):
-        for entry in entries:
-            box = entry["bbox"] if multilabel else entry
-            if len(box) != 4 or not all(isinstance(n, (int, float)) and isfinite(n) for n in box):
-                raise fail("bboxes", f"{box!r} is not four finite numbers")
-            boxes.append(_corners(box))
+        for entry in entries or ():
+            try:
+                boxes.append(_corners(entry["bbox"] if multilabel else entry))
+                labels += [str(entry["label"])] if multilabel else []
+            except (TypeError, ValueError, KeyError):
+                what = "a label and four finite numbers" if multilabel else "four finite numbers"
+                raise fail("bboxes", f"{entry!r} is not {what}") from None
             frames.append(frame)
-            if multilabel:
-                labels.append(str(entry["label"]))
     return Query(
         index=index,
         label=label,
@@ -135,10 +135,10 @@ def query_from_row(index: int, row: Row, dataset: Dataset, multilabel: bool, whe
 
 
 def _corners(box: Sequence[float]) -> Corners:
-    x1, y1, x2, y2 = map(float, box)
-    if not all(map(isfinite, (x1, y1, x2, y2))):
+    x1, y1, x2, y2 = box
+    if not all(isinstance(n, (int, float)) and isfinite(n) for n in (x1, y1, x2, y2)):
         raise ValueError(f"{box!r} is not four finite numbers")
-    return (x1, y1, x2, y2)
+    return (float(x1), float(y1), float(x2), float(y2))
 
 
 def parquet_rows(path: Path) -> list[dict[str, Any]]:

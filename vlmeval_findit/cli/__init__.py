@@ -19,6 +19,8 @@ COMMANDS = {
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
     "show": ("show", "print what a query asks, and the sizes of its images"),
     "models": ("models", "list the models whose coordinate space is known"),
+    "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
+    "report": ("report", "one page with plots and every answer on its picture"),
     "demo": ("demo", "the demonstration"),
 }
 
@@ -28,20 +30,27 @@ usage: run_findit.py                          the demonstration, without a netwo
        run_findit.py COMMAND …
 
 commands:
-{chr(10).join(f"  {name:<13}{what}" for name, (_, what) in COMMANDS.items())}
+{chr(10).join(f"  {name:<14}{what}" for name, (_, what) in COMMANDS.items())}
 
 flags of ours, with --data:
   --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
   --skip-missing-images   leave out rows without a usable image; the result says so
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
+  --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
+  --max-usd DOLLARS       stop before proprietary models (OPENROUTER_API_KEY) cost more than this
+  --base-url URL          ask an OpenAI-compatible server; --model NAME, or NAME=THE_SERVERS_NAME
+                          (its key, if any: FINDIT_SERVER_KEY; also --timeout, --extra-body)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status (2: refused, nothing was run)."""
+    """Run the command line; returns the exit status.
+
+    2: refused, nothing was run; 3: stopped at the spending limit.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):

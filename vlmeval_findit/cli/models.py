@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..datasets import DATASETS
-from ..models.table import MODELS
+from ..models.table import MODELS, ApiFacts
 
 
 def main(argv: Sequence[str]) -> int:
@@ -19,7 +19,15 @@ def main(argv: Sequence[str]) -> int:
         print(f"{row.name:<20}{_settings_text(general)}")
         if scenes != general:
             print(f"{'':<20}{_settings_text(scenes)} on HRInsDet")
+        if row.api is not None:
+            print(f"{'':<20}--model {row.entry}: {_api_text(row.api)}")
     return 0
+
+
+def _api_text(facts: ApiFacts) -> str:
+    reasoning = "the provider's default reasoning" if facts.reasoning is None else "reasoning off"
+    limit = f", {facts.max_tokens:,} output tokens" if facts.max_tokens else ""
+    return f"{facts.identifier} through OpenRouter, {reasoning}{limit}"
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from ..models.payload import located
 from ..models.table import find_model, unknown_space
 from ..places import image_folder
 from ..prompts import PartKind
@@ -40,4 +41,8 @@ def main(argv: Sequence[str]) -> int:
         w, h = reference_size(space, query.width, query.height)
         print(f"{args.model} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
         print(f"replies are read as {row.reads(variant)}")
+        if row.api is not None:
+            from .sent import print_sent
+
+            print_sent(located(make(query, variant), folder.path), variant, space, row.api)
     return 0

@@ -157,8 +157,8 @@ _ROWS = (
     Source(
         images="RefL4",
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
-        download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which is "
-        "read until all are found",
+        download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
+        "is read until all are found",
         typical=160_000,
         origins=(
             ("COCO_train2014_", _COCO),

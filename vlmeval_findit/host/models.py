@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..models.baselines import Baseline, answer, full_image, opencv_detector, see
-from ..predictions import PredictionError, Recorded, read_predictions, split_name
+from ..predictions import FAILED, PredictionError, Recorded, read_predictions, split_name
 from ..prompts import PartKind
 from ..scoring import Settings, run_space
 from ..tasks import load_task, read_asked
@@ -32,6 +33,15 @@ class RecordedReply(dict[str, str]):
 
     def __str__(self) -> str:
         return self["prediction"]
+
+    def __contains__(self, key: object) -> bool:
+        """Also whether the host's failure message is in it: it looks for that as in a string.
+
+        So a failed call is recorded like an answer, and asked again by the next run all the same.
+        """
+        text = self["prediction"]
+        failed = text.startswith(FAILED) and isinstance(key, str) and key in text
+        return super().__contains__(key) or failed
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The host pickles replies; a plain copy keeps such files readable without this class's
@@ -112,12 +122,7 @@ class FindItReplay(_FindItModel):
         keys = {index: _key(message) for index, message in messages_of(task)}
         return {
             keys[reply.index]: RecordedReply(
-                reply.text,
-                Recorded(
-                    reply.recorded.space or space,
-                    reply.recorded.finish_reason,
-                    reply.recorded.images,
-                ),
+                reply.text, replace(reply.recorded, space=reply.recorded.space or space)
             )
             for reply in read_predictions(path)
             if reply.index in keys and not reply.failed

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..datasets import Dataset
 from ..spaces import Space, SpaceError, spaces_help
@@ -59,18 +60,56 @@ _GOOGLE: Schemes = dict.fromkeys(_ALL, _YXYX)
 _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
+# --- proprietary models: how they are asked -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFacts:
+    """How the paper's runs ask a proprietary model through OpenRouter.
+
+    ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
+    the provider's default).  ``max_tokens`` limits the output (None: the variant's own limit).
+    ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
+    """
+
+    identifier: str
+    reasoning: Mapping[str, Any] | None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    image_detail: str | None = None
+
+
+def _without_reasoning(identifier: str, image_detail: str | None = None) -> ApiFacts:
+    """Reasoning switched off, greedy, the variant's limit."""
+    return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, image_detail=image_detail)
+
+
+def _with_default_reasoning(identifier: str) -> ApiFacts:
+    """The provider's default reasoning within 8,000 tokens; providers then take no temperature."""
+    return ApiFacts(identifier, None, max_tokens=8000)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """One row of the table.
 
     ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
-    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered.
+    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered; ``api``
+    how it is asked where it is proprietary; ``opens_thought`` whether its chat template begins the
+    reply inside a thought, so that a server's reply lacks the mark that opens it.
     """
 
     name: str
     names: str
     space: SpaceRule
     schemes: Schemes = field(default_factory=dict)
+    api: ApiFacts | None = None
+    opens_thought: bool = False
+
+    @property
+    def entry(self) -> str:
+        """Its name among VLMEvalKit's models: as people would type it."""
+        return self.name.replace(" ", "-")
 
     def reads(self, variant: Variant) -> ReplyFormat:
         """How its replies to a variant are read."""
@@ -98,7 +137,13 @@ _ROWS = (
         _GRID,
         _QWEN_ALL_TEXT,
     ),
-    ModelRow("Qwen3.5", rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?", _GRID, _QWEN3),
+    ModelRow(
+        "Qwen3.5",
+        rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?",
+        _GRID,
+        _QWEN3,
+        opens_thought=True,
+    ),
     ModelRow("InternVL3", r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?", _GRID),
     ModelRow(
         "GLM-4.6V",
@@ -106,27 +151,38 @@ _ROWS = (
         _GRID,
     ),
     ModelRow("Gemma 4", r"(google/)?Gemma-?4(-[\w.]+)?(-it)?", _GRID, _GOOGLE),
-    ModelRow("Gemini 2.5 Flash", r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)", _GRID, _GOOGLE),
+    ModelRow(
+        "Gemini 2.5 Flash",
+        r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)",
+        _shrinking_scenes("grid1000", 4096),
+        _GOOGLE,
+        api=_without_reasoning("google/gemini-2.5-flash"),
+    ),
     ModelRow(
         "GPT-5.4",
         r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
         _shrinking_scenes("openai_high", 4096),
+        # Said in so many words, because its coordinate space rests on this sizing.
+        api=_without_reasoning("openai/gpt-5.4", image_detail="high"),
     ),
     ModelRow(
         "GPT-6 Astra",
         r"(openai/)?GPT-6-Astra",
         _shrinking_scenes("pixels", 1824),
+        api=_with_default_reasoning("openai/gpt-6-astra"),
     ),
     ModelRow(
         "Claude Sonnet 4.5",
         r"(anthropic/)?(Claude-Sonnet-4[.-]5|claude-4\.5-sonnet|GCP_ClaudeSonnet4-5)",
         _shrinking_scenes("claude_standard", 4096),
         _CLAUDE_SONNET,
+        api=_without_reasoning("anthropic/claude-4.5-sonnet"),
     ),
     ModelRow(
         "Claude Opus 5.5",
         r"(anthropic/)?Claude-Opus-5[.-]5",
         _always(Space("claude_highres")),
+        api=_with_default_reasoning("anthropic/claude-opus-5.5"),
     ),
     # The baselines that ship with the package.
     ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
