@@ -47,7 +47,7 @@ def test_a_scene_is_made_once_a_size_and_format(tmp_path: Path, made: list[Scene
 def test_png_keeps_exactly_the_pixels_of_a_run_without_the_cache(tmp_path: Path) -> None:
     path = photograph(tmp_path / "a.jpg")
     with Image.open(path) as picture:
-        plain = picture.convert("RGB").resize((80, 60), Image.Resampling.BICUBIC)
+        plain = picture.convert("RGB").resize((80, 60), Image.Resampling.LANCZOS)
     cached = SceneCache(tmp_path / "cache").image(Scene(path, (80, 60)))
     assert cached.tobytes() == plain.tobytes()
 
@@ -150,3 +150,34 @@ def test_what_cannot_be_made_says_why(tmp_path: Path, scene: Scene, message: str
         SceneCache(tmp_path / "cache").encoded(
             Scene(tmp_path / scene.path, scene.size, scene.format)
         )
+
+
+def test_what_is_sent_of_large_files_is_kept_and_of_small_ones_not(
+    tmp_path: Path, made: list[Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.setattr(scenes, "LARGE", 160 * 120)
+    large, small = photograph(tmp_path / "a.jpg"), photograph(tmp_path / "b.jpg", 1, (80, 60))
+    for _ in range(3):
+        kept = scenes.encoded(Scene(large, (40, 30)), (160, 120))
+        scenes.encoded(Scene(small, (40, 30)), (80, 60))
+        scenes.encoded(Scene(large, (160, 120)), (160, 120))
+    assert [scene.path.name for scene in made].count("a.jpg") == 1 + 3
+    assert [scene.path.name for scene in made].count("b.jpg") == 3
+    monkeypatch.setenv("FINDIT_SCENES_MB", "0")
+    assert scenes.encoded(Scene(large, (40, 30)), (160, 120)) == kept
+
+
+def test_what_a_provider_is_sent_comes_from_the_cache(
+    tmp_path: Path, made: list[Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.models import payload
+
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.setattr(scenes, "LARGE", 160 * 120)
+    path = photograph(tmp_path / "a.jpg")
+    first = payload.for_provider.__wrapped__(path, 80)
+    again = payload.for_provider.__wrapped__(path, 80)
+    assert first == again
+    assert first.sent == (80, 60)
+    assert len(made) == 1
