@@ -306,3 +306,17 @@ def test_a_reply_that_ends_inside_its_thought_says_nothing() -> None:
     closed = read_completion(completion("hm</think>[1", finish_reason="length").body)
     assert closed.begun_in_thought() == closed
     assert (closed.text, closed.ends_in_thought) == ("[1", False)
+
+
+def test_a_message_is_shown_once_however_many_attempts_it_took(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    no = error(400, "never")
+    with ChatServer(in_turn(no, error(429, "slow down", Retry_After="0"), no)) as server:
+        asking = client(server)
+        for _ in range(2):
+            with pytest.raises(CallError, match="never"):
+                asking.complete(BODY)
+    assert [r.getMessage() for r in caplog.records if "never" in r.getMessage()] == [
+        f"{server.url}/chat/completions: HTTP 400: never"
+    ]

@@ -20,6 +20,7 @@ from perfect_answers import content, perfect_answers
 
 from vlmeval_findit.models.payload import openrouter_manner, server_manner
 from vlmeval_findit.models.table import find_model
+from vlmeval_findit.predictions import read_predictions
 from vlmeval_findit.variant import parse
 
 pytestmark = pytest.mark.host
@@ -293,7 +294,8 @@ def test_the_hosts_other_mode_runs_too(lmu: Path, tmp_path: Path, answers: dict[
     for name in (DATA, SHOWN):
         path = tmp_path / "outputs" / MODEL / f"{MODEL}_{name}.json"
         assert figures(path)["f1"] == 100.0
-        assert all(record["call"]["cost"] == 0.01 for record in records(path))
+        told = [reply.recorded for reply in read_predictions(path)]
+        assert all(recorded.call["cost"] == 0.01 for recorded in told)
 
 
 # --- servers --------------------------------------------------------------------------------------

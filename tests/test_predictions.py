@@ -292,3 +292,12 @@ def test_a_reply_that_looks_like_a_formula_is_a_reply(tmp_path: Path) -> None:
     path = tmp_path / "Model_FindIt_Pascal_xyxy_text.xlsx"
     book.save(path)
     assert [reply.text for reply in read_predictions(path)] == ["=[1, 2, 3, 4]"]
+
+
+def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path) -> None:
+    record = Recorded(space={"kind": "unit"}, call={"cost": 0.5})
+    path = tmp_path / "M_FindIt_Pascal_xyxy_json.json"
+    cell = {"prediction": "[]", "extra_records": record.as_json()}
+    path.write_text(json.dumps([{"index": 4, "prediction": cell}]))
+    (reply,) = read_predictions(path)
+    assert (reply.index, reply.text, reply.recorded) == (4, "[]", record)

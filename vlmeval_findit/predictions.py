@@ -146,6 +146,9 @@ def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
         raise PredictionError(
             f"{path}, row {number}, column index: {row['index']!r} is not a number"
         ) from None
+    if isinstance(row["prediction"], dict):
+        # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
+        row = {"prediction": None, **row["prediction"]}
     text = row["prediction"]
     return Reply(index, "" if text is None else str(text), recorded(row.get("extra_records")))
 

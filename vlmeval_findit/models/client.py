@@ -122,13 +122,14 @@ class ChatClient:
         """The error for the caller: without the key, logged the first time it is seen."""
         tried = f" ({attempts} attempts)" if attempts > 1 else ""
         status = f"HTTP {error.status}: " if error.status else ""
-        message = self._endpoint.scrubbed(f"{status}{error}{tried}")
+        reason = self._endpoint.scrubbed(f"{status}{error}")
+        message = f"{reason}{tried}"
         failed = CallError(message, error.status, cost=cost)
         with self._lock:
             if failed.hopeless and self._hopeless is None:
                 self._hopeless = (message, error.status)
-            new = message not in self._shown
-            self._shown.add(message)
+            new = reason not in self._shown
+            self._shown.add(reason)
         if new:
             log.warning("%s: %s", self._endpoint.url, message)
         return failed
