@@ -63,6 +63,8 @@ setup(
         "openpyxl>=3.1",
         "pyarrow>=15",
         "rich>=13",
+        "requests>=2.31",
+        "filelock>=3.13",
         "matplotlib>=3.8",
         "jinja2>=3.1",
     ],
@@ -71,11 +73,14 @@ setup(
         "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
         # For models on this machine: the release that the tiny checkpoints were built with.
         "local": ["torch>=2.11", "torchvision", "transformers>=5.23", "accelerate"],
+        "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
         "test": [
             "pytest>=8",
             "hypothesis>=6.100",
             "pytest-benchmark>=4",
+            "pycocotools>=2.0.8",
+            "trustme>=1.1",
             "selenium>=4.20",
             "ruff==0.17.5",
             "mypy==2.4.1",

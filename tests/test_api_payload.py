@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.models.payload import (
-    JPEG_QUALITY,
     as_they_are,
     for_provider,
     openrouter_manner,
@@ -21,6 +20,7 @@ from vlmeval_findit.models.payload import (
 from vlmeval_findit.models.services import server_name, server_space
 from vlmeval_findit.models.table import MODELS, find_model
 from vlmeval_findit.prompts import Part, image, text
+from vlmeval_findit.scenes import JPEG_QUALITY
 from vlmeval_findit.spaces import Space, SpaceError, reference_size
 from vlmeval_findit.variant import parse
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .datasets import DATASETS, Dataset, Subset
+from .datasets import BENCHMARK, Dataset, Subset
 from .files import atomic_write, file_sha256
 from .records import Query, Truth
 from .representation import Corners
@@ -387,7 +387,7 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     Raises:
         TableError: an unknown name; the message says which is nearest.
     """
-    with_source = {name: row for name, row in DATASETS.items() if row.subset is not None}
+    with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
     for name in with_source if names is None else names:
         # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
         dataset = name.removesuffix("_multilabel")

@@ -1,8 +1,8 @@
 """The command line: the only place that prints.
 
-One row of :data:`COMMANDS` is one command, one module of this folder with a ``main(argv)``; only
-the command that is called is imported.  Without a command this is VLMEvalKit's runner: every flag
-of ``run.py`` is handed over.  Without any argument it is the demonstration.
+One row of :data:`COMMANDS` is one command: its module in this folder, with a ``main(argv)``, and a
+line of help.  Only the command that is called is imported.  Without a command this is VLMEvalKit's
+runner: every flag of ``run.py`` is handed over.  Without any argument it is the demonstration.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from importlib import import_module
 
 COMMANDS = {
-    "prepare": "turn the release's Parquet subsets into tables",
-    "score": "score prediction files again, without the model",
-    "show": "print what a query asks, and the sizes of its images",
-    "models": "list the models: names, checkpoints, coordinate spaces, image bounds",
-    "leaderboard": "models x datasets with intervals, from scored runs",
-    "report": "one page with plots and every answer on its picture",
-    "demo": "the demonstration",
+    "fetch": ("fetch", "get annotations and the images that they name"),
+    "prepare": ("prepare", "turn the release's Parquet subsets into tables"),
+    "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
+    "score": ("score", "score prediction files again, without the model"),
+    "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
+    "show": ("show", "print what a query asks, and the sizes of its images"),
+    "models": ("models", "list the models: names, checkpoints, coordinate spaces, image bounds"),
+    "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
+    "report": ("report", "one page with plots and every answer on its picture"),
+    "demo": ("demo", "the demonstration"),
 }
 
 USAGE = f"""\
@@ -27,7 +30,7 @@ usage: run_findit.py                          the demonstration, without a netwo
        run_findit.py COMMAND …
 
 commands:
-{chr(10).join(f"  {name:<14}{what}" for name, what in COMMANDS.items())}
+{chr(10).join(f"  {name:<14}{what}" for name, (_, what) in COMMANDS.items())}
 
 flags of ours, with --data:
   --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
@@ -58,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if first.startswith("-"):
             return _main_of("run", arguments)
         if first in COMMANDS:
-            return _main_of(first, arguments[1:])
+            return _main_of(COMMANDS[first][0], arguments[1:])
         from ..variant import nearest
 
         raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
@@ -68,6 +71,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _main_of(command: str, argv: Sequence[str]) -> int:
-    status: int = import_module(f"{__name__}.{command}").main(argv)
+def _main_of(module: str, argv: Sequence[str]) -> int:
+    status: int = import_module(f"{__name__}.{module}").main(argv)
     return status

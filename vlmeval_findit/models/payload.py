@@ -12,7 +12,6 @@ EXIF orientation by which a provider would turn the picture.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,6 +21,7 @@ from typing import Any
 from PIL import Image
 
 from ..prompts import Part, PartKind
+from ..scenes import Scene, encoded
 from ..spaces import Space, as_sent, reference_size
 from ..variant import Variant
 from .table import ApiFacts
@@ -31,8 +31,6 @@ Size = tuple[int, int]
 
 JPEG_FROM = 2048
 """Images with a longer side of at least this many pixels are sent as JPEG, others as PNG."""
-
-JPEG_QUALITY = 95
 
 _EXIF_ORIENTATION = 0x0112
 
@@ -81,9 +79,8 @@ def for_provider(path: Path, limit: int | None = None) -> SentImage:
         original = picture.size
         # The space of pixels as sent is this very rule; scoring divides by the same size.
         width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
-        size = (int(width), int(height))
-        encode = _jpeg if max(size) >= JPEG_FROM else _png
-        return encode(picture, size)
+    size = (int(width), int(height))
+    return _sent(path, original, size, "JPEG" if max(size) >= JPEG_FROM else "PNG")
 
 
 @lru_cache(maxsize=_KEPT)
@@ -100,28 +97,12 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
         if plain and not turned and size == picture.size:
             mime = f"image/{str(picture.format).lower()}"
             return SentImage(size, size, mime, path.read_bytes())
-        return _png(picture, size)
+    return _sent(path, picture.size, size, "PNG")
 
 
-def _jpeg(picture: Image.Image, size: Size) -> SentImage:
-    buffer = io.BytesIO()
-    _pixels(picture, size).save(buffer, "JPEG", quality=JPEG_QUALITY)
-    return SentImage(picture.size, size, "image/jpeg", buffer.getvalue())
-
-
-def _png(picture: Image.Image, size: Size) -> SentImage:
-    buffer = io.BytesIO()
-    _pixels(picture, size).save(buffer, "PNG")
-    return SentImage(picture.size, size, "image/png", buffer.getvalue())
-
-
-def _pixels(picture: Image.Image, size: Size) -> Image.Image:
-    """RGB in another size, without the file's profile and orientation."""
-    pixels = picture.convert("RGB")
-    if pixels.size != size:
-        pixels = pixels.resize(size, Image.Resampling.LANCZOS)
-    pixels.info.clear()
-    return pixels
+def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
+    data = encoded(Scene(path, size, kind), original)
+    return SentImage(original, size, f"image/{kind.lower()}", data)
 
 
 def located(parts: Sequence[Part], folder: Path) -> list[Part]:
