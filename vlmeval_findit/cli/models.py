@@ -27,7 +27,7 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
     """Lines of one row: what they are about, and what they say."""
     facts = _by_task("space", lambda dataset: row.space(dataset).as_dict())
     if row.api is not None:
-        facts.append(("model", f"{row.entry:<26}{_api_text(row.api)}"))
+        facts.append(("runs", f"--model {row.entry}: {_api_text(row.api)}"))
     if row.local is None:
         return facts
     bounds = row.local.bounds
@@ -35,7 +35,7 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
     facts.append(("class", row.local.class_name))
     if row.local.template:
         facts.append(("template", _settings_text(row.local.template)))
-    facts += [("model", f"{n:<26}{where}") for n, where in row.local.checkpoints.items()]
+    facts += [("runs", f"--model {n}: {where}") for n, where in row.local.checkpoints.items()]
     return facts
 
 
