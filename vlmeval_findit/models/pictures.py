@@ -7,9 +7,11 @@ orientation is not applied.  (Images of another size than their row are refused 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from PIL import Image
@@ -44,6 +46,42 @@ def decode(path: str | Path) -> Image.Image:
         return file.convert("RGB")
 
 
+class RecentPixels:
+    """Decoded images, the least recently used gone first: large scenes serve many queries.
+
+    Args:
+        most: bytes of pixels (3 a pixel) that are kept; an image larger than that is not.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[tuple[str, int, int], Image.Image] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, path: str) -> Image.Image:
+        """The stored pixels of a file as RGB; see :func:`decode` for what it raises."""
+        state = Path(path).stat()
+        key = (path, state.st_mtime_ns, state.st_size)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        pixels = decode(path)
+        with self._lock:
+            self._kept[key] = pixels
+            while sum(map(_bytes_of, self._kept.values())) > self._most:
+                self._kept.popitem(last=False)
+        return pixels
+
+
+def _bytes_of(pixels: Image.Image) -> int:
+    return 3 * pixels.width * pixels.height
+
+
+_RECENT = RecentPixels(most=512 * 2**20)
+"""Three scenes of HR-InsDet, or a thousand photographs of COCO."""
+
+
 def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
     """Apply the run's own limits: the first of the two resizes of Qwen's chat interface.
 
@@ -58,7 +96,10 @@ def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
 
 
 class Pictures:
-    """The images of one group of queries: each file is decoded and limited once."""
+    """The images of one group of queries: each file is decoded and limited once.
+
+    The pixels of files that were seen lately are not decoded again for the next group either.
+    """
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -67,7 +108,7 @@ class Pictures:
     def get(self, path: str) -> Picture:
         """An image by its path; see :func:`decode` for what it raises."""
         if path not in self._known:
-            self._known[path] = limited(decode(path), self._bounds)
+            self._known[path] = limited(_RECENT.get(path), self._bounds)
         return self._known[path]
 
 
