@@ -15,7 +15,6 @@ from vlmeval_findit.models.payload import (
     openrouter_manner,
     request,
     server_manner,
-    token_limit,
 )
 from vlmeval_findit.models.services import server_name, server_space
 from vlmeval_findit.models.table import MODELS, find_model
@@ -195,7 +194,7 @@ def test_texts_and_images_keep_their_places(tmp_path: Path) -> None:
     ],
 )
 def test_the_limit_of_tokens_is_the_variants(name: str, tokens: int) -> None:
-    assert token_limit(parse(name)) == tokens
+    assert parse(name).max_new_tokens == tokens
 
 
 @pytest.mark.parametrize(

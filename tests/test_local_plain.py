@@ -13,7 +13,7 @@ from vlmeval_findit.datasets import DATASETS
 from vlmeval_findit.host.lookahead import LookAhead, message_key
 from vlmeval_findit.models.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.device import Machine, choose
-from vlmeval_findit.models.families import Bounds, ThoughtMarks, max_new_tokens
+from vlmeval_findit.models.families import Bounds, ThoughtMarks
 from vlmeval_findit.models.pictures import Pictures, expected_length, limited
 from vlmeval_findit.models.revision import revision_of
 from vlmeval_findit.models.table import MODELS, find_model, local_names
@@ -71,10 +71,6 @@ def test_bounds_by_task_family(row: str, dataset: str, bounds: Bounds) -> None:
     local = MODELS[row].local
     assert local is not None
     assert local.bounds(DATASETS[dataset]) == bounds
-
-
-def test_the_limit_on_new_tokens_follows_the_frames() -> None:
-    assert [max_new_tokens(n) for n in (1, 4, 8, 64)] == [768, 768, 1536, 12288]
 
 
 def test_bounds_that_contradict_are_refused() -> None:

@@ -95,6 +95,11 @@ class Variant:
         return Family(family.value.removesuffix("_video")) if self.frames == 1 else family
 
     @property
+    def max_new_tokens(self) -> int:
+        """The most tokens that a reply may have (protocol section 2)."""
+        return max(768, 192 * self.frames)
+
+    @property
     def reply(self) -> ReplyFormat:
         return ReplyFormat(
             output=self.output,

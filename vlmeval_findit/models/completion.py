@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .families import THINK
+from .thinking import split_thought
+
 RETRIED = frozenset({408, 429})
 """Statuses below 500 after which the same request may be answered."""
 
@@ -98,13 +101,14 @@ def read_completion(body: bytes) -> Completion:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
-    inside, text = split_thought(_text(message.get("content")))
-    thought, finish_reason = _thought(message) or inside, _finish_reason(choice)
+    # Servers that are not told to part them leave the thought in the text.
+    said = split_thought(_text(message.get("content")), THINK)
+    thought, finish_reason = _thought(message) or said.thought, _finish_reason(choice)
     who = {"identifier": reply.get("model"), "provider": reply.get("provider")}
     return Completion(
-        text=text,
+        text=said.reply.strip(),
         thought=thought,
-        ends_in_thought=bool(thought) and not text and finish_reason == "length",
+        ends_in_thought=bool(thought) and not said.reply and finish_reason == "length",
         finish_reason=finish_reason,
         tokens=_tokens(reply),
         cost=cost,
@@ -123,20 +127,6 @@ def error_message(body: bytes) -> str:
         error = reply.get("error", reply.get("detail", reply.get("message", reply)))
         return str(error.get("message", error) if isinstance(error, dict) else error)[:500]
     return str(reply)[:200]
-
-
-def split_thought(text: str) -> tuple[str, str]:
-    """(thought, text) of a reply whose server left the thinking in it.
-
-    A reply that ends inside its thought has no text: numbers in there are no answer.
-    """
-    start, end = "<think>", "</think>"
-    thought, found, rest = text.partition(end)
-    if found:
-        return thought.replace(start, "", 1).strip(), rest.lstrip()
-    if text.lstrip().startswith(start):
-        return text.replace(start, "", 1).strip(), ""
-    return "", text
 
 
 def _reported(error: object, cost: float | None) -> CallError:

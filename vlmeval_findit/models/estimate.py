@@ -15,7 +15,7 @@ from functools import reduce
 from ..prompts import Part, PartKind
 from ..spaces import Space, reference_size
 from ..variant import Variant
-from .payload import Manner, SentImage, request, token_limit
+from .payload import Manner, SentImage, request
 
 CHARACTERS_A_TOKEN = 4
 """A usual share for English."""
@@ -62,7 +62,7 @@ def load(
             size=len(json.dumps(asked.body)),
             tokens_in=characters // CHARACTERS_A_TOKEN
             + sum(image_tokens(image, space) for image in asked.images),
-            tokens_out_at_most=manner.max_tokens or token_limit(variant),
+            tokens_out_at_most=manner.max_tokens or variant.max_new_tokens,
         )
 
     # Encoding, which takes the time, runs outside Python's lock.

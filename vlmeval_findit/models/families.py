@@ -57,6 +57,10 @@ class ThoughtMarks:
     title: str = ""
 
 
+THINK = ThoughtMarks("<think>", "</think>")
+"""What most families, and servers that leave a thought in its reply, write."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocalFamily:
     """How the models of a family are run.
@@ -132,8 +136,3 @@ def space_within(space: Space, bounds: Bounds) -> Space:
         max_pixels=bounds.max_pixels,
         two_step=bounds.two_step,
     )
-
-
-def max_new_tokens(frames: int) -> int:
-    """The protocol's limit on a reply (section 2)."""
-    return max(768, 192 * frames)

@@ -17,7 +17,7 @@ from ..prompts import Message, PartKind
 from ..variant import Variant
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
-from .families import Bounds, LocalFamily, max_new_tokens, space_within
+from .families import Bounds, LocalFamily, space_within
 from .pictures import Pictures, expected_length
 from .table import ModelRow
 from .thinking import opened_by, split_thought
@@ -81,7 +81,7 @@ def plan(row: ModelRow, variant: Variant, settings: RunSettings) -> Plan:
         row=row,
         family=row.local,
         bounds=bounds,
-        limit=settings.max_new_tokens or max_new_tokens(variant.frames),
+        limit=settings.max_new_tokens or variant.max_new_tokens,
         space=space_within(row.space(variant.row), bounds).as_dict(),
     )
 

@@ -129,11 +129,6 @@ def sent_images(
 # --- requests -------------------------------------------------------------------------------------
 
 
-def token_limit(variant: Variant) -> int:
-    """The most tokens that a reply may have (protocol section 2)."""
-    return max(768, 192 * variant.frames)
-
-
 @dataclass(frozen=True, slots=True)
 class Manner:
     """How a service is asked.
@@ -190,7 +185,7 @@ def request(parts: Sequence[Part], variant: Variant, space: Space, manner: Manne
     body = {
         "model": manner.model,
         "messages": [{"role": "user", "content": _content(parts, images, manner.image_detail)}],
-        "max_tokens": manner.max_tokens or token_limit(variant),
+        "max_tokens": manner.max_tokens or variant.max_new_tokens,
         **manner.fields,
     }
     return Request(body, images)

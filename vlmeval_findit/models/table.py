@@ -16,6 +16,7 @@ from ..datasets import Dataset
 from ..spaces import Space, SpaceError, spaces_help
 from ..variant import ReplyFormat, Variant
 from .families import (
+    THINK,
     BoundsRule,
     LocalFamily,
     ThoughtMarks,
@@ -133,7 +134,6 @@ class ModelRow:
 
 
 _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
-_THINK = ThoughtMarks("<think>", "</think>")
 _THINKING_OFF = {"enable_thinking": False}
 
 _ROWS = (
@@ -167,7 +167,7 @@ _ROWS = (
             },
             bounds=qwen3_bounds,
             stops=("<|im_end|>", "<|endoftext|>"),
-            thought=_THINK,
+            thought=THINK,
         ),
     ),
     ModelRow(
@@ -186,7 +186,7 @@ _ROWS = (
             bounds=qwen3_bounds,
             template=_THINKING_OFF,
             stops=("<|im_end|>", "<|endoftext|>"),
-            thought=_THINK,
+            thought=THINK,
         ),
     ),
     ModelRow(
@@ -201,7 +201,7 @@ _ROWS = (
             checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
             bounds=qwen3_bounds,
             stops=("<|im_end|>", "<|endoftext|>"),
-            thought=_THINK,
+            thought=THINK,
         ),
     ),
     ModelRow(
@@ -234,7 +234,7 @@ _ROWS = (
             stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
             # The reader takes what stands between them (protocol section 3).
             keeps=("<|begin_of_box|>", "<|end_of_box|>"),
-            thought=_THINK,
+            thought=THINK,
             pixels_counted=2,
         ),
     ),
