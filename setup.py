@@ -50,7 +50,10 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
-    package_data={"vlmeval_findit.demo": ["*.yaml"]},
+    package_data={
+        "vlmeval_findit.demo": ["*.yaml"],
+        "vlmeval_findit.report": ["templates/*"],
+    },
     install_requires=[
         "numpy>=1.26",
         "scipy>=1.11",
@@ -60,18 +63,29 @@ setup(
         "openpyxl>=3.1",
         "pyarrow>=15",
         "rich>=13",
+        "requests>=2.31",
+        "filelock>=3.13",
+        "matplotlib>=3.8",
+        "jinja2>=3.1",
     ],
     extras_require={
         # rouge_score: VLMEvalKit's runner imports it without asking for it.
         "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
+        # For models on this machine: the release that the tiny checkpoints were built with.
+        "local": ["torch>=2.11", "torchvision", "transformers>=5.23", "accelerate"],
+        "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
         "ray": ["ray>=2.9"],
         "test": [
             "pytest>=8",
             "hypothesis>=6.100",
             "pytest-benchmark>=4",
+            "pycocotools>=2.0.8",
+            "trustme>=1.1",
+            "selenium>=4.20",
             "ruff==0.17.5",
             "mypy==2.4.1",
+            "setuptools>=77",
             "types-PyYAML",
             "pandas-stubs",
         ],

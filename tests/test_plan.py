@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.engine.calls import Cell, ImageHashes, max_new_tokens
+from vlmeval_findit.engine.calls import Cell, ImageHashes
 from vlmeval_findit.engine.cells import (
     AXIS_VALUES,
-    BENCHMARK,
-    TABLES,
     Axes,
     Format,
     Table,
     Views,
+    all_tables,
+    benchmark,
     formats,
     variants,
 )
@@ -39,7 +39,7 @@ def tables() -> Tables:
 
 
 def cells_of(tables: Tables, names: list[str], axes: Axes, model: str = "FullImage") -> list[Cell]:
-    found = variants([TABLES[name] for name in names], formats(axes))
+    found = variants([all_tables()[name] for name in names], formats(axes))
     return [tables.cell(model, variant, None, {}) for variant in found]
 
 
@@ -72,7 +72,7 @@ def test_the_second_stage_has_the_winner_in_every_key() -> None:
 def test_all_axes_over_all_tables_are_the_whole_grid() -> None:
     axes = Axes(**AXIS_VALUES)
     views = Views(frames=tuple(range(1, 65)), captions=(False, True))
-    made = variants(BENCHMARK, formats(axes), views)
+    made = variants(benchmark(), formats(axes), views)
     assert len(made) == len(set(made))
     assert set(made) == {v for v in grid() if not v.dataset.startswith("Demo")}
     assert all(problem(v) is None for v in made)
@@ -80,17 +80,13 @@ def test_all_axes_over_all_tables_are_the_whole_grid() -> None:
 
 def test_frames_that_a_table_does_not_have_are_left_out() -> None:
     wanted = [Format("xyxy", "json")]
-    both = [TABLES["Pascal"], TABLES["iGround"], TABLES["RoboTools"]]
+    both = [all_tables()["Pascal"], all_tables()["iGround"], all_tables()["RoboTools"]]
     made = variants(both, wanted, Views(frames=(1, 8, 64)))
     assert [(v.dataset, v.frames) for v in made] == [
         ("Pascal", 1), ("iGround", 1), ("iGround", 8),
         ("RoboTools", 1), ("RoboTools", 8), ("RoboTools", 64),
     ]  # fmt: skip
     assert [v.frames for v in variants(both, wanted)] == [1, 8, 64]
-
-
-def test_new_tokens_are_the_protocols() -> None:
-    assert [max_new_tokens(n) for n in (1, 4, 8, 64)] == [768, 768, 1536, 12288]
 
 
 # --- calls ----------------------------------------------------------------------------------------

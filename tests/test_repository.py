@@ -55,9 +55,9 @@ def test_names_in_the_readme_are_valid() -> None:
 
 
 def test_every_command_has_a_module_and_a_line_of_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in COMMANDS:
+    for command, (name, _) in COMMANDS.items():
         assert f"  {command}" in USAGE
-        module = importlib.import_module(f"vlmeval_findit.cli.{command}")
+        module = importlib.import_module(f"vlmeval_findit.cli.{name}")
         with pytest.raises(SystemExit) as stop:
             module.main(["-h"])
         assert stop.value.code == 0

@@ -14,7 +14,7 @@ from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.bootstrap import cluster_sums, intervals, metric_values
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.engine.cells import TABLES, Format
+from vlmeval_findit.engine.cells import Format, all_tables
 from vlmeval_findit.engine.config import ConfigError, ModelEntry
 from vlmeval_findit.engine.run import Result
 from vlmeval_findit.metrics import Totals, figures
@@ -62,7 +62,7 @@ class Knowing(FakeModel):
 
 def searched(folder: Path, right: Sequence[str]) -> tuple[list[Result], Knowing]:
     places = (folder / "search", folder / "calls.jsonl")
-    sweep = search_sweep(ModelEntry("FullImage"), TABLES["Demo"], 8, places)
+    sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 8, places)
     model = Knowing(right)
     return go(sweep, FakeHost(model)), model
 
@@ -90,7 +90,7 @@ def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
             return "[]" if half else said
 
     places = (tmp_path / "search", tmp_path / "calls.jsonl")
-    sweep = search_sweep(ModelEntry("FullImage"), TABLES["Demo"], 19, places)
+    sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 19, places)
     results = go(sweep, FakeHost(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
     assert best_format(results) == Format("yxhw", "json", "bounding_box")
     assert averages(results)[0].f1 == pytest.approx(100)

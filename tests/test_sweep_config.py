@@ -11,7 +11,7 @@ import pytest
 from host_runs import REPOSITORY, environment, require_host
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.cells import BENCHMARK, TABLES
+from vlmeval_findit.engine.cells import all_tables, benchmark
 from vlmeval_findit.engine.config import ConfigError, ModelEntry, parse_sweep, read_sweep
 from vlmeval_findit.engine.export import CLASSES, host_config
 from vlmeval_findit.models.table import find_model
@@ -129,8 +129,8 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
 def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
     sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
     assert sweep.models == (ModelEntry("FullImage", line=1),)
-    assert sweep.tables == BENCHMARK
-    assert len(BENCHMARK) == 20
+    assert sweep.tables == benchmark()
+    assert len(benchmark()) == 20
     assert len(sweep.stages[0].keys) == 5
     assert str(sweep.journal) == "w/calls.jsonl"
     assert sweep.limit == 5
@@ -145,7 +145,7 @@ def test_a_model_of_ones_own() -> None:
     assert entry.settings == {"seed": 1}
     assert entry.resources == {"batch_size": 4}
     assert entry.served == "org/mine"
-    assert sweep.tables == (TABLES["Demo_multilabel"],)
+    assert sweep.tables == (all_tables()["Demo_multilabel"],)
 
 
 # --- what ships -----------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_the_paper_grid_has_every_model_and_dataset() -> None:
     sweep = read_sweep(CONFIGS / "paper_grid.yaml")
     rows = [find_model(entry.name) for entry in sweep.models]
     assert len({row.name for row in rows if row}) == len(rows) == 12
-    assert sweep.tables == BENCHMARK
+    assert sweep.tables == benchmark()
 
 
 def test_the_shipped_search_is_the_command() -> None:

@@ -4,7 +4,8 @@ The package reads in the order in which the data flows, and imports only against
 
 ====================  ===========================================================================
 ``representation``    what the four or eight numbers of a box mean: one row a representation
-``datasets``          the benchmark's datasets: one row a dataset
+``data_root``         VLMEvalKit's data folder
+``datasets``          the benchmark's datasets and one's own: one row a dataset
 ``variant``           one cell of the grid, its name and the parsing of names
 ``records``           the frozen records that travel between the stages
 ``tables``            annotation tables: Parquet subsets in, one TSV a dataset out
@@ -18,6 +19,13 @@ The package reads in the order in which the data flows, and imports only against
 ``predictions``       prediction files of VLMEvalKit runs
 ``tasks``             what a run asks, and the record of it
 ``scoring``           replies and a task in, a score out; ``results``: the files it leaves
+``scenes``            large scenes, decoded and resized once
+``fetch``             the data: annotations, and only those images that they name
+``own``               datasets of one's own in, COCO files out
+``runs``              scored runs as frozen records
+``statistics``        bootstrap in clusters: intervals and paired tests
+``leaderboard``       models x datasets, only of runs that can be compared
+``report``            one page with plots and every answer on its picture
 ``bootstrap``         intervals of a score
 ``engine``            sweeps: cells, calls, the journal, who answers
 ``search``            the format that a model answers best in

@@ -3,13 +3,21 @@
 A row says what is asked of the dataset (its task family), how many frames a row of it is first
 thinned to, where its annotations come from and what is known of them.  The counts and checksums
 are those of the release's Parquet subsets; ``prepare`` refuses a file that does not have them.
+Datasets of one's own (``run_findit.py import``) are rows of the same table, read from a small file
+when a name is asked for that is none of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+from .data_root import own_datasets_file
 
 
 class Family(Enum):
@@ -68,7 +76,8 @@ class Dataset:
 
     ``frames`` is what every row is first thinned to (1: an image dataset).  ``images`` is the key
     of the image folder in ``configs/datasets.yaml``; ``image_name`` maps a name of the subset to a
-    path in that folder, ``support_name`` likewise for reference shots.
+    path in that folder, ``support_name`` likewise for reference shots.  ``folder`` says where the
+    images of a dataset of one's own lie; ours have none, their users configure it.
     """
 
     name: str
@@ -82,6 +91,7 @@ class Dataset:
     frames: int = 1
     image_name: Callable[[str], str] = _same
     support_name: Callable[[str], str] = _same
+    folder: str | None = None
 
     def subset_for(self, multilabel: bool) -> Subset | None:
         return self.multilabel_subset if multilabel else self.subset
@@ -290,7 +300,75 @@ _ROWS = (
 )
 # fmt: on
 
-DATASETS: dict[str, Dataset] = {row.name: row for row in _ROWS}
+BENCHMARK: Mapping[str, Dataset] = MappingProxyType({row.name: row for row in _ROWS})
+"""The rows that ship with us: the benchmark's and the demonstration's."""
 
 DEMO_IMAGES = "Demo"
 """Image-folder key of the datasets that are built from installed packages."""
+
+
+# --- datasets of one's own ------------------------------------------------------------------------
+
+
+class DatasetFileError(ValueError):
+    """The file of one's own datasets cannot be read; the message names file, name and key."""
+
+
+class Datasets(Mapping[str, Dataset]):
+    """The one table: our rows, then those of one's own.
+
+    The file of one's own datasets is read when a name is looked up that is none of ours, or when
+    all names are listed; importing this module reads nothing.
+
+    Raises:
+        DatasetFileError: on such a look-up, where the file is damaged.
+    """
+
+    def __getitem__(self, name: str) -> Dataset:
+        row = BENCHMARK.get(name)
+        return own_datasets()[name] if row is None else row
+
+    def __iter__(self) -> Iterator[str]:
+        yield from BENCHMARK
+        yield from own_datasets()
+
+    def __len__(self) -> int:
+        return len(BENCHMARK) + len(own_datasets())
+
+
+DATASETS: Mapping[str, Dataset] = Datasets()
+
+
+def own_datasets(path: Path | None = None) -> Mapping[str, Dataset]:
+    """The datasets of a registry file (default: the one in LMUData), by name; none without one.
+
+    Raises:
+        DatasetFileError: the file is not one that ``import`` wrote.
+    """
+    path = own_datasets_file() if path is None else path
+    try:
+        state = path.stat()
+    except OSError:
+        return {}
+    return _read_own(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read_own(path: Path, mtime: int, size: int) -> Mapping[str, Dataset]:
+    """``mtime`` and ``size`` are there for the cache: a changed file is read again."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DatasetFileError(f"{path}: {error}") from None
+    if not isinstance(values, dict):
+        raise DatasetFileError(f"{path}: should be an object, one key a dataset")
+    return MappingProxyType({name: _own_row(path, name, row) for name, row in values.items()})
+
+
+def _own_row(path: Path, name: str, values: object) -> Dataset:
+    if name in BENCHMARK:
+        raise DatasetFileError(f"{path}: {name} is a dataset of ours; rename yours")
+    folder = values.get("folder") if isinstance(values, dict) else None
+    if not isinstance(folder, str):
+        raise DatasetFileError(f"{path}, {name}: no key 'folder' that names the image folder")
+    return Dataset(name, Family.OBJDET, images=name, has_multilabel=True, folder=folder)

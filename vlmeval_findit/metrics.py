@@ -1,6 +1,6 @@
 """F1@0.5, mIoU and format adherence over a dataset (protocol section 5).
 
-Sums are additive: totals of two shards add up to the totals of the whole, exactly.
+Sums are additive: totals of shards add up to the totals of the whole.
 """
 
 from __future__ import annotations

@@ -8,19 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .datasets import DATASETS
+from .data_root import lmu_data_root as lmu_data_root
+from .datasets import DATASETS, Dataset
 
 
 class PlaceError(ValueError):
     """A configuration that cannot be read; the message names it."""
-
-
-def lmu_data_root() -> Path:
-    """VLMEvalKit's data folder, found as VLMEvalKit finds it but without importing or making it."""
-    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's own spelling)
-    if named and Path(named).exists():
-        return Path(named)
-    return Path.home() / "LMUData"
 
 
 def table_folders() -> list[Path]:
@@ -42,15 +35,18 @@ def find_table(table: str) -> Path:
         path = folder / f"{table}.tsv"
         if path.is_file():
             return path
-    dataset = table.removesuffix("_multilabel")
-    how = (
-        "python run_findit.py prepare --demo"
-        if dataset in DATASETS and DATASETS[dataset].subset is None
-        else f"python run_findit.py prepare --subsets DIR --only {dataset}"
-    )
+    how = _how_to_make(DATASETS.get(table.removesuffix("_multilabel")), table)
     raise FileNotFoundError(
         f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how}"
     )
+
+
+def _how_to_make(dataset: Dataset | None, table: str) -> str:
+    if dataset is not None and dataset.folder is not None:
+        return f"python run_findit.py import --replace --name {dataset.name} …"
+    if dataset is not None and dataset.subset is None:
+        return "python run_findit.py prepare --demo"
+    return f"python run_findit.py fetch {table}, or prepare --subsets DIR --only {table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ def config_file() -> Path | None:
 
 
 def image_folder(key: str) -> Folder:
-    """The folder of an image key: FINDIT_IMAGES, then the configuration, then LMUData.
+    """The folder of an image key: FINDIT_IMAGES, the configuration, a dataset's own, LMUData.
 
     Raises:
         PlaceError: the configuration cannot be read.
@@ -87,21 +83,33 @@ def image_folder(key: str) -> Folder:
             return Folder(key, Path(folder), "FINDIT_IMAGES")
     config = config_file()
     if config is not None:
-        values = _read_config(config)
+        values = read_config(config)
         base = config.resolve().parent
         folder = values["images"].get(key)
         if folder:
             return Folder(key, base / Path(folder).expanduser(), str(config))
         if values["root"]:
             return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
+    own = DATASETS.get(key)
+    if own is not None and own.folder is not None:
+        return Folder(key, Path(own.folder), "run_findit.py import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
 
 
-def _read_config(path: Path) -> Mapping[str, Any]:
+def read_config(path: Path) -> Mapping[str, Any]:
+    """The sections of a configuration file: ``root``, ``images`` and ``sources``.
+
+    Raises:
+        PlaceError: the file cannot be read as such.
+    """
     import yaml
 
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        return {"root": values.get("root"), "images": dict(values.get("images") or {})}
+        return {
+            "root": values.get("root"),
+            "images": dict(values.get("images") or {}),
+            "sources": dict(values.get("sources") or {}),
+        }
     except (OSError, AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
         raise PlaceError(f"{path}: {error}") from None

@@ -35,12 +35,23 @@ class Recorded:
     """What a model's run recorded with one reply.
 
     ``space`` are the settings of :func:`..spaces.space_from`; ``finish_reason`` is ``stop`` or
-    ``length``; ``images`` say per image the original size and the size as sent, both (w, h).
+    ``length``.  ``images`` say of each image, in the message's order, the ``original`` size, the
+    size as ``sent`` (after the run's own limits), the size as ``processed`` (after the model's
+    processor), all (w, h) in pixels, and the ``bounds`` in force.  ``thought`` is what the model
+    thought before it spoke, never read for boxes; ``ends_in_thought`` says that it never spoke.
+    ``tokens`` count the prompt and the reply.  ``model`` says who answered: identifier, revisions
+    or provider, and the row of the model table.  ``call`` is what a service said of a call over
+    HTTP: its id and its ``cost`` in US dollars; of a failed one, the error and the status.
     """
 
     space: Mapping[str, Any] | None = None
     finish_reason: str = ""
     images: tuple[Mapping[str, Any], ...] = ()
+    thought: str = ""
+    ends_in_thought: bool = False
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    model: Mapping[str, str] = field(default_factory=dict)
+    call: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """The value for the column ``extra_records``; :func:`recorded` reads it back."""
@@ -51,6 +62,16 @@ class Recorded:
             record["finish_reason"] = self.finish_reason
         if self.images:
             record["images"] = [dict(image) for image in self.images]
+        if self.thought:
+            record["thought"] = self.thought
+        if self.ends_in_thought:
+            record["ends_in_thought"] = True
+        if self.tokens:
+            record["tokens"] = dict(self.tokens)
+        if self.model:
+            record["model"] = dict(self.model)
+        if self.call:
+            record["call"] = dict(self.call)
         return json.dumps({RECORD_KEY: record})
 
 
@@ -122,10 +143,13 @@ def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
             raise PredictionError(f"{path}, row {number}: no column {column!r}, only {list(row)}")
     try:
         index = int(row["index"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise PredictionError(
             f"{path}, row {number}, column index: {row['index']!r} is not a number"
         ) from None
+    if isinstance(row["prediction"], dict):
+        # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
+        row = {"prediction": None, **row["prediction"]}
     text = row["prediction"]
     return Reply(index, "" if text is None else str(text), recorded(row.get("extra_records")))
 
@@ -140,11 +164,21 @@ def recorded(value: object) -> Recorded:
     record = value.get(RECORD_KEY) if isinstance(value, dict) else None
     if not isinstance(record, dict):
         return Recorded()
+    images = record.get("images")
     return Recorded(
         space=record.get("space"),
         finish_reason=str(record.get("finish_reason", "")),
-        images=tuple(record.get("images", ())),
+        images=tuple(images) if isinstance(images, list) else (),
+        thought=str(record.get("thought", "")),
+        ends_in_thought=bool(record.get("ends_in_thought", False)),
+        tokens=_object(record.get("tokens")),
+        model=_object(record.get("model")),
+        call=_object(record.get("call")),
     )
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
@@ -166,7 +200,8 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     from openpyxl import load_workbook
 
-    book = load_workbook(path, read_only=True, data_only=True)
+    # Not data_only: a reply that begins with "=" may lie there as a formula without a value.
+    book = load_workbook(path, read_only=True)
     try:
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = [str(name) for name in next(rows, ())]

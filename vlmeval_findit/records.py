@@ -51,6 +51,7 @@ class Reason(Enum):
     EMPTY = "empty"
     NOT_JSON = "not JSON"
     TRUNCATED = "truncated"
+    TRUNCATED_THINKING = "truncated while thinking"
     NOT_A_LIST = "not a list"
     NOT_AN_OBJECT = "not an object"
     WRONG_KEY = "wrong key"

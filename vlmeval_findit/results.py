@@ -54,6 +54,8 @@ def detail(one: Scored) -> dict[str, Any]:
     row: dict[str, Any] = {
         "index": one.query.index,
         "label": one.query.label,
+        "image": one.query.images[0],
+        "failed": one.reply.failed,
         "adherent": reading.reason is None,
         "reason": reading.reason.value if reading.reason else None,
         "boxes": [[n if isfinite(n) else None for n in box] for box in matched.boxes],
@@ -67,6 +69,9 @@ def detail(one: Scored) -> dict[str, Any]:
         row["labels"] = reading.labels
     if reading.frames:
         row["frames"] = reading.frames
+    if one.reply.recorded.tokens:
+        row["finish_reason"] = one.reply.recorded.finish_reason
+        row["tokens"] = dict(one.reply.recorded.tokens)
     if one.reply.recorded.images:
         row["images"] = list(one.reply.recorded.images)
     return row
@@ -86,6 +91,7 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "asked": asdict(run.asked) if run.asked else None,
         "spaces": [{**s.space.as_dict(), "source": s.source} for s in run.spaces],
         "sizes_recorded": sent,
+        "answered_by": _answered_by(run),
         "table": {
             "file": run.task.table.name,
             "sha256": file_sha256(run.task.table),
@@ -104,6 +110,12 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "versions": versions(),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _answered_by(run: RunScore) -> list[dict[str, str]]:
+    """The models and revisions that the replies were recorded with, each once."""
+    found = {tuple(one.reply.recorded.model.items()) for one in run.scored}
+    return [dict(items) for items in sorted(found) if items]
 
 
 def versions() -> dict[str, str]:

@@ -100,8 +100,13 @@ def _spaces(
     return [run_space(model, variant, settings, asked)] * len(replies)
 
 
-def reply_format(model: str, variant: Variant, settings: Settings) -> ReplyFormat:
-    """How the replies of a model to a variant are read."""
+def reply_format(
+    model: str, variant: Variant, settings: Settings, recorded_row: str = ""
+) -> ReplyFormat:
+    """How the replies of a model to a variant are read.
+
+    ``recorded_row`` is the row of the model table that the run recorded, whatever it was named.
+    """
     if settings.reads_like is not None:
         row = find_model(settings.reads_like)
         if row is None:
@@ -110,7 +115,7 @@ def reply_format(model: str, variant: Variant, settings: Settings) -> ReplyForma
                 f"{nearest(settings.reads_like, MODELS)}"
             )
     else:
-        row = find_model(model)
+        row = MODELS.get(recorded_row) or find_model(model)
     return variant.reply if row is None else row.reads(variant)
 
 
@@ -154,6 +159,8 @@ def read_reply(reply: Reply, read: Reader) -> Reading:
     if reply.failed:
         return _FAILED_READING
     reading = read(reply.text)
+    if reading.reason is not None and reply.recorded.ends_in_thought:
+        return reading._replace(reason=Reason.TRUNCATED_THINKING)
     if reply.cut and reading.reason is Reason.NOT_JSON:
         return reading._replace(reason=Reason.TRUNCATED)
     return reading
@@ -180,9 +187,12 @@ def score(
                 f"({len(task.queries)} rows): the predictions are of another table"
             )
     spaces = _spaces(replies, model, task.variant, settings, asked)
-    read = reader(reply_format(model, task.variant, settings))
+    rows = {reply.recorded.model.get("row", "") for reply in replies}
+    readers = {row: reader(reply_format(model, task.variant, settings, row)) for row in rows}
     queries = [task.queries[reply.index] for reply in replies]
-    readings = [read_reply(reply, read) for reply in replies]
+    readings = [
+        read_reply(reply, readers[reply.recorded.model.get("row", "")]) for reply in replies
+    ]
     matched = match(
         readings,
         [query.truth for query in queries],

@@ -73,6 +73,8 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
     """
     if isinstance(settings, str):
         settings = {"kind": settings}
+    if not isinstance(settings, Mapping):
+        raise SpaceError(f"a coordinate space is a name or its settings, not {settings!r}")
     fields = {field.name: field.type for field in dataclasses.fields(Space)}
     for key in settings:
         if key not in fields:
@@ -101,7 +103,8 @@ def _shrunk_scene(space: Space, width: int, height: int) -> tuple[int, int]:
     limit, longer = space.scene_max_size, max(width, height)
     if limit is None or longer <= limit:
         return width, height
-    return round(width * limit / longer), round(height * limit / longer)
+    # No image has no width: a strip keeps at least one pixel.
+    return max(round(width * limit / longer), 1), max(round(height * limit / longer), 1)
 
 
 def _sender_limited(size: tuple[int, int]) -> tuple[int, int]:
@@ -186,14 +189,18 @@ def smart_resize(size: tuple[int, int], min_pixels: int, max_pixels: int) -> tup
 
 
 _CHAT_BOUNDS = (4 * 28**2, 16384 * 28**2)
-"""Bounds of the first of the two resizes of Qwen's chat interface."""
+
+
+def chat_resize(size: tuple[int, int]) -> tuple[int, int]:
+    """The first of the two resizes of Qwen2.5-VL's chat interface, of (w, h) in pixels."""
+    return smart_resize(size, *_CHAT_BOUNDS)
 
 
 def _smart_resize(size: tuple[int, int], space: Space) -> Size:
     assert space.min_pixels is not None
     assert space.max_pixels is not None
     if space.two_step:
-        size = smart_resize(size, *_CHAT_BOUNDS)
+        size = chat_resize(size)
     return smart_resize(size, space.min_pixels, space.max_pixels)
 
 

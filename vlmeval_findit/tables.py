@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .datasets import DATASETS, Dataset, Subset
+from .datasets import BENCHMARK, Dataset, Subset
 from .files import atomic_write, file_sha256
 from .records import Query, Truth
 from .representation import Corners
@@ -113,14 +113,14 @@ def query_from_row(index: int, row: Row, dataset: Dataset, multilabel: bool, whe
 
     boxes, frames, labels = [], [], []
     for frame, entries in enumerate(per_frame):
-        for entry in entries:
-            box = entry["bbox"] if multilabel else entry
-            if len(box) != 4 or not all(isinstance(n, (int, float)) and isfinite(n) for n in box):
-                raise fail("bboxes", f"{box!r} is not four finite numbers")
-            boxes.append(_corners(box))
+        for entry in entries or ():
+            try:
+                boxes.append(_corners(entry["bbox"] if multilabel else entry))
+                labels += [str(entry["label"])] if multilabel else []
+            except (TypeError, ValueError, KeyError):
+                what = "a label and four finite numbers" if multilabel else "four finite numbers"
+                raise fail("bboxes", f"{entry!r} is not {what}") from None
             frames.append(frame)
-            if multilabel:
-                labels.append(str(entry["label"]))
     return Query(
         index=index,
         label=label,
@@ -135,8 +135,10 @@ def query_from_row(index: int, row: Row, dataset: Dataset, multilabel: bool, whe
 
 
 def _corners(box: Sequence[float]) -> Corners:
-    x1, y1, x2, y2 = map(float, box)
-    return (x1, y1, x2, y2)
+    x1, y1, x2, y2 = box
+    if not all(isinstance(n, (int, float)) and isfinite(n) for n in (x1, y1, x2, y2)):
+        raise ValueError(f"{box!r} is not four finite numbers")
+    return (float(x1), float(y1), float(x2), float(y2))
 
 
 def parquet_rows(path: Path) -> list[dict[str, Any]]:
@@ -348,6 +350,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         frames = tuple(i for i, frame in enumerate(boxes) for _ in frame)
         column = "box_labels"
         labels = json.loads(row["box_labels"]) if row["box_labels"] else []
+        if labels != [] and [*map(len, labels)] != [*map(len, boxes)]:
+            raise ValueError("not one label for every box")
         column = "image_path"
         images = tuple(json.loads(row["image_path"]))
         column = "support_shots"
@@ -383,7 +387,7 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     Raises:
         TableError: an unknown name; the message says which is nearest.
     """
-    with_source = {name: row for name, row in DATASETS.items() if row.subset is not None}
+    with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
     for name in with_source if names is None else names:
         # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
         dataset = name.removesuffix("_multilabel")

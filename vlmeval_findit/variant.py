@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
 
-from .datasets import DATASETS, Dataset, Family
+from .datasets import BENCHMARK, DATASETS, Dataset, Family
 from .representation import REPRESENTATIONS, Representation
 
 PREFIX = "FindIt_"
@@ -93,6 +93,11 @@ class Variant:
         """The family that is asked: a video dataset with one frame is an image task."""
         family = self.row.family
         return Family(family.value.removesuffix("_video")) if self.frames == 1 else family
+
+    @property
+    def max_new_tokens(self) -> int:
+        """The most tokens that a reply may have (protocol section 2)."""
+        return max(768, 192 * self.frames)
 
     @property
     def reply(self) -> ReplyFormat:
@@ -220,6 +225,11 @@ def is_variant(name: object) -> bool:
     return isinstance(name, str) and _parse(name)[0] is not None
 
 
+def forget_names() -> None:
+    """Parse every name anew from now on: a dataset was added in this process."""
+    _parse.cache_clear()
+
+
 @lru_cache(maxsize=4096)
 def _parse(name: str) -> tuple[Variant | None, str]:
     if not name.startswith(PREFIX):
@@ -330,7 +340,7 @@ def parse_alias(name: str) -> Variant | None:
 
 _SUBSETS: dict[str, tuple[Dataset, bool]] = {
     subset.file: (row, multilabel)
-    for row in DATASETS.values()
+    for row in BENCHMARK.values()
     for multilabel in (False, True)
     if (subset := row.subset_for(multilabel)) is not None
 }

@@ -112,20 +112,24 @@ def test_score_a_thousand_multilabel_videos(
     path = tmp_path / f"Qwen3-VL_{name}.json"
     path.write_text(json.dumps(perfect_predictions(name)))
     code = (
-        "import re, sys; from vlmeval_findit.cli import main\n"
+        "import re, sys, time; from vlmeval_findit.cli import main\n"
         "status = main(sys.argv[1:])\n"
         # Not getrusage: its peak is that of the process which started this one, where larger.
         "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]\n"
-        "print(int(peak) / 1024)\n"
+        "print(time.process_time(), int(peak) / 1024)\n"
         "sys.exit(status)"
     )
+    command = [sys.executable, "-c", code, "score", str(path)]
     start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", code, "score", str(path)], capture_output=True, text=True, check=True
-    )
-    seconds, mib = time.perf_counter() - start, float(done.stdout.splitlines()[-1])
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    wall = time.perf_counter() - start
+    # Held against its own processor time: other processes of the machine are not its fault.
+    seconds, mib = map(float, done.stdout.splitlines()[-1].split())
     with capsys.disabled():
-        print(f"\nscore of 1,000 multi-label videos: {seconds:.2f} s, {mib:.0f} MiB")
+        print(
+            f"\nscore of 1,000 multi-label videos: {wall:.2f} s, "
+            f"of the processor {seconds:.2f} s, {mib:.0f} MiB"
+        )
     assert "1000/1000" in done.stdout
     assert seconds < 2
     assert mib < 500

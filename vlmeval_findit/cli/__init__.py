@@ -1,8 +1,8 @@
 """The command line: the only place that prints.
 
-One row of :data:`COMMANDS` is one command, one module of this folder with a ``main(argv)``; only
-the command that is called is imported.  Without a command this is VLMEvalKit's runner: every flag
-of ``run.py`` is handed over.  Without any argument it is the demonstration.
+One row of :data:`COMMANDS` is one command: its module in this folder, with a ``main(argv)``, and a
+line of help.  Only the command that is called is imported.  Without a command this is VLMEvalKit's
+runner: every flag of ``run.py`` is handed over.  Without any argument it is the demonstration.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from collections.abc import Sequence
 from importlib import import_module
 
 COMMANDS = {
-    "prepare": "turn the release's Parquet subsets into tables",
-    "score": "score prediction files again, without the model",
-    "show": "print what a query asks, and the sizes of its images",
-    "search": "find the format that a model answers best in",
-    "sweep": "run models x datasets x formats from a file",
-    "models": "list the models whose coordinate space is known",
-    "demo": "the demonstration",
+    "fetch": ("fetch", "get annotations and the images that they name"),
+    "prepare": ("prepare", "turn the release's Parquet subsets into tables"),
+    "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
+    "score": ("score", "score prediction files again, without the model"),
+    "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
+    "show": ("show", "print what a query asks, and the sizes of its images"),
+    "search": ("search", "find the format that a model answers best in"),
+    "sweep": ("sweep", "run models x datasets x formats from a file"),
+    "models": ("models", "list the models: names, checkpoints, coordinate spaces, image bounds"),
+    "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
+    "report": ("report", "one page with plots and every answer on its picture"),
+    "demo": ("demo", "the demonstration"),
 }
 
 USAGE = f"""\
@@ -27,20 +32,28 @@ usage: run_findit.py                          the demonstration, without a netwo
        run_findit.py COMMAND …
 
 commands:
-{chr(10).join(f"  {name:<12}{what}" for name, what in COMMANDS.items())}
+{chr(10).join(f"  {name:<14}{what}" for name, (_, what) in COMMANDS.items())}
 
 flags of ours, with --data:
   --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
   --skip-missing-images   leave out rows without a usable image; the result says so
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
+  --model Qwen3-VL=PATH   answer from a checkpoint: a folder or an identifier (names: models)
+  --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
+  --max-usd DOLLARS       stop before proprietary models (OPENROUTER_API_KEY) cost more than this
+  --base-url URL          ask an OpenAI-compatible server; --model NAME, or NAME=THE_SERVERS_NAME
+                          (its key, if any: FINDIT_SERVER_KEY; also --timeout, --extra-body)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status (2: refused, nothing was run)."""
+    """Run the command line; returns the exit status.
+
+    2: refused, nothing was run; 3: stopped at the spending limit.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):
@@ -50,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if first.startswith("-"):
             return _main_of("run", arguments)
         if first in COMMANDS:
-            return _main_of(first, arguments[1:])
+            return _main_of(COMMANDS[first][0], arguments[1:])
         from ..variant import nearest
 
         raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
@@ -60,6 +73,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _main_of(command: str, argv: Sequence[str]) -> int:
-    status: int = import_module(f"{__name__}.{command}").main(argv)
+def _main_of(module: str, argv: Sequence[str]) -> int:
+    status: int = import_module(f"{__name__}.{module}").main(argv)
     return status

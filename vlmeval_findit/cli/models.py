@@ -1,27 +1,59 @@
-"""``run_findit.py models``: the models whose coordinate space is known."""
+"""``run_findit.py models``: what is known of models, as a table."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..datasets import DATASETS
-from ..models.table import MODELS
+from ..datasets import DATASETS, Dataset
+from ..models.table import MODELS, ApiFacts, ModelRow
+
+_GENERAL, _SCENES, _VIDEO = (DATASETS[n] for n in ("Pascal", "HRInsDet_easy", "RoboTools"))
 
 
 def main(argv: Sequence[str]) -> int:
-    """The models whose coordinate space is known."""
+    """The models whose coordinate space is known, and the names of those that run locally."""
     argparse.ArgumentParser(prog="run_findit.py models", description=__doc__).parse_args(argv)
     for row in MODELS.values():
-        general = row.space(DATASETS["Pascal"]).as_dict()
-        scenes = row.space(DATASETS["HRInsDet_easy"]).as_dict()
-        print(f"{row.name:<20}{_settings_text(general)}")
-        if scenes != general:
-            print(f"{'':<20}{_settings_text(scenes)} on HRInsDet")
+        print(row.name)
+        for what, value in _facts(row):
+            print(f"  {what:<9}{value}")
+    print("\nLocal models answer from another checkpoint with --model NAME=FOLDER_OR_IDENTIFIER.")
     return 0
 
 
+def _facts(row: ModelRow) -> list[tuple[str, str]]:
+    """Lines of one row: what they are about, and what they say."""
+    facts = _by_task("space", lambda dataset: row.space(dataset).as_dict())
+    if row.api is not None:
+        facts.append(("runs", f"--model {row.entry}: {_api_text(row.api)}"))
+    if row.local is None:
+        return facts
+    bounds = row.local.bounds
+    facts += _by_task("bounds", lambda dataset: bounds(dataset).as_dict())
+    facts.append(("class", row.local.class_name))
+    if row.local.template:
+        facts.append(("template", _settings_text(row.local.template)))
+    facts += [("runs", f"--model {n}: {where}") for n, where in row.local.checkpoints.items()]
+    return facts
+
+
+def _by_task(what: str, rule: Callable[[Dataset], Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """One line, or two where instance detection (or only its 8192x6144 scenes) differs."""
+    lines = [(what, _settings_text(rule(_GENERAL)) or "the processor's own")]
+    if rule(_SCENES) != rule(_GENERAL):
+        where = "instance detection" if rule(_VIDEO) == rule(_SCENES) else "HRInsDet"
+        lines.append(("", f"{_settings_text(rule(_SCENES))} ({where})"))
+    return lines
+
+
+def _api_text(facts: ApiFacts) -> str:
+    reasoning = "the provider's default reasoning" if facts.reasoning is None else "reasoning off"
+    limit = f", {facts.max_tokens:,} output tokens" if facts.max_tokens else ""
+    return f"{facts.identifier} through OpenRouter, {reasoning}{limit}"
+
+
 def _settings_text(settings: Mapping[str, Any]) -> str:
-    rest = " ".join(f"{key}={value}" for key, value in settings.items() if key != "kind")
-    return f"{settings['kind']} {rest}".strip()
+    kind = [str(settings["kind"])] if "kind" in settings else []
+    return " ".join([*kind, *(f"{k}={v}" for k, v in settings.items() if k != "kind")])

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def console() -> Console:
+    """Where tables go.  A pipe has no width: never fold a name there."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=200)
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     """A table of the columns that a reader looks at first, and a line for what was left out."""
-    from rich.console import Console
     from rich.table import Table
 
     rows = list(rows)
@@ -26,6 +35,4 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
             f"{row['scored']}/{row['rows']}",
             str(row["failed calls"]),
         )
-    # A pipe has no width: never fold a name there.
-    console = Console() if sys.stdout.isatty() else Console(width=200)
-    console.print(table)
+    console().print(table)

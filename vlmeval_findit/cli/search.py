@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..engine.cells import TABLES
+from ..engine.cells import all_tables
 from ..engine.config import ModelEntry
 from ..engine.dry import count
 from ..models.table import MODELS, find_model
@@ -43,12 +43,13 @@ def main(argv: Sequence[str]) -> int:
     add_executor_flags(parser)
     args = parser.parse_args(argv)
     entry = _entry(args)
-    if args.dataset not in TABLES:
-        raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, TABLES)}")
+    tables = all_tables()
+    if args.dataset not in tables:
+        raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")
     if args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     places = (args.work_dir, args.journal)
-    sweep = search_sweep(entry, TABLES[args.dataset], args.limit, places)
+    sweep = search_sweep(entry, tables[args.dataset], args.limit, places)
     sweep = replace(sweep, skip_missing=args.skip_missing_images)
     if args.dry_run:
         one = count(sweep, {entry.name: {}}).counts[0]

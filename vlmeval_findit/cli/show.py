@@ -1,16 +1,20 @@
-"""``run_findit.py show``: what a query asks."""
+"""``run_findit.py show``: what a query asks, and what a model is shown of it."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-from ..models.table import find_model, unknown_space
+from ..models.families import LocalFamily
+from ..models.payload import located
+from ..models.table import ModelRow, find_model, unknown_space
 from ..places import image_folder
-from ..prompts import PartKind
+from ..prompts import Part, PartKind
+from ..records import Query
 from ..release_prompts import prompt_set
 from ..spaces import reference_size
 from ..tasks import load_task
+from ..variant import Variant
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,7 +22,11 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="run_findit.py show", description=__doc__)
     parser.add_argument("--data", required=True, help="a dataset's name")
     parser.add_argument("--index", type=int, default=0, help="the row (default 0)")
-    parser.add_argument("--model", help="also say in which space this model answers")
+    parser.add_argument(
+        "--model",
+        help="also say in which space this model answers, and what it is shown: NAME, or "
+        "NAME=CHECKPOINT for one of another folder or identifier",
+    )
     args = parser.parse_args(argv)
     task = load_task(args.data)
     if args.index not in task.queries:
@@ -33,11 +41,48 @@ def main(argv: Sequence[str]) -> int:
     for frame, box in zip(query.truth.frames, query.truth.boxes, strict=True):
         print(f"ground truth{f', frame {frame + 1}' if variant.frames > 1 else ''}: {list(box)}")
     if args.model:
-        row = find_model(args.model)
-        if row is None:
-            raise unknown_space(args.model)
-        space = row.space(variant.row)
-        w, h = reference_size(space, query.width, query.height)
-        print(f"{args.model} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
-        print(f"replies are read as {row.reads(variant)}")
+        _print_model(args.model, query, variant, located(make(query, variant), folder.path))
     return 0
+
+
+def _print_model(model: str, query: Query, variant: Variant, parts: Sequence[Part]) -> None:
+    """The space in which a model answers, and what it is sent or shown."""
+    named, _, checkpoint = model.partition("=")
+    row = find_model(named)
+    if row is None:
+        raise unknown_space(named)
+    space = row.space(variant.row)
+    w, h = reference_size(space, query.width, query.height)
+    print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
+    print(f"replies are read as {row.reads(variant)}")
+    if row.api is not None:
+        from .sent import print_sent
+
+        print_sent(parts, variant, space, row.api)
+    if row.local is not None:
+        _print_shown(row, checkpoint or _checkpoint(named, row.local), variant, parts)
+
+
+def _checkpoint(named: str, family: LocalFamily) -> str:
+    """The checkpoint that a name stands for; of another name of the row, its first."""
+    return family.checkpoints.get(named, next(iter(family.checkpoints.values())))
+
+
+def _print_shown(row: ModelRow, checkpoint: str, variant: Variant, parts: Sequence[Part]) -> None:
+    """The text after the chat template and the sizes of each image; nothing is downloaded."""
+    from ..models.seen import NotHereError, shown
+
+    try:
+        seen = shown(row, checkpoint, variant, tuple(parts))
+    except NotHereError as error:
+        print(f"\nWhat it is shown cannot be said here: {error}")
+        print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")
+        return
+    print(f"\nthe text after the chat template of {checkpoint}:\n{seen.text}\n")
+    for number, image in enumerate(seen.images, 1):
+        sizes = ", ".join(
+            f"{what} {image[what][0]} x {image[what][1]}"
+            for what in ("original", "sent", "processed")
+        )
+        print(f"image {number}: {sizes}; bounds {image['bounds']}")
+    print(f"{len(seen.ids)} tokens, {sum(seen.types)} of them image features")

@@ -28,11 +28,6 @@ ImageHash = Callable[[Path], str]
 """From an image's path to a name of its content."""
 
 
-def max_new_tokens(frames: int) -> int:
-    """How many tokens an answer may have (protocol section 2)."""
-    return max(768, 192 * frames)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
     """One model over one variant: what a prediction file holds.
@@ -104,7 +99,7 @@ def settings_of(variant: Variant, given: Mapping[str, Any]) -> dict[str, Any]:
     makes of the dataset (new tokens by frames; models size images by where they come from).
     """
     return {
-        "max_new_tokens": max_new_tokens(variant.frames),
+        "max_new_tokens": variant.max_new_tokens,
         "image_folder": variant.row.images,
         **given,
     }

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from ..datasets import DATASETS, DEMO_IMAGES, Dataset
+from ..datasets import DATASETS, Dataset
 from ..representation import REPRESENTATIONS
 from ..variant import (
     CENTRES,
@@ -94,15 +94,18 @@ class Table:
         return DATASETS[self.dataset]
 
 
-TABLES: dict[str, Table] = {
-    row.table_name(multilabel): Table(row.name, multilabel)
-    for row in DATASETS.values()
-    for multilabel in (False, True)[: 1 + row.has_multilabel]
-}
-"""Every table by its name."""
+def all_tables() -> dict[str, Table]:
+    """Every table by its name: the benchmark's, the demonstration's, the user's own."""
+    return {
+        row.table_name(multilabel): Table(row.name, multilabel)
+        for row in DATASETS.values()
+        for multilabel in (False, True)[: 1 + row.has_multilabel]
+    }
 
-BENCHMARK = tuple(t for t in TABLES.values() if t.row.images != DEMO_IMAGES)
-"""What ``datasets: all`` means: the benchmark without its demonstration."""
+
+def benchmark() -> tuple[Table, ...]:
+    """What ``datasets: all`` means: the tables that the release has."""
+    return tuple(t for t in all_tables().values() if t.row.subset_for(t.multilabel) is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ..models.table import MODELS, find_model
 from ..spaces import SpaceError, space_from
 from ..variant import nearest
-from .cells import AXIS_VALUES, BENCHMARK, TABLES, WINNER, Axes, Format, Table, Views, formats
+from .cells import AXIS_VALUES, WINNER, Axes, Format, Table, Views, all_tables, benchmark, formats
 from .cells import variants as cells_of
 from .marked import ConfigError, Marked, compose
 
@@ -188,15 +188,16 @@ def _space(marked: Marked) -> str | Mapping[str, Any]:
 
 def _tables(marked: Marked) -> tuple[Table, ...]:
     if marked.value == "all":
-        return BENCHMARK
+        return benchmark()
+    known = all_tables()
     names = []
     for entry in marked.entries():
         name = _word(entry)
-        if name not in TABLES:
-            raise entry.error(f"no dataset {name!r}{nearest(name, TABLES)}")
+        if name not in known:
+            raise entry.error(f"no dataset {name!r}{nearest(name, known)}")
         names.append(name)
     _refuse_twice(marked, names)
-    return tuple(TABLES[name] for name in names)
+    return tuple(known[name] for name in names)
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -236,7 +237,7 @@ def _frames(marked: Marked | None) -> tuple[int, ...]:
     if marked is None:
         return ()
     if marked.value == "all":
-        return tuple(range(1, 1 + max(table.row.frames for table in TABLES.values())))
+        return tuple(range(1, 1 + max(table.row.frames for table in all_tables().values())))
     counts = [_count(entry) for entry in marked.entries()]
     _refuse_twice(marked, counts)
     return tuple(counts)

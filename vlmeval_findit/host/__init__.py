@@ -32,13 +32,18 @@ def register_datasets(dataset_module: ModuleType) -> None:
 
 def register_models(config_module: ModuleType) -> None:
     """Make our models known to ``vlmeval.config``; a name that the host has is never replaced."""
+    import vlmeval.api
     import vlmeval.vlm
 
+    from .api import API_CLASSES, api_models
+    from .local import LOCAL_CLASSES, local_models
     from .models import MODEL_CLASSES, models
 
-    for cls in MODEL_CLASSES:
+    for cls in (*MODEL_CLASSES, *LOCAL_CLASSES):
         setattr(vlmeval.vlm, cls.__name__, cls)
-    for name, maker in models().items():
+    for api_cls in API_CLASSES:
+        setattr(vlmeval.api, api_cls.__name__, api_cls)
+    for name, maker in {**models(), **local_models(), **api_models()}.items():
         config_module.supported_VLM.setdefault(name, maker)
 
 

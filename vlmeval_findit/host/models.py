@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..models.baselines import Baseline, answer, full_image, opencv_detector, see
-from ..predictions import PredictionError, Recorded, read_predictions, split_name
+from ..predictions import FAILED, PredictionError, Recorded, read_predictions, split_name
 from ..prompts import PartKind
 from ..scoring import Settings, run_space
 from ..tasks import load_task, read_asked
@@ -33,6 +34,15 @@ class RecordedReply(dict[str, str]):
     def __str__(self) -> str:
         return self["prediction"]
 
+    def __contains__(self, key: object) -> bool:
+        """Also whether the host's failure message is in it: it looks for that as in a string.
+
+        So a failed call is recorded like an answer, and asked again by the next run all the same.
+        """
+        text = self["prediction"]
+        failed = text.startswith(FAILED) and isinstance(key, str) and key in text
+        return super().__contains__(key) or failed
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The host pickles replies; a plain copy keeps such files readable without this class's
         # constructor arguments.
@@ -45,14 +55,14 @@ def _restored(values: dict[str, str]) -> RecordedReply:
     return reply
 
 
-class _FindItModel(BaseModel):  # type: ignore[misc]
+class FindItModel(BaseModel):  # type: ignore[misc]
     """Common to our models: they take images at their places and say in which space they answer."""
 
     INTERLEAVE = True
     records_space = True
 
 
-class FindItBaseline(_FindItModel):
+class FindItBaseline(FindItModel):
     """A model without weights: a function from what is shown to boxes."""
 
     def __init__(self, baseline: Baseline = full_image) -> None:
@@ -61,12 +71,12 @@ class FindItBaseline(_FindItModel):
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of a FindIt dataset."""
-        variant = _variant(dataset)
+        variant = variant_of(dataset)
         sight = see(_of(message, PartKind.IMAGE), _of(message, PartKind.TEXT), variant)
         return RecordedReply(*answer(self._baseline, sight, variant))
 
 
-class FindItReplay(_FindItModel):
+class FindItReplay(FindItModel):
     """Answers from a recorded prediction file: the same message gets the same reply.
 
     Args:
@@ -97,7 +107,7 @@ class FindItReplay(_FindItModel):
             PredictionError: it was not recorded.
         """
         key = _key(message)
-        replies = self._replies(_variant(dataset).name if dataset is None else dataset)
+        replies = self._replies(variant_of(dataset).name if dataset is None else dataset)
         if key not in replies:
             raise PredictionError(f"{self._source}: no reply to this message of {dataset}")
         return replies[key]
@@ -112,12 +122,7 @@ class FindItReplay(_FindItModel):
         keys = {index: _key(message) for index, message in messages_of(task)}
         return {
             keys[reply.index]: RecordedReply(
-                reply.text,
-                Recorded(
-                    reply.recorded.space or space,
-                    reply.recorded.finish_reason,
-                    reply.recorded.images,
-                ),
+                reply.text, replace(reply.recorded, space=reply.recorded.space or space)
             )
             for reply in read_predictions(path)
             if reply.index in keys and not reply.failed
@@ -136,7 +141,12 @@ class FindItReplay(_FindItModel):
         return found[0]
 
 
-def _variant(dataset: str | None) -> Variant:
+def variant_of(dataset: str | None) -> Variant:
+    """The variant that the host says a message is of.
+
+    Raises:
+        ValueError: it says none.
+    """
     if dataset is None:
         raise ValueError("this model answers FindIt datasets only, and was told none")
     return parse(dataset)
@@ -150,11 +160,11 @@ def _key(message: HostMessage) -> str:
     return "\x00".join(f"{part['type']}:{part['value']}" for part in message)
 
 
-MODEL_CLASSES = (FindItBaseline, FindItReplay)
+MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)
 
 
 def models() -> dict[str, Callable[..., Any]]:
-    """Our entries of the host's ``supported_VLM``."""
+    """Our entries of the host's ``supported_VLM`` for models without weights."""
     return {
         "OpenCV-Detector": partial(FindItBaseline, baseline=opencv_detector),
         "FullImage": partial(FindItBaseline, baseline=full_image),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -9,7 +11,13 @@ from functools import partial
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
 
-from ..variant import nearest
+from ..models.services import extra_fields, openrouter_key, server_name, server_space
+from ..models.spending import Budget
+from ..models.table import find_model, local_names
+from ..scoring import settings_from
+from ..variant import nearest, parse
+from .api import FindItOpenRouter, FindItServer
+from .local import local_maker
 from .models import FindItReplay
 
 
@@ -40,3 +48,77 @@ def preflight(names: Sequence[str], models: Sequence[str], args: Namespace) -> N
 def add_replay(path: str) -> None:
     """Make ``Replay`` answer from a prediction file or a folder of them."""
     supported_VLM["Replay"] = partial(FindItReplay, predictions=path)
+
+
+def add_checkpoint(name: str, checkpoint: str) -> None:
+    """Make a name of a local model answer from a checkpoint: a folder or an identifier.
+
+    Raises:
+        ValueError: no local model goes by that name, or it is VLMEvalKit's own.
+    """
+    row = find_model(name)
+    if row is None or row.local is None:
+        names = ["Replay", *local_names()]
+        raise ValueError(
+            f"--model {name}={checkpoint}: no local model {name!r}{nearest(name, names)}"
+        )
+    entry = supported_VLM.get(name)
+    if entry is not None and not getattr(getattr(entry, "func", entry), "records_space", False):
+        near = nearest(name, local_names())
+        raise ValueError(f"--model {name}={checkpoint}: {name} is VLMEvalKit's own model{near}")
+    supported_VLM[name] = local_maker(row, checkpoint)
+
+
+def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
+    """Make a model of an OpenAI-compatible server known, by the name that is returned.
+
+    Args:
+        model: NAME or NAME=THE_SERVERS_NAME.
+        names: the datasets that it will be asked.
+        args: the command line: ``base_url``, ``judge_args``, ``extra_body``, ``key`` and so on.
+
+    Raises:
+        SpaceError: the coordinate space of its replies to one of the datasets is not known.
+        ValueError: the name, the URL or the key cannot be used.
+    """
+    name, served = server_name(model)
+    space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
+    rule = server_space(name, space)
+    for dataset in names:
+        rule(parse(dataset))
+    maker = partial(
+        FindItServer,
+        model=name,
+        base_url=args.base_url,
+        served=served,
+        space=space,
+        extra_body=extra_fields(args.extra_body),
+        key=args.key,
+        timeout=args.timeout or 600.0,
+        retry=6,
+    )
+    maker()  # what cannot be used is refused now
+    # For this process the user's server goes before an entry of the host's with the same name.
+    supported_VLM[name] = maker
+    return name
+
+
+def share_budget(models: Sequence[str], mode: str, max_usd: float | None) -> Budget:
+    """Let the proprietary models of a run spend from one budget.
+
+    Raises:
+        ValueError: there is no key for them; or a limit for models that cost nothing here.
+    """
+    paid = [
+        entry
+        for entry in map(supported_VLM.get, models)
+        if getattr(entry, "func", None) is FindItOpenRouter
+    ]
+    if max_usd is not None and not (paid and max_usd > 0):
+        raise ValueError("--max-usd takes US dollars, and limits models through OpenRouter only")
+    if paid and mode != "eval":
+        openrouter_key()
+    budget = Budget(math.inf if max_usd is None else max_usd)
+    for entry in paid:
+        entry.keywords["budget"] = budget
+    return budget

@@ -1,7 +1,8 @@
 """What is known of a model: one row a model (protocol sections 3, 4 and 7).
 
-A row says which names it goes by, in which coordinate space it answers, and how it answers when a
-prompt names no format.  A name that fits no row is an error, never a guess.
+A row says which names it goes by, in which coordinate space it answers, how it answers when a
+prompt names no format, and how it is run on this machine where it can be.  A name that fits no row
+is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -9,10 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..datasets import Dataset
 from ..spaces import Space, SpaceError, spaces_help
 from ..variant import ReplyFormat, Variant
+from .families import (
+    THINK,
+    BoundsRule,
+    LocalFamily,
+    ThoughtMarks,
+    internvl3_bounds,
+    processors_own,
+    qwen2_5_bounds,
+    qwen3_bounds,
+    sized,
+    space_within,
+)
 
 # --- spaces, by dataset ---------------------------------------------------------------------------
 
@@ -33,11 +47,10 @@ def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     return rule
 
 
-def _qwen2_5_vl(dataset: Dataset) -> Space:
-    """The paper's two ways: the simple interface for instance detection, else the chat one."""
-    if dataset.family.has_references:
-        return Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056)
-    return Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True)
+def _smart_resize(bounds: BoundsRule) -> SpaceRule:
+    """Pixels of the processor's input, within the very bounds that inference has."""
+    within = Space("smart_resize", min_pixels=1, max_pixels=1)
+    return lambda dataset: space_within(within, bounds(dataset))
 
 
 _GRID = _always(Space("grid1000"))
@@ -59,18 +72,58 @@ _GOOGLE: Schemes = dict.fromkeys(_ALL, _YXYX)
 _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
+# --- proprietary models: how they are asked -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFacts:
+    """How the paper's runs ask a proprietary model through OpenRouter.
+
+    ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
+    the provider's default).  ``max_tokens`` limits the output (None: the variant's own limit).
+    ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
+    """
+
+    identifier: str
+    reasoning: Mapping[str, Any] | None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    image_detail: str | None = None
+
+
+def _without_reasoning(identifier: str, image_detail: str | None = None) -> ApiFacts:
+    """Reasoning switched off, greedy, the variant's limit."""
+    return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, image_detail=image_detail)
+
+
+def _with_default_reasoning(identifier: str) -> ApiFacts:
+    """The provider's default reasoning within 8,000 tokens; providers then take no temperature."""
+    return ApiFacts(identifier, None, max_tokens=8000)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """One row of the table.
 
     ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
-    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered.
+    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered; ``api``
+    how it is asked where it is proprietary; ``opens_thought`` whether its chat template begins the
+    reply inside a thought, so that a server's reply lacks the mark that opens it; ``local`` how it
+    is run on this machine (None: it is not).
     """
 
     name: str
     names: str
     space: SpaceRule
     schemes: Schemes = field(default_factory=dict)
+    api: ApiFacts | None = None
+    opens_thought: bool = False
+    local: LocalFamily | None = None
+
+    @property
+    def entry(self) -> str:
+        """Its name among VLMEvalKit's models: as people would type it."""
+        return self.name.replace(" ", "-")
 
     def reads(self, variant: Variant) -> ReplyFormat:
         """How its replies to a variant are read."""
@@ -80,53 +133,160 @@ class ModelRow:
         return replace(scheme, multilabel=variant.multilabel, frames=variant.frames)
 
 
-_SIZE = r"(-\d+B(-A\d+B)?)?"
+_SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
+_THINKING_OFF = {"enable_thinking": False}
 
 _ROWS = (
     # VLMEvalKit's own Qwen2.5-VL-…-Instruct entries resize within other bounds; :mod:`..host` reads
     # those off the entry, and this row is for runs with the paper's.
-    ModelRow("Qwen2.5-VL", rf"Qwen2\.5-VL{_SIZE}", _qwen2_5_vl, _QWEN_ALL_TEXT),
+    ModelRow(
+        "Qwen2.5-VL",
+        rf"Qwen2\.5-VL{_SIZE}",
+        _smart_resize(qwen2_5_bounds),
+        _QWEN_ALL_TEXT,
+        local=LocalFamily(
+            class_name="FindItQwen25VL",
+            checkpoints={
+                "Qwen2.5-VL": "Qwen/Qwen2.5-VL-7B-Instruct",
+                **sized("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "3B 7B 32B 72B"),
+            },
+            bounds=qwen2_5_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+        ),
+    ),
     ModelRow(
         "Qwen3-VL",
         rf"(Qwen/)?Qwen3-VL{_SIZE}(-Instruct|-Thinking)?",
         _GRID,
         _QWEN3,
+        local=LocalFamily(
+            class_name="FindItQwen3VL",
+            checkpoints={
+                "Qwen3-VL": "Qwen/Qwen3-VL-8B-Instruct",
+                **sized("Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "2B 4B 8B 32B 30B-A3B 235B-A22B"),
+            },
+            bounds=qwen3_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+            thought=THINK,
+        ),
     ),
     ModelRow(
         "Qwen3.5-nothink",
         rf"(Qwen/)?Qwen3\.5{_SIZE}(-nothink|_InstructMode_api)",
         _GRID,
         _QWEN_ALL_TEXT,
+        local=LocalFamily(
+            class_name="FindItQwen35",
+            checkpoints={
+                "Qwen3.5-nothink": "Qwen/Qwen3.5-9B",
+                **sized(
+                    "Qwen3.5-#-nothink", "Qwen/Qwen3.5-#", "9B 27B 35B-A3B 122B-A10B 397B-A17B"
+                ),
+            },
+            bounds=qwen3_bounds,
+            template=_THINKING_OFF,
+            stops=("<|im_end|>", "<|endoftext|>"),
+            thought=THINK,
+        ),
     ),
-    ModelRow("Qwen3.5", rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?", _GRID, _QWEN3),
-    ModelRow("InternVL3", r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?", _GRID),
+    ModelRow(
+        "Qwen3.5",
+        rf"(Qwen/)?Qwen3\.5{_SIZE}(_ThinkMode_api|_api)?",
+        _GRID,
+        _QWEN3,
+        opens_thought=True,
+        local=LocalFamily(
+            class_name="FindItQwen35",
+            # VLMEvalKit has the larger sizes under these names itself.
+            checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
+            bounds=qwen3_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+            thought=THINK,
+        ),
+    ),
+    ModelRow(
+        "InternVL3",
+        r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?",
+        _GRID,
+        local=LocalFamily(
+            class_name="FindItInternVL3",
+            # Without -hf these are VLMEvalKit's, with the original (not transformers') weights.
+            checkpoints={
+                "InternVL3-hf": "OpenGVLab/InternVL3-8B-hf",
+                **sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
+            },
+            bounds=internvl3_bounds,
+            stops=("<|im_end|>", "<|endoftext|>"),
+        ),
+    ),
     ModelRow(
         "GLM-4.6V",
         r"(zai-org/)?(GLM-4\.6V(-Flash)?(-nothink)?|GLM4_6V(-api)?)",
         _GRID,
+        local=LocalFamily(
+            class_name="FindItGLM46V",
+            checkpoints={
+                "GLM-4.6V-Flash-nothink": "zai-org/GLM-4.6V-Flash",
+                "GLM-4.6V-nothink": "zai-org/GLM-4.6V",
+            },
+            bounds=processors_own,
+            template=_THINKING_OFF,
+            stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
+            # The reader takes what stands between them (protocol section 3).
+            keeps=("<|begin_of_box|>", "<|end_of_box|>"),
+            thought=THINK,
+            pixels_counted=2,
+        ),
     ),
-    ModelRow("Gemma 4", r"(google/)?Gemma-?4(-[\w.]+)?(-it)?", _GRID, _GOOGLE),
-    ModelRow("Gemini 2.5 Flash", r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)", _GRID, _GOOGLE),
+    ModelRow(
+        "Gemma 4",
+        r"(google/)?Gemma-?4(-[\w.-]+)?",
+        _GRID,
+        _GOOGLE,
+        local=LocalFamily(
+            class_name="FindItGemma4",
+            checkpoints={
+                "Gemma4": "google/gemma-4-E4B-it",
+                **sized("Gemma4-#", "google/gemma-4-#-it", "E2B E4B 26B-A4B 31B"),
+            },
+            bounds=processors_own,
+            template=_THINKING_OFF,
+            stops=("<turn|>", "<eos>"),
+            thought=ThoughtMarks("<|channel>", "<channel|>", "thought"),
+        ),
+    ),
+    ModelRow(
+        "Gemini 2.5 Flash",
+        r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)",
+        _shrinking_scenes("grid1000", 4096),
+        _GOOGLE,
+        api=_without_reasoning("google/gemini-2.5-flash"),
+    ),
     ModelRow(
         "GPT-5.4",
         r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
         _shrinking_scenes("openai_high", 4096),
+        # Said in so many words, because its coordinate space rests on this sizing.
+        api=_without_reasoning("openai/gpt-5.4", image_detail="high"),
     ),
     ModelRow(
         "GPT-6 Astra",
         r"(openai/)?GPT-6-Astra",
         _shrinking_scenes("pixels", 1824),
+        api=_with_default_reasoning("openai/gpt-6-astra"),
     ),
     ModelRow(
         "Claude Sonnet 4.5",
         r"(anthropic/)?(Claude-Sonnet-4[.-]5|claude-4\.5-sonnet|GCP_ClaudeSonnet4-5)",
         _shrinking_scenes("claude_standard", 4096),
         _CLAUDE_SONNET,
+        api=_without_reasoning("anthropic/claude-4.5-sonnet"),
     ),
     ModelRow(
         "Claude Opus 5.5",
         r"(anthropic/)?Claude-Opus-5[.-]5",
         _always(Space("claude_highres")),
+        api=_with_default_reasoning("anthropic/claude-opus-5.5"),
     ),
     # The baselines that ship with the package.
     ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
@@ -142,6 +302,16 @@ def find_model(name: str) -> ModelRow | None:
         if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
             return row
     return None
+
+
+def local_names() -> dict[str, tuple[ModelRow, str]]:
+    """Every name of a model that runs on this machine, with its row and its checkpoint."""
+    return {
+        name: (row, identifier)
+        for row in _ROWS
+        if row.local is not None
+        for name, identifier in row.local.checkpoints.items()
+    }
 
 
 def unknown_space(model: str) -> SpaceError:

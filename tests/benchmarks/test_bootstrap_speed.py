@@ -1,0 +1,45 @@
+"""How fast: 10,000 resamples of a 1,000-query run, and of a column of twelve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vlmeval_findit.metrics import Totals
+from vlmeval_findit.runs import Answer, Basis, Run
+from vlmeval_findit.statistics import intervals, resample
+from vlmeval_findit.variant import parse
+
+QUERIES = 1000
+
+
+def made_run(seed: int) -> Run:
+    generator = np.random.default_rng(seed)
+    sums = [
+        Totals(1, 1, 0, int(hit), 2, 2, 0, float(hit)) for hit in generator.random(QUERIES) < 0.6
+    ]
+    answers = tuple(
+        Answer(i, "cat", f"{i}.jpg", f"{i}.jpg", None, (), (), (), (), (), one)
+        for i, one in enumerate(sums)
+    )
+    rows = frozenset(range(QUERIES))
+    basis = Basis("findit-own-1", None, "Pascal.tsv", "", rows, (), (), (), {}, "", "")
+    return Run(f"model {seed}", parse("FindIt_Pascal_xyxy_json"), Path("x.json"), answers, basis)
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    return [made_run(seed) for seed in range(12)]
+
+
+def test_intervals_of_a_run(benchmark, runs: list[Run]) -> None:
+    found = benchmark(intervals, runs[0])
+    assert all(found.values())
+    if benchmark.stats is not None:
+        assert benchmark.stats.stats.median < 2
+
+
+def test_a_column_of_twelve_models(benchmark, runs: list[Run]) -> None:
+    assert benchmark(resample, runs).shape == (12, 10_000, 5)

@@ -1,0 +1,119 @@
+"""A chat server of the tests' own on 127.0.0.1, which answers what a script says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer: its status, headers and body; ``never`` keeps the caller waiting."""
+
+    body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    never: bool = False
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request: its path, headers (names in lower case) and body."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+
+
+def completion(text: str | None = "[]", **more: Any) -> Answer:
+    """A chat completion as OpenRouter sends it; ``usage``, ``message`` … replace its fields."""
+    reply: dict[str, Any] = {
+        "id": "gen-1",
+        "model": "openai/gpt-5.4-2026-03-05",
+        "provider": "OpenAI",
+        "choices": [
+            {
+                "finish_reason": more.pop("finish_reason", "stop"),
+                "message": {"role": "assistant", "content": text, **more.pop("message", {})},
+            }
+        ],
+        "usage": {"prompt_tokens": 900, "completion_tokens": 20, "cost": 0.01},
+    }
+    return Answer(json.dumps({**reply, **more}).encode())
+
+
+def error(status: int, message: str, **headers: str) -> Answer:
+    """An error as services report it."""
+    body = json.dumps({"error": {"code": status, "message": message}}).encode()
+    return Answer(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+NEVER = Answer(b"", never=True)
+GARBAGE = Answer(b"<html>upstream fell over</html>")
+NO_CHOICES = completion(choices=[])
+
+Script = Callable[[Asked, int], Answer]
+"""From a request and its number (from 0) to the answer."""
+
+
+class ChatServer:
+    """``with ChatServer(script) as server``: answers at ``server.url`` until the end."""
+
+    def __init__(self, script: Script) -> None:
+        self.asked: list[Asked] = []
+        self._script = script
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/api/v1"
+
+    def __enter__(self) -> ChatServer:
+        # The interval is what the end of a server takes.
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                asked = Asked(self.path, headers, body)
+                with outer._lock:
+                    number = len(outer.asked)
+                    outer.asked.append(asked)
+                answer = outer._script(asked, number)
+                outer._ended.wait(3600 if answer.never else answer.delay)
+                if answer.never:
+                    return
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(answer.body)))
+                self.end_headers()
+                self.wfile.write(answer.body)
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        return Handler
+
+
+def in_turn(*answers: Answer) -> Script:
+    """The answers one after the other, the last for ever."""
+    return lambda asked, number: answers[min(number, len(answers) - 1)]

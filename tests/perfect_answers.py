@@ -1,0 +1,53 @@
+"""A script for :class:`chat_server.ChatServer` that knows the ground truth: every box, exactly.
+
+An answer is found by the request's whole content, so that a run scores 100 only when texts, images,
+their places and the coordinate space are right, and every answer comes back to its own row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from vlmeval_findit.models.payload import Manner, located, request
+from vlmeval_findit.models.table import find_model
+from vlmeval_findit.places import image_folder
+from vlmeval_findit.prompts import message
+from vlmeval_findit.records import Query
+from vlmeval_findit.spaces import reference_size
+from vlmeval_findit.tasks import load_task
+from vlmeval_findit.writing import Said, write
+
+
+def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[str, str]:
+    """By :func:`content` of a request, the reply that names every box of its row."""
+    row = find_model(model)
+    assert row is not None
+    answers = {}
+    for name in names:
+        task = load_task(name)
+        space = row.space(task.variant.row)
+        folder = image_folder(task.variant.row.images).path
+        for query in task.queries.values():
+            width, height = reference_size(space, query.width, query.height)
+            scale = (width / query.width, height / query.height)
+            reply = write(_said(query, scale), task.variant.reply, digits=3)
+            parts = located(message(query, task.variant), folder)
+            answers[content(request(parts, task.variant, space, manner).body)] = reply
+    return answers
+
+
+def content(body: Any) -> str:
+    """What a request asks, as a key."""
+    return json.dumps(body["messages"], sort_keys=True)
+
+
+def _said(query: Query, scale: tuple[float, float]) -> list[Said]:
+    truth = query.truth
+    labels = truth.labels or [""] * len(truth.boxes)
+    across, down = scale
+    return [
+        Said((x1 * across, y1 * down, x2 * across, y2 * down), label, frame)
+        for (x1, y1, x2, y2), label, frame in zip(truth.boxes, labels, truth.frames, strict=True)
+    ]

@@ -1,0 +1,130 @@
+"""Scored runs made for tests: tables, pictures and prediction files of a small world."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vlmeval_findit.predictions import FAILED
+from vlmeval_findit.records import Query, Truth
+from vlmeval_findit.results import write_score
+from vlmeval_findit.runs import Run, load_run
+from vlmeval_findit.scoring import Settings, score_file
+from vlmeval_findit.tables import write_table
+from vlmeval_findit.tasks import Asked, asked_now, asked_path, load_task, write_asked
+from vlmeval_findit.writing import Said, write
+
+WIDTH, HEIGHT = 200, 100
+Boxes = Sequence[tuple[float, float, float, float]]
+Answer = Callable[[Query, np.random.Generator], str]
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder of tables, pictures and runs."""
+
+    folder: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    def table(self, name: str, queries: Iterable[Query]) -> None:
+        write_table(self.folder, name, list(queries), {"source": "a test"})
+
+    def picture(self, name: str, seed: int = 0, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
+        noise = np.random.default_rng(seed).integers(0, 255, (size[1] // 4, size[0] // 4, 3))
+        path = self.folder / "pictures" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(noise.astype(np.uint8)).resize(size).save(path)
+
+    def predict(
+        self,
+        model: str,
+        name: str,
+        answer: Answer,
+        rows: int | None = None,
+        change: Callable[[Asked], Asked] = lambda asked: asked,
+        folder: str = "",
+    ) -> Path:
+        """Answer a task, score the answers, and return the prediction file."""
+        task = load_task(name)
+        generator = np.random.default_rng(7)
+        replies = [
+            {"index": index, "prediction": answer(query, generator)}
+            for index, query in list(task.queries.items())[:rows]
+        ]
+        path = self.runs / folder / f"{model}_{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(replies), encoding="utf-8")
+        write_asked(asked_path(path), change(asked_now(task)))
+        write_score(score_file(path, Settings(space="grid1000")), path)
+        return path
+
+    def run(self, model: str, name: str, answer: Answer, **how: object) -> Run:
+        path = self.predict(model, name, answer, **how)  # type: ignore[arg-type]
+        return load_run(path.with_name(f"{path.stem}_provenance.json"))
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A world with two tables of Pascal and two runs' worth of pictures."""
+    made = World(tmp_path)
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={tmp_path / 'pictures'}")
+    made.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(12)])
+    made.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(5)])
+    for i in range(6):
+        made.picture(f"{i}.jpg", i)
+    return made
+
+
+def query(index: int, picture: str = "0.jpg", label: str = "cat", boxes: Boxes = ()) -> Query:
+    place = 10.0 + 5 * index % 60
+    truth = tuple(boxes) or ((place, 10.0, place + 40, 60.0), (120.0, 20.0, 180.0, 90.0))
+    return Query(index, label, WIDTH, HEIGHT, (picture,), Truth(truth, (0,) * len(truth)))
+
+
+def two_labels(index: int, picture: str) -> Query:
+    one = query(index, picture, "cat, dog")
+    return replace(one, truth=replace(one.truth, labels=("cat", "dog")))
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+def grid(box: Sequence[float]) -> tuple[float, float, float, float]:
+    x1, y1, x2, y2 = (n * 1000 / side for n, side in zip(box, (WIDTH, HEIGHT) * 2, strict=True))
+    return (x1, y1, x2, y2)
+
+
+def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
+    """A model that says every box with a chance, shifted by up to so many pixels."""
+    how = load_task(name).variant.reply
+
+    def answer(query: Query, generator: np.random.Generator) -> str:
+        labels = query.truth.labels or [""] * len(query.truth.boxes)
+        said = []
+        for box, label in zip(query.truth.boxes, labels, strict=True):
+            shift = generator.uniform(0, loose) if loose else 0.0
+            if generator.random() < chance:
+                said.append(Said(grid([n + shift for n in box]), label, 0))
+        return write(said, how)
+
+    return answer
+
+
+def saying(text: str) -> Answer:
+    """A model that always says the same."""
+    return lambda query, generator: text
+
+
+def failing(query: Query, generator: np.random.Generator) -> str:
+    """A model whose call fails on every third row."""
+    return f"{FAILED} via API." if query.index % 3 == 0 else "[]"

@@ -1,0 +1,123 @@
+"""``--dry-run``: counted without a network, a key, torch or VLMEvalKit."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.models.estimate import Load, image_tokens, load
+from vlmeval_findit.models.payload import SentImage, openrouter_manner, request
+from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.prompts import image, text
+from vlmeval_findit.spaces import Space
+from vlmeval_findit.variant import parse
+
+OFFLINE = """
+import socket, sys
+
+def refused(*arguments, **more):
+    raise AssertionError("a dry run opened a socket")
+
+socket.socket.connect = socket.create_connection = refused
+from vlmeval_findit.cli import main
+status = main(sys.argv[1:])
+assert not {"vlmeval", "torch"} & set(sys.modules)
+sys.exit(status)
+"""
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lmu")
+
+
+def dry_run(lmu: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    hidden = ("FINDIT_", "OPENROUTER_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+    return subprocess.run(
+        [sys.executable, "-c", OFFLINE, "--dry-run", *arguments],
+        env={**env, "LMUData": str(lmu)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_a_run_would_send_is_counted(lmu: Path) -> None:
+    done = dry_run(
+        lmu, "--data", "FindIt_Demo_xyxy_json", "FindIt_Demo_insdet_xyxy_json",
+        "--model", "GPT-5.4", "Claude-Opus-5.5",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    counted = re.findall(r"([\d,]+) calls, ([\d,]+) images", done.stdout)
+    assert counted == [("19", "19"), ("7", "15"), ("19", "19"), ("7", "15"), ("52", "68")]
+    assert "openai/gpt-5.4, {'kind': 'openai_high'}" in done.stdout
+    assert f"at most {19 * 8000:,} out" in done.stdout
+
+
+def test_limits_servers_and_unknown_models(lmu: Path) -> None:
+    data = ["--data", "FindIt_Demo_xyxy_json"]
+    limited = dry_run(lmu, *data, "--model", "GPT-5.4", "--limit", "3")
+    assert "  3 calls, 3 images" in limited.stdout
+    served = dry_run(lmu, *data, "--model", "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1")
+    assert "as tiny, {'kind': 'grid1000'}" in served.stdout
+    for model, why in (("Qwen3-VL", "no proprietary model"), ("my-own", "no proprietary model")):
+        refused = dry_run(lmu, *data, "--model", model)
+        assert refused.returncode == 2
+        assert why in refused.stderr
+
+
+def test_show_and_models_say_how_a_model_is_asked(
+    lmu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    query = ["--data", "FindIt_Demo_insdet_xyxy_json", "--index", "1", "--model", "GPT-6-Astra"]
+    assert main(["show", *query]) == 0
+    shown = capsys.readouterr().out
+    assert 'model: "openai/gpt-6-astra"' in shown
+    assert "max_tokens: 8000" in shown
+    assert "image: 741 x 500, sent as 741 x 500, image/png" in shown
+    assert "base64" not in shown
+    assert main(["models"]) == 0
+    listed = capsys.readouterr().out
+    assert "--model GPT-6-Astra: openai/gpt-6-astra through OpenRouter" in listed
+
+
+def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
+    variant = parse("FindIt_Pascal_xyxy_json")
+    path = tmp_path / "a.png"
+    Image.new("RGB", (640, 320)).save(path)
+    parts = [image(str(path)), text("x" * 40)]
+    row = MODELS["GPT-5.4"]
+    assert row.api is not None
+    manner, space = openrouter_manner(row.api), row.space(variant.row)
+    body = request(parts, variant, space, manner).body
+    counted = load([parts, parts], variant, space, manner)
+    assert counted == Load(
+        calls=2,
+        images=2,
+        size=2 * len(json.dumps(body)),
+        tokens_in=2 * (40 // 4 + 20 * 10),
+        tokens_out_at_most=2 * 768,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "tokens"),
+    [
+        ("openai_high", (640, 320), 200),
+        ("openai_high", (4096, 3072), 2451),  # OpenAI's 2,500 patches at most
+        ("claude_standard", (4096, 3072), 1564),
+        ("grid1000", (640, 330), 220),
+    ],
+)
+def test_tokens_of_images(kind: str, sent: tuple[int, int], tokens: int) -> None:
+    assert image_tokens(SentImage(sent, sent, "image/png", b""), Space(kind)) == tokens

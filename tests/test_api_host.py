@@ -1,0 +1,384 @@
+"""Models over an API through the real VLMEvalKit, asked by a server of the tests' own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Answer, Asked, ChatServer, Script, completion, error
+from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from perfect_answers import content, perfect_answers
+
+from vlmeval_findit.models.payload import openrouter_manner, server_manner
+from vlmeval_findit.models.table import find_model
+from vlmeval_findit.predictions import read_predictions
+from vlmeval_findit.variant import parse
+
+pytestmark = pytest.mark.host
+
+DATA = "FindIt_Demo_xyxy_json"
+SHOWN = "FindIt_Demo_insdet_xywh_text"
+MODEL = "GPT-5.4"
+KEY = "sk-or-v1-c0ffee-SECRET"
+ROWS = 19
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    require_host()
+    folder = tmp_path_factory.mktemp("lmu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def answers(lmu: Path) -> dict[str, str]:
+    row = find_model(MODEL)
+    assert row is not None
+    assert row.api is not None
+    return perfect_answers(MODEL, [DATA, SHOWN], openrouter_manner(row.api))
+
+
+def perfect(answers: dict[str, str]) -> Script:
+    return lambda asked, number: completion(answers[content(asked.body)])
+
+
+def ask(
+    server: ChatServer, cwd: Path, lmu: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """A run of GPT-5.4 against a server, its key looked for in everything that it leaves."""
+    done = run(
+        RUN_FINDIT,
+        ["--model", MODEL, *arguments],
+        cwd,
+        environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=server.url),
+    )
+    assert_no_key(done.stdout, cwd)
+    return done
+
+
+def assert_no_key(text: str, *folders: Path) -> None:
+    assert "SECRET" not in text
+    for folder in folders:
+        for path in folder.rglob("*"):
+            assert not path.is_file() or b"SECRET" not in path.read_bytes(), path
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    rows = json.loads(path.read_text())
+    return [json.loads(row["extra_records"])["findit"] for row in rows]
+
+
+# --- one process ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registered(lmu: Path) -> Any:
+    from vlmeval_findit.host import register
+
+    register()
+    import vlmeval.config
+
+    return vlmeval.config.supported_VLM
+
+
+def test_names_and_classes_are_the_hosts(registered: dict[str, Any]) -> None:
+    import vlmeval.api
+
+    for name in (MODEL, "Claude-Sonnet-4.5", "Gemini-2.5-Flash", "GPT-6-Astra", "Claude-Opus-5.5"):
+        assert registered[name].func is vlmeval.api.FindItOpenRouter
+        assert "retry" in registered[name].keywords, "where the host puts its --retry"
+    assert registered["GPT-5.4-2026-03-05"].func is not vlmeval.api.FindItOpenRouter
+    assert vlmeval.api.FindItServer.is_api
+
+
+def test_without_a_key_there_is_no_model(
+    registered: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    with pytest.raises(ValueError, match="OPENROUTER_API_KEY"):
+        registered[MODEL]()
+    with pytest.raises(ValueError, match=r"no proprietary model.*did you mean GPT-5\.4"):
+        registered[MODEL].func(model="GPT-5.5")
+
+
+def one_message() -> list[dict[str, str]]:
+    from vlmeval_findit.host.datasets import messages_of
+    from vlmeval_findit.tasks import load_task
+
+    return next(iter(messages_of(load_task(DATA))))[1]
+
+
+@pytest.fixture
+def keyed(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    return monkeypatch
+
+
+def test_a_reply_comes_with_its_record_and_nothing_is_printed(
+    registered: dict[str, Any], keyed: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {"message": {"reasoning": "[9, 9, 9, 9]"}, "finish_reason": "length"}
+    with ChatServer(lambda asked, number: completion("[]", **more)) as server:
+        keyed.setenv("OPENROUTER_BASE_URL", server.url)
+        model = registered[MODEL]()
+        reply = model.generate(message=one_message(), dataset=DATA)
+    assert str(reply) == "[]"
+    record = json.loads(reply["extra_records"])["findit"]
+    (image,) = record.pop("images")
+    assert image["original"] == image["sent"] == [512, 512]
+    assert record == {
+        "space": {"kind": "openai_high"},
+        "finish_reason": "length",
+        "thought": "[9, 9, 9, 9]",
+        "tokens": {"prompt": 900, "completion": 20},
+        "model": {
+            "identifier": "openai/gpt-5.4-2026-03-05",
+            "provider": "OpenAI",
+            "row": "GPT-5.4",
+        },
+        "call": {"id": "gen-1", "cost": 0.01},
+    }
+    assert capsys.readouterr().out == ""
+    assert "SECRET" not in repr(vars(model))
+
+
+def test_a_failed_call_is_recorded_and_asked_again_by_the_host(
+    registered: dict[str, Any], keyed: pytest.MonkeyPatch
+) -> None:
+    from vlmeval.inference import FAIL_MSG
+
+    with ChatServer(lambda asked, number: error(400, f"no {KEY} here")) as server:
+        keyed.setenv("OPENROUTER_BASE_URL", server.url)
+        failed = registered[MODEL]().generate(message=one_message(), dataset=DATA)
+    again = pickle.loads(pickle.dumps(failed))
+    for reply in (failed, again):
+        assert FAIL_MSG in reply, "the host looks for it as in a string"
+        assert "prediction" in reply
+        assert "extra_records" in reply
+        assert "SECRET" not in repr(reply)
+    assert str(again) == "Failed to obtain answer via API. HTTP 400: no *** here"
+    record = json.loads(again["extra_records"])["findit"]
+    assert record["call"]["status"] == 400
+    assert record["images"]
+
+
+def test_an_empty_answer_is_an_answer(
+    registered: dict[str, Any], keyed: pytest.MonkeyPatch
+) -> None:
+    from vlmeval.inference import FAIL_MSG
+
+    with ChatServer(lambda asked, number: completion("")) as server:
+        keyed.setenv("OPENROUTER_BASE_URL", server.url)
+        reply = registered[MODEL]().generate(message=one_message(), dataset=DATA)
+        assert len(server.asked) == 1
+    assert str(reply) == ""
+    assert FAIL_MSG not in reply
+
+
+# --- whole runs -----------------------------------------------------------------------------------
+
+
+def test_a_run_to_a_score_with_failed_calls_that_the_next_run_repeats(
+    lmu: Path, tmp_path: Path, answers: dict[str, str]
+) -> None:
+    def shaky(asked: Asked, number: int) -> Answer:
+        if number % 6 == 1:
+            return error(400, "this picture is too nice")
+        if number % 6 == 3:
+            return error(429, "slow down", Retry_After="0")
+        return perfect(answers)(asked, number)
+
+    with ChatServer(shaky) as server:
+        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN)
+        assert done.returncode == 0, done.stdout
+    assert done.stdout.count("this picture is too nice") == 1, "shown once"
+    path = predictions(tmp_path / "outputs", MODEL, DATA)
+    failed = [i for i, text in replies(path).items() if text.startswith("Failed to obtain answer")]
+    assert 2 <= len(failed) <= 5
+    provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+    assert provenance["totals"]["failed"] == len(failed)
+    assert provenance["sizes_recorded"] == ROWS, "those of failed calls too"
+    assert figures(path)["f1"] == 100.0, "of the calls that were answered"
+
+    with ChatServer(perfect(answers)) as server:
+        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN)
+        assert done.returncode == 0, done.stdout
+        again = len(server.asked)
+    for name in (DATA, SHOWN):
+        path = predictions(tmp_path / "outputs", MODEL, name)
+        assert figures(path) == {**figures(path), "f1": 100.0, "f1_failed_missed": 100.0}
+        assert all(record["call"]["cost"] == 0.01 for record in records(path)), "none was lost"
+        again -= name == DATA and len(failed)
+    assert 0 < again < 3, "the other dataset's failed calls, no other"
+
+
+def test_a_killed_run_goes_on_and_pays_no_finished_call_again(
+    lmu: Path, tmp_path: Path, answers: dict[str, str]
+) -> None:
+    def slow(asked: Asked, number: int) -> Answer:
+        answer = perfect(answers)(asked, number)
+        return Answer(answer.body, delay=0.2)
+
+    with ChatServer(slow) as server:
+        env = environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=server.url)
+        command = [sys.executable, *RUN_FINDIT, "--data", DATA, "--model", MODEL]
+        killed = subprocess.Popen(
+            [*command, "--api-nproc", "1"],
+            cwd=tmp_path,
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 120
+        while len(server.asked) < 8 and killed.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.wait(30)
+        paid = len(server.asked)
+        assert 8 <= paid < ROWS
+        done = ask(server, tmp_path, lmu, "--data", DATA)
+        assert done.returncode == 0, done.stdout
+        # The call in flight, and one whose answer had come but was not yet written down.
+        assert ROWS <= len(server.asked) <= ROWS + 2
+    path = predictions(tmp_path / "outputs", MODEL, DATA)
+    assert figures(path)["f1"] == 100.0
+    assert len(records(path)) == ROWS
+
+
+def test_a_spending_limit_stops_a_run_that_can_go_on(
+    lmu: Path, tmp_path: Path, answers: dict[str, str]
+) -> None:
+    with ChatServer(perfect(answers)) as server:
+        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN, "--max-usd", "0.1")
+        assert len(server.asked) == 10
+    assert done.returncode == 3
+    assert "spent: $0.1000" in done.stdout
+    assert "stopped at --max-usd 0.1" in done.stdout
+    path = predictions(tmp_path / "outputs", MODEL, DATA)
+    provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+    assert provenance["totals"]["failed"] == ROWS - 10
+    assert not list(tmp_path.rglob(f"{MODEL}_{SHOWN}.json")), "what was not begun has no score"
+    with ChatServer(perfect(answers)) as server:
+        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN, "--max-usd", "5")
+        assert done.returncode == 0, done.stdout
+        assert len(server.asked) == ROWS - 10 + 7
+    assert all(record["call"]["cost"] == 0.01 for record in records(path))
+    assert figures(path)["f1_failed_missed"] == 100.0
+
+
+def test_a_key_that_is_refused_is_tried_once(lmu: Path, tmp_path: Path) -> None:
+    with ChatServer(lambda asked, number: error(401, f"No user for {KEY}")) as server:
+        done = ask(server, tmp_path, lmu, "--data", DATA, "--api-nproc", "2")
+        assert len(server.asked) <= 2, "one a thread"
+    assert done.stdout.count("No user for ***") == 1
+    path = predictions(tmp_path / "outputs", MODEL, DATA)
+    assert all("HTTP 401" in text for text in replies(path).values())
+
+
+def test_the_hosts_other_mode_runs_too(lmu: Path, tmp_path: Path, answers: dict[str, str]) -> None:
+    with ChatServer(perfect(answers)) as server:
+        done = ask(server, tmp_path, lmu, "--data", DATA, SHOWN, "--api-mode")
+        assert done.returncode == 0, done.stdout
+        assert len(server.asked) == ROWS + 7
+    for name in (DATA, SHOWN):
+        path = tmp_path / "outputs" / MODEL / f"{MODEL}_{name}.json"
+        assert figures(path)["f1"] == 100.0
+        told = [reply.recorded for reply in read_predictions(path)]
+        assert all(recorded.call["cost"] == 0.01 for recorded in told)
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+
+def serve(
+    server: ChatServer, cwd: Path, lmu: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    return run(
+        RUN_FINDIT,
+        ["--data", DATA, "--base-url", server.url, *arguments],
+        cwd,
+        environment(lmu),
+    )
+
+
+def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
+    lmu: Path, tmp_path: Path
+) -> None:
+    row = find_model("Qwen3-VL")
+    assert row is not None
+    manner = server_manner("tiny/one", row.space(parse(DATA).row))
+    answers = perfect_answers("Qwen3-VL", [DATA], manner)
+    with ChatServer(perfect(answers)) as server:
+        done = serve(
+            server, tmp_path, lmu, "--model", "Qwen3-VL=tiny/one", "--key", KEY,
+            "--extra-body", '{"seed": 7}',
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        assert len(server.asked) == ROWS
+        for asked in server.asked:
+            assert asked.headers["authorization"] == f"Bearer {KEY}"
+            fields = {k: v for k, v in asked.body.items() if k != "messages"}
+            assert fields == {
+                "model": "tiny/one",
+                "max_tokens": 768,
+                "temperature": 0.0,
+                "seed": 7,
+            }
+    path = predictions(tmp_path / "outputs", "Qwen3-VL", DATA)
+    assert figures(path)["f1"] == 100.0
+    record = records(path)[0]
+    assert record["space"] == {"kind": "grid1000"}
+    assert record["images"][0]["sent"] == [512, 512]
+    assert_no_key(done.stdout, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--model", "my-own"], "not guessed"),
+        (["--model", "Qwen2.5-VL"], "min_pixels"),
+        (["--model", "Qwen3-VL", "--temperature", "0.7"], "greedily"),
+        (["--model", "Qwen3-VL", "--extra-body", '{"max_tokens": 9}'], "max_tokens"),
+        (["--model", "Qwen3-VL", "--max-usd", "1"], "OpenRouter only"),
+        (["--model", "Qwen3-VL", "--max-usd", "1", "--api-mode"], "--api-mode"),
+        (["MMBench", "--model", "Qwen3-VL"], "apart"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_before_the_first_call(
+    lmu: Path, tmp_path: Path, arguments: list[str], why: str
+) -> None:
+    with ChatServer(lambda asked, number: completion()) as server:
+        done = run(
+            RUN_FINDIT,
+            ["--base-url", server.url, "--data", DATA, *arguments],
+            tmp_path,
+            environment(lmu),
+        )
+        assert not server.asked
+    assert done.returncode == 2, done.stdout
+    assert why in done.stdout
+
+
+def test_a_space_that_the_user_says_is_recorded(lmu: Path, tmp_path: Path) -> None:
+    said = json.dumps({"space": {"kind": "pixels", "scene_max_size": 256}})
+    with ChatServer(lambda asked, number: completion()) as server:
+        done = serve(
+            server, tmp_path, lmu, "--model", "my-own-nothink", "--judge-args", said, "--limit", "2"
+        )
+        assert done.returncode == 0, done.stdout
+        thinking = server.asked[0].body["chat_template_kwargs"]
+    assert thinking == {"enable_thinking": False}
+    record, _ = records(predictions(tmp_path / "outputs", "my-own-nothink", DATA))
+    assert record["space"] == {"kind": "pixels", "scene_max_size": 256}
+    assert max(record["images"][0]["sent"]) == 256

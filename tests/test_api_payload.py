@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vlmeval_findit.models.payload import (
+    as_they_are,
+    for_provider,
+    openrouter_manner,
+    request,
+    server_manner,
+)
+from vlmeval_findit.models.services import server_name, server_space
+from vlmeval_findit.models.table import MODELS, find_model
+from vlmeval_findit.prompts import Part, image, text
+from vlmeval_findit.scenes import JPEG_QUALITY
+from vlmeval_findit.spaces import Space, SpaceError, reference_size
+from vlmeval_findit.variant import parse
+
+PASCAL = parse("FindIt_Pascal_xyxy_json")
+SCENES = parse("FindIt_HRInsDet_hard_xyxy_json")
+VIDEO = parse("FindIt_RoboTools_f4_xyxy_json")
+
+ENTRIES = ("GPT-5.4", "Claude-Sonnet-4.5", "Gemini-2.5-Flash", "GPT-6-Astra", "Claude-Opus-5.5")
+
+
+def picture(folder: Path, name: str, size: tuple[int, int], **save: Any) -> Path:
+    """A file of smooth colours, so that large ones are quickly written and read."""
+    path = folder / name
+    across = np.linspace(0, 255, size[0], dtype=np.uint8)
+    pixels = np.broadcast_to(across[None, :, None], (size[1], size[0], 3))
+    Image.fromarray(np.ascontiguousarray(pixels)).save(path, **save)
+    return path
+
+
+def decoded(url: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+
+
+def content_of(body: Any) -> list[dict[str, Any]]:
+    (message,) = body["messages"]
+    assert message["role"] == "user"
+    return list(message["content"])
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scene as large as those of HR-InsDet."""
+    path = tmp_path_factory.mktemp("scene") / "scene.jpg"
+    Image.new("RGB", (8192, 6144), "teal").save(path)
+    return path
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "mime", "sent"),
+    [
+        ((2047, 40), "image/png", (2047, 40)),
+        ((2048, 40), "image/jpeg", (2048, 40)),
+        ((40, 2048), "image/jpeg", (40, 2048)),
+        ((4096, 30), "image/jpeg", (4096, 30)),
+        ((4097, 33), "image/jpeg", (4096, 32)),  # 32.99 truncated
+        ((33, 5000), "image/jpeg", (27, 4096)),  # 27.03
+        ((8192, 1), "image/jpeg", (4096, 1)),  # never nothing
+    ],
+)
+def test_the_rule_of_the_paper_for_providers(
+    tmp_path: Path, size: tuple[int, int], mime: str, sent: tuple[int, int]
+) -> None:
+    got = for_provider(picture(tmp_path, "a.png", size))
+    assert (got.original, got.sent, got.mime) == (size, sent, mime)
+    shown = decoded(got.url)
+    assert shown.size == sent
+    assert f"image/{str(shown.format).lower()}" == mime
+    assert got.url.startswith(f"data:{mime};base64,")
+    assert got.as_record() == {
+        "original": list(size),
+        "sent": list(sent),
+        "mime": mime,
+        "bytes": len(got.data),
+    }
+
+
+def test_png_keeps_pixels_and_jpeg_has_quality_95(tmp_path: Path) -> None:
+    small = picture(tmp_path, "small.png", (300, 200))
+    with Image.open(small) as original:
+        assert decoded(for_provider(small).url).tobytes() == original.tobytes()
+    large = picture(tmp_path, "large.png", (2400, 90))
+    buffer = io.BytesIO()
+    with Image.open(large) as original:
+        original.save(buffer, "JPEG", quality=95)
+    assert for_provider(large).data == buffer.getvalue()
+    assert JPEG_QUALITY == 95
+
+
+def test_shrinking_is_lanczos(tmp_path: Path) -> None:
+    path = picture(tmp_path, "a.png", (1000, 600))
+    with Image.open(path) as original:
+        expected = original.resize((100, 60), Image.Resampling.LANCZOS).tobytes()
+    assert decoded(for_provider(path, 100).url).tobytes() == expected
+
+
+def test_pixels_are_those_of_the_file_without_its_orientation(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # "turn by 90 degrees"
+    path = picture(tmp_path, "turned.jpg", (120, 80), exif=exif)
+    for rule in (for_provider, as_they_are):
+        sent = rule(path)
+        assert (sent.original, sent.sent) == ((120, 80), (120, 80))
+        assert decoded(sent.url).size == (120, 80)
+        assert not decoded(sent.url).getexif(), "a provider would turn the picture by it"
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK"])
+def test_every_mode_is_sent_as_rgb(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
+    Image.new(mode, (30, 20)).save(path)
+    for rule in (for_provider, as_they_are):
+        assert decoded(rule(path).url).mode == "RGB"
+
+
+def test_a_server_gets_the_bytes_of_the_file(tmp_path: Path) -> None:
+    for name, size in (("a.jpg", (5000, 20)), ("a.png", (50, 20))):
+        path = picture(tmp_path, name, size)
+        sent = as_they_are(path)
+        assert sent.data == path.read_bytes()
+        assert sent.sent == size
+    shrunk = as_they_are(tmp_path / "a.jpg", 2500)
+    assert (shrunk.mime, shrunk.sent) == ("image/png", (2500, 10))
+
+
+def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
+    shot = picture(tmp_path, "shot.png", (3000, 60))
+    scene = picture(tmp_path, "scene.png", (8192, 615))
+    space = MODELS["GPT-6 Astra"].space(SCENES.row)
+    manner = openrouter_manner(MODELS["GPT-6 Astra"].api)  # type: ignore[arg-type]
+    parts = [text("one"), image(str(shot)), text("Scene:"), image(str(scene)), text("find")]
+    asked = request(parts, SCENES, space, manner)
+    # 615 * 1824 / 8192 = 136.93: scene limits round, the sender's limit truncates.
+    assert [one.sent for one in asked.images] == [(3000, 60), (1824, 137)]
+    assert [one.mime for one in asked.images] == ["image/jpeg", "image/png"]
+    assert reference_size(space, 8192, 615) == (1824, 137), "scoring divides by what was sent"
+    # A row of the hard set without a support shot: the one image is the scene.
+    alone = request([image(str(scene)), text("find")], SCENES, space, manner)
+    assert [one.sent for one in alone.images] == [(1824, 137)]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_scenes_of_hr_insdet_by_model(scene: Path, entry: str) -> None:
+    row = find_model(entry)
+    assert row is not None
+    assert row.api is not None
+    asked = request([image(str(scene))], SCENES, row.space(SCENES.row), openrouter_manner(row.api))
+    expected = (1824, 1368) if entry == "GPT-6-Astra" else (4096, 3072)
+    assert asked.images[0].sent == expected
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def test_texts_and_images_keep_their_places(tmp_path: Path) -> None:
+    paths = [str(picture(tmp_path, f"{n}.png", (10 + n, 10))) for n in range(4)]
+    parts: list[Part] = []
+    for number, path in enumerate(paths):
+        parts += [text(f"Frame {number}:"), image(path)]
+    parts.append(text("Find it."))
+    asked = request(parts, VIDEO, Space("grid1000"), server_manner("m", Space("grid1000")))
+    content = content_of(asked.body)
+    assert [entry["type"] for entry in content] == ["text", "image_url"] * 4 + ["text"]
+    assert [entry["text"] for entry in content if "text" in entry] == [
+        *(f"Frame {n}:" for n in range(4)),
+        "Find it.",
+    ]
+    urls = [entry["image_url"]["url"] for entry in content if "image_url" in entry]
+    assert [decoded(url).width for url in urls] == [10, 11, 12, 13]
+    assert [one.sent[0] for one in asked.images] == [10, 11, 12, 13]
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        ("FindIt_Pascal_xyxy_json", 768),
+        ("FindIt_RoboTools_f4_xyxy_json", 768),
+        ("FindIt_RoboTools_f5_xyxy_json", 960),
+        ("FindIt_RoboTools_f64_xyxy_json", 12288),
+    ],
+)
+def test_the_limit_of_tokens_is_the_variants(name: str, tokens: int) -> None:
+    assert parse(name).max_new_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("entry", "identifier", "fields"),
+    [
+        ("GPT-5.4", "openai/gpt-5.4", {"temperature": 0.0, "reasoning": {"effort": "none"}}),
+        (
+            "Claude-Sonnet-4.5",
+            "anthropic/claude-4.5-sonnet",
+            {"temperature": 0.0, "reasoning": {"effort": "none"}},
+        ),
+        (
+            "Gemini-2.5-Flash",
+            "google/gemini-2.5-flash",
+            {"temperature": 0.0, "reasoning": {"effort": "none"}},
+        ),
+        ("GPT-6-Astra", "openai/gpt-6-astra", {}),
+        ("Claude-Opus-5.5", "anthropic/claude-opus-5.5", {}),
+    ],
+)
+def test_proprietary_models_are_asked_as_in_section_7(
+    tmp_path: Path, entry: str, identifier: str, fields: dict[str, Any]
+) -> None:
+    row = find_model(entry)
+    assert row is not None
+    assert row.api is not None
+    assert row.entry == entry
+    path = str(picture(tmp_path, "a.png", (20, 10)))
+    body = request(
+        [image(path), text("x")], PASCAL, row.space(PASCAL.row), openrouter_manner(row.api)
+    ).body
+    limit = 8000 if not fields else 768
+    rest = {key: body[key] for key in body if key != "messages"}
+    assert rest == {
+        "model": identifier,
+        "max_tokens": limit,
+        "usage": {"include": True},
+        **fields,
+    }
+    (shown, _) = content_of(body)
+    assert shown["image_url"].get("detail") == ("high" if entry == "GPT-5.4" else None)
+
+
+def test_servers_are_asked_greedily_and_take_more_fields(tmp_path: Path) -> None:
+    path = str(picture(tmp_path, "a.png", (20, 10)))
+    manner = server_manner("ck", Space("grid1000"), {"top_k": 1})
+    body = request([image(path)], PASCAL, Space("grid1000"), manner).body
+    assert {key: body[key] for key in body if key != "messages"} == {
+        "model": "ck",
+        "max_tokens": 768,
+        "temperature": 0.0,
+        "top_k": 1,
+    }
+
+
+def test_spaces_of_pixels_as_sent_are_sent_by_the_providers_rule() -> None:
+    for kind in ("pixels", "openai_high", "claude_standard", "claude_highres"):
+        assert server_manner("m", Space(kind)).images is for_provider
+    for kind in ("grid1000", "unit"):
+        assert server_manner("m", Space(kind)).images is as_they_are
+
+
+# --- servers' names and spaces --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("Qwen3-VL", ("Qwen3-VL", "Qwen3-VL")),
+        ("Qwen3-VL=/models/tiny", ("Qwen3-VL", "/models/tiny")),
+        ("Qwen/Qwen3-VL-8B-Instruct", ("Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Instruct")),
+        ("/models/tiny/", ("tiny", "/models/tiny/")),
+    ],
+)
+def test_names_of_served_models(given: str, expected: tuple[str, str]) -> None:
+    assert server_name(given) == expected
+
+
+@pytest.mark.parametrize("given", ["=x", "a/b=c", "/", "a="])
+def test_names_that_no_file_can_have(given: str) -> None:
+    with pytest.raises(ValueError, match="NAME"):
+        server_name(given)
+
+
+def test_the_space_of_a_served_model_is_known_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FINDIT_SPACE", raising=False)
+    assert server_space("Qwen3-VL-8B-Instruct", None)(PASCAL) == Space("grid1000")
+    assert server_space("my-own", {"kind": "unit"})(PASCAL) == Space("unit")
+    with pytest.raises(SpaceError, match="not guessed"):
+        server_space("my-own", None)
+    with pytest.raises(SpaceError, match="min_pixels"):
+        server_space("Qwen2.5-VL", None)(PASCAL)
+    monkeypatch.setenv("FINDIT_SPACE", "pixels")
+    assert server_space("my-own", None)(PASCAL) == Space("pixels")

@@ -1,0 +1,129 @@
+"""A real ``transformers serve`` with a tiny Qwen3-VL, through run_findit.py to a score."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host_runs import RUN_FINDIT, environment, predictions, require_host, run
+
+pytestmark = pytest.mark.host
+
+DATA = "FindIt_Demo_insdet_xyxy_json"
+"""Three images and four texts a message: their places matter."""
+
+SERVE = [sys.executable, "-c", "from transformers.cli.transformers import main; main()", "serve"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_host()
+    for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
+        pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
+    from tiny_qwen3_vl import build
+
+    return build(tmp_path_factory.mktemp("checkpoint"))
+
+
+@pytest.fixture(scope="module")
+def url(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("serve") / "log.txt"
+    offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    with log.open("w") as f:
+        process = subprocess.Popen(
+            [*SERVE, str(checkpoint), "--device", "cpu", "--dtype", "float32",
+             "--host", "127.0.0.1", "--port", str(port)],
+            env={**os.environ, **offline},
+            stdout=f,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/health", process, log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.3)
+    pytest.fail(f"transformers serve did not come up:\n{log.read_text()[-3000:]}")
+
+
+def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:
+    """What transformers itself answers, greedily, to the message of a row."""
+    import torch
+    from PIL import Image
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    torch.set_num_threads(1)
+    processor = AutoProcessor.from_pretrained(checkpoint)
+    model = AutoModelForImageTextToText.from_pretrained(checkpoint, dtype=torch.float32).eval()
+    content: list[dict[str, Any]] = [
+        {"type": "image", "image": Image.open(part["value"]).convert("RGB")}
+        if part["type"] == "image"
+        else {"type": "text", "text": part["value"]}
+        for part in message
+    ]
+    inputs = processor.apply_chat_template(
+        [{"role": "user", "content": content}],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        return_tensors="pt",
+    )
+    with torch.no_grad():
+        tokens = model.generate(**inputs, do_sample=False, max_new_tokens=768)
+    new = tokens[0, inputs["input_ids"].shape[1] :]
+    # The server leaves special tokens in a reply, but the one that ends it.
+    text: str = processor.decode(new, skip_special_tokens=False)
+    return text.removesuffix("<|im_end|>").strip()
+
+
+def test_a_server_answers_what_the_model_answers(
+    url: str, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lmu = tmp_path / "lmu"
+    done = run(
+        RUN_FINDIT,
+        ["--data", DATA, "--base-url", url, "--model", f"Qwen3-VL={checkpoint}", "--limit", "3"],
+        tmp_path,
+        environment(lmu),
+    )
+    assert done.returncode == 0, done.stdout
+    path = predictions(tmp_path / "outputs", "Qwen3-VL", DATA)
+    rows = json.loads(path.read_text())
+    assert len(rows) == 3
+    assert path.with_name(f"{path.stem}_score.csv").is_file()
+
+    monkeypatch.setenv("LMUData", str(lmu))
+    from vlmeval_findit.host.datasets import messages_of
+    from vlmeval_findit.tasks import load_task
+
+    messages = dict(messages_of(load_task(DATA)))
+    for row in rows:
+        record = json.loads(row["extra_records"])["findit"]
+        assert record["finish_reason"] in ("stop", "length")
+        assert record["tokens"]["prompt"] > 0
+        assert record["space"] == {"kind": "grid1000"}
+        images = [part for part in messages[row["index"]] if part["type"] == "image"]
+        assert len(record["images"]) == len(images) > 1
+        said = expected_reply(checkpoint, messages[row["index"]])
+        assert row["prediction"].strip() == said

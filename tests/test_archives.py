@@ -1,0 +1,267 @@
+"""Archives: only named members, whatever an archive says, and only whole and right images."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stand_ins import SIZE, errand, files_of, info, jpeg, tar_of, zip_of
+from test_fetch_command import child
+from web import Answer, Web, web_server
+
+from vlmeval_findit.fetch.archives import ArchiveError, Wanted, take_tar, take_zip, unsafe
+from vlmeval_findit.fetch.images import bring
+from vlmeval_findit.fetch.sources import SOURCES
+
+NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
+TEST, TRAINVAL = "VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"
+FOLDER = "VOCdevkit/VOC2007/JPEGImages"
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with web_server() as server:
+        yield server
+
+
+def voc(web: Web, folder: Path, names: list[str] = NAMES) -> dict[str, str]:
+    return bring(errand(web, folder, names), SOURCES["Pascal"], names, None)
+
+
+def member(name: str) -> str:
+    return f"{FOLDER}/{name}"
+
+
+def photos(*names: str) -> dict[str, bytes]:
+    return {member(name): jpeg(int(name[:6])) for name in names}
+
+
+# --- what is taken ------------------------------------------------------------------------------
+
+
+def test_named_members_of_two_archives_and_nothing_else(tmp_path: Path, web: Web) -> None:
+    others = {f"{FOLDER}/9{i:05}.jpg": b"not wanted" for i in range(50)}
+    web.serve(TEST, tar_of({**others, **photos("000001.jpg")}))
+    web.serve(TRAINVAL, tar_of({**photos("000002.jpg", "000003.jpg"), **others}))
+    assert voc(web, tmp_path) == {}
+    assert files_of(tmp_path) == {name: jpeg(int(name[:6])) for name in NAMES}
+
+
+def test_the_second_archive_is_not_read_when_all_is_found(tmp_path: Path, web: Web) -> None:
+    web.serve(TEST, tar_of(photos(*NAMES)))
+    assert voc(web, tmp_path) == {}
+    assert web.counts() == {f"/{TEST}": 1}
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+def test_compressed_archives(tmp_path: Path, web: Web, mode: str) -> None:
+    web.serve("images.tar.gz", tar_of({"images/objects365_v1_1.jpg": jpeg()}, mode))
+    names = ["objects365_v1_1.jpg"]
+    assert bring(errand(web, tmp_path, names), SOURCES["RefL4"], names, None) == {}
+
+
+def test_of_a_zip_only_the_named_bytes_are_asked_for(tmp_path: Path, web: Web) -> None:
+    rest = {f"flickr30k-images/{i}.jpg": os.urandom(60_000) for i in range(40)}
+    body = zip_of({**rest, "flickr30k-images/77.jpg": jpeg(7)})
+    web.serve("flickr30k-images.zip", body)
+    work = errand(web, tmp_path, ["77.jpg"])
+    arrived: list[int] = []
+    work.client.got = arrived.append
+    assert bring(work, SOURCES["Flickr30k"], ["77.jpg"], None) == {}
+    assert files_of(tmp_path)["77.jpg"] == jpeg(7)
+    assert sum(arrived) < len(body) / 3
+
+
+def test_a_zip_from_a_server_without_ranges(tmp_path: Path, web: Web) -> None:
+    web.serve("flickr30k-images.zip", Answer(zip_of({"x/77.jpg": jpeg(7)}), ranges=False))
+    work = errand(web, tmp_path, ["77.jpg"])
+    assert bring(work, SOURCES["Flickr30k"], ["77.jpg"], None) == {}
+    assert files_of(tmp_path) == {"77.jpg": jpeg(7)}
+
+
+# --- servers that misbehave -----------------------------------------------------------------------
+
+
+def test_cut_off_in_the_middle(tmp_path: Path, web: Web) -> None:
+    body = tar_of(photos(*NAMES))
+    web.serve(TEST, Answer(body, cut=len(body) // 2), Answer(body, cut=100), body)
+    assert voc(web, tmp_path) == {}
+    assert len(files_of(tmp_path)) == 3
+    assert [given is not None for _, given in web.asked] == [False, True, True]
+
+
+def test_cut_off_without_ranges(tmp_path: Path, web: Web) -> None:
+    body = tar_of(photos(*NAMES))
+    web.serve(TEST, Answer(body, cut=len(body) // 2, ranges=False), Answer(body, ranges=False))
+    assert voc(web, tmp_path) == {}
+    assert len(files_of(tmp_path)) == 3
+
+
+def test_changed_while_it_is_read(tmp_path: Path, web: Web) -> None:
+    body, other = tar_of(photos(*NAMES)), tar_of(photos(*reversed(NAMES)))
+    web.serve(TEST, Answer(body, cut=len(body) * 2 // 3), other)
+    whys = voc(web, tmp_path)
+    assert "changed on the server while it was read" in whys["000003.jpg"]
+    assert all(body == jpeg(int(name[:6])) for name, body in files_of(tmp_path).items())
+
+
+def test_ends_early(tmp_path: Path, web: Web) -> None:
+    body = tar_of(photos(*NAMES))
+    web.serve(TEST, body[: len(jpeg(1)) + len(jpeg(2)) // 2])
+    whys = voc(web, tmp_path)
+    assert "damaged archive" in whys["000003.jpg"]
+    assert "sources.voc2007" in whys["000003.jpg"]
+    assert files_of(tmp_path) == {"000001.jpg": jpeg(1)}
+
+
+@pytest.mark.parametrize("row", ["Pascal", "Flickr30k"])
+def test_a_web_page_instead(tmp_path: Path, web: Web, row: str) -> None:
+    for file in (TEST, TRAINVAL, "flickr30k-images.zip"):
+        web.serve(file, b"<html>" + b"page " * 500)
+    names = ["000001.jpg"]
+    whys = bring(errand(web, tmp_path, names), SOURCES[row], names, None)
+    assert "damaged archive" in whys["000001.jpg"]
+    assert files_of(tmp_path) == {}
+
+
+def test_not_in_any_archive(tmp_path: Path, web: Web) -> None:
+    for file in (TEST, TRAINVAL):
+        web.serve(file, tar_of(photos("000001.jpg")))
+    whys = voc(web, tmp_path)
+    assert set(whys) == {"000002.jpg", "000003.jpg"}
+    assert whys["000002.jpg"].startswith(f"in none of {TEST}, {TRAINVAL}")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"no image", "does not decode"),
+        (jpeg(2)[:-600], "does not decode"),
+        (jpeg(2, (32, 32)), "is 32x32, but its annotations are for 256x192"),
+        (b"", "is empty"),
+    ],
+)
+def test_a_member_that_is_not_the_image(tmp_path: Path, web: Web, content: bytes, why: str) -> None:
+    web.serve(TEST, tar_of({**photos("000001.jpg", "000003.jpg"), member("000002.jpg"): content}))
+    whys = voc(web, tmp_path)
+    assert list(whys) == ["000002.jpg"]
+    assert why in whys["000002.jpg"]
+    assert set(files_of(tmp_path)) == {"000001.jpg", "000003.jpg"}
+
+
+# --- hostile archives -----------------------------------------------------------------------------
+
+LINKS = {
+    "symbolic link": info(member("000002.jpg"), tarfile.SYMTYPE, "../../../../outside/secret.jpg"),
+    "hard link": info(member("000002.jpg"), tarfile.LNKTYPE, "../../outside/secret.jpg"),
+    "device": info(member("000002.jpg"), tarfile.CHRTYPE),
+    "folder": info(member("000002.jpg"), tarfile.DIRTYPE),
+    "climbs out": info(f"../../../outside/{member('000002.jpg')}"),
+    "absolute path": info(f"/tmp/outside/{member('000002.jpg')}"),
+}
+
+
+@pytest.mark.parametrize("why", LINKS)
+def test_hostile_members_are_refused_and_nothing_outside_changes(
+    tmp_path: Path, web: Web, why: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.jpg").write_bytes(jpeg(2))
+    folder = tmp_path / "images"
+    good = [(info(member(name)), jpeg(int(name[:6]))) for name in ("000001.jpg", "000003.jpg")]
+    # A link in the way, to be followed by the members after it.
+    way = [(info("VOCdevkit/VOC2007/JPEGImages", tarfile.SYMTYPE, str(outside)), b"")]
+    web.serve(TEST, tar_of([*way, (LINKS[why], jpeg(2)), *good]))
+    whys = voc(web, folder)
+    assert list(whys) == ["000002.jpg"]
+    assert why in whys["000002.jpg"]
+    assert "refused" in whys["000002.jpg"]
+    assert files_of(outside) == {"secret.jpg": jpeg(2)}
+    assert set(files_of(folder)) == {"000001.jpg", "000003.jpg"}
+    assert not any(path.is_symlink() for path in folder.rglob("*"))
+
+
+def test_a_good_member_after_a_hostile_one_is_taken(tmp_path: Path, web: Web) -> None:
+    hostile = (LINKS["symbolic link"], b"")
+    web.serve(TEST, tar_of([hostile, (info(member("000002.jpg")), jpeg(2))]))
+    assert voc(web, tmp_path, ["000002.jpg"]) == {}
+
+
+def test_a_member_that_is_too_large(tmp_path: Path) -> None:
+    archive = tar_of({member("000001.jpg"): b"x" * 5000})
+    wanted = Wanted({"000001.jpg": member("000001.jpg")})
+    take_tar(io.BytesIO(archive), wanted, lambda name, content: pytest.fail("kept"), 4999)
+    assert "has 5000 bytes, more than 4999" in wanted.refused["000001.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("/a/1.jpg", "absolute"), ("a/../../1.jpg", "climbs"), ("C:\\a\\1.jpg", "absolute")],
+)
+def test_hostile_zip_members(name: str, why: str) -> None:
+    wanted = Wanted({"1.jpg": "1.jpg"})
+    take_zip(
+        io.BytesIO(zip_of({name: jpeg()})), wanted, lambda name, content: pytest.fail("kept"), 9999
+    )
+    assert why in wanted.refused["1.jpg"]
+
+
+def test_a_zip_with_a_symbolic_link() -> None:
+    import zipfile
+
+    entry = zipfile.ZipInfo("a/1.jpg")
+    entry.external_attr = 0o120777 << 16
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(entry, "/etc/passwd")
+    wanted = Wanted({"1.jpg": "1.jpg"})
+    take_zip(buffer, wanted, lambda name, content: pytest.fail("kept"), 9999)
+    assert "not a plain file" in wanted.refused["1.jpg"]
+
+
+def test_damaged_zip() -> None:
+    body = zip_of({"1.jpg": jpeg()})
+    with pytest.raises(ArchiveError, match="damaged archive"):
+        take_zip(io.BytesIO(body[:-30]), Wanted({"1.jpg": "1.jpg"}), lambda n, c: None, 9999)
+
+
+def test_names_that_stay_inside() -> None:
+    assert unsafe("./a/b..c/d.jpg") is None
+    assert Wanted({"a": "b/c.jpg"}).find("./x/b/c.jpg") == "a"
+    assert Wanted({"a": "b/c.jpg"}).find("x/bb/c.jpg") is None
+
+
+# --- interrupted ----------------------------------------------------------------------------------
+
+
+def test_killed_in_the_middle_of_an_archive(tmp_path: Path, web: Web) -> None:
+    size = (512, 384)
+    whole = {f"{i:06}.jpg": jpeg(i, size) for i in range(5)}
+    body = tar_of({member(name): content for name, content in whole.items()})
+    web.serve(TEST, Answer(body, pace=0.002))
+    folder = tmp_path / "images"
+    process = child(web, folder, "Pascal", list(whole))
+    end = time.monotonic() + 20
+    while not folder.is_dir() or len(files_of(folder)) < 2:
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    there = files_of(folder)
+    assert 2 <= len(there) < 5
+    assert all(whole[name] == content for name, content in there.items())
+    web.serve(TEST, body)
+    assert child(web, folder, "Pascal", list(whole)).communicate()[0].strip() == "{}"
+    assert files_of(folder) == whole
+    before = web.requests
+    assert child(web, folder, "Pascal", list(whole)).communicate()[0].strip() == "{}"
+    assert web.requests == before
+    assert SIZE != size

@@ -1,0 +1,123 @@
+"""Runs as COCO files: what was imported comes out again, and COCO's own tools can read it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from own_data import ANNOTATIONS, IMAGE_IDS, make_images, write_coco
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.tasks import Task, load_task
+from vlmeval_findit.variant import forget_names
+from vlmeval_findit.writing import Said, write
+
+
+@pytest.fixture(autouse=True)
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "lmu"
+    root.mkdir()
+    monkeypatch.setenv("LMUData", str(root))
+    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG", "FINDIT_SPACE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    forget_names()
+    images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
+    given = ["--coco", str(instances), "--images", str(images), "--name", "MyData"]
+    assert main(["import", *given]) == 0
+    return instances
+
+
+def perfect(task: Task, index: int) -> str:
+    truth = task.queries[index].truth
+    labels = truth.labels or ("",) * len(truth.boxes)
+    said = [Said(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
+    return write(said, task.variant.reply, digits=4)
+
+
+def export(dataset: str, replies: dict[int, str] | None = None) -> tuple[Any, Any]:
+    """The run that answers so (where not said, perfectly) as (truth, results)."""
+    task = load_task(dataset)
+    rows = [
+        {"index": index, "prediction": (replies or {}).get(index, perfect(task, index))}
+        for index in task.queries
+    ]
+    path = Path(f"Model_{dataset}.json")
+    path.write_text(json.dumps(rows))
+    assert main(["export-coco", "--space", "pixels", str(path)]) == 0
+    stem = path.stem
+    return (
+        json.loads(Path(f"{stem}_coco_truth.json").read_text()),
+        json.loads(Path(f"{stem}_coco_results.json").read_text()),
+    )
+
+
+DATASETS = ("FindIt_MyData_xyxy_json", "FindIt_MyData_multilabel_cxcywh_text")
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_what_was_imported_comes_out_again(imported: Path, dataset: str) -> None:
+    source = json.loads(imported.read_text())
+    truth, results = export(dataset)
+
+    def plain(rows: Any) -> list[Any]:
+        return sorted(
+            (row["image_id"], row["category_id"], [round(n, 3) for n in row["bbox"]])
+            for row in rows
+        )
+
+    assert plain(truth["annotations"]) == plain(source["annotations"]) == plain(results)
+    with_boxes = {IMAGE_IDS[image] for _, image, _, _ in ANNOTATIONS}
+    assert {row["id"]: row["file_name"] for row in truth["images"]} == {
+        row["id"]: row["file_name"] for row in source["images"] if row["id"] in with_boxes
+    }
+    assert sorted(truth["categories"], key=lambda row: row["id"]) == sorted(
+        source["categories"], key=lambda row: row["id"]
+    )
+    assert all(row["score"] == 1.0 for row in results)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_coco_tools_read_it(imported: Path, dataset: str) -> None:
+    coco = pytest.importorskip("pycocotools.coco")
+    evaluation = pytest.importorskip("pycocotools.cocoeval")
+    export(dataset)
+    with contextlib.redirect_stdout(io.StringIO()):
+        # Against the file that was exported, and against the one that was imported.
+        for truth in (f"Model_{dataset}_coco_truth.json", str(imported)):
+            known = coco.COCO(truth)
+            found = known.loadRes(f"Model_{dataset}_coco_results.json")
+            run = evaluation.COCOeval(known, found, "bbox")
+            run.evaluate()
+            run.accumulate()
+            run.summarize()
+            assert run.stats[0] == pytest.approx(1.0)
+
+
+def test_it_says_that_there_are_no_confidences(capsys: pytest.CaptureFixture[str]) -> None:
+    truth, _ = export(DATASETS[0])
+    assert "score 1" in truth["info"]["note"]
+    assert "score 1" in capsys.readouterr().out
+
+
+def test_what_cannot_be_exported_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    replies = {
+        0: "cat: [10, 5, 40, 25]\nunicorn: [1, 2, 3, 4]",
+        1: "Failed to obtain answer via API.",
+    }
+    truth, results = export("FindIt_MyData_multilabel_xyxy_text", replies)
+    said = capsys.readouterr().out
+    assert "1 boxes have a label that is no category" in said
+    assert "1 failed calls are in neither file" in said
+    assert truth["info"]["failed calls, not in here"] == 1
+    assert len(truth["images"]) == 1
+    assert [row["category_id"] for row in results] == [7]
+
+
+def test_a_box_with_swapped_corners_stays_a_false_box() -> None:
+    _, results = export("FindIt_MyData_xyxy_text", {0: "[40, 25, 10, 5]", 1: "", 2: ""})
+    assert [row["bbox"][2:] for row in results] == [[0.0, 0.0]]

@@ -1,0 +1,217 @@
+"""``run_findit.py fetch`` from end to end, and killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stand_ins import IMAGES, errand, files_of, jpeg, set_up_release
+from web import Answer, Web, web_server
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.fetch.images import BY_HAND, bring
+from vlmeval_findit.fetch.sources import SOURCES
+from vlmeval_findit.fetch.store import PARTS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with web_server() as server:
+        yield server
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_fetch_leaves_a_dataset_ready_and_the_second_run_asks_nothing(
+    tmp_path: Path,
+    web: Web,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_up_release(tmp_path, monkeypatch, web)
+    assert main(["fetch", "Mini"]) == 0
+    first = capsys.readouterr().out
+    assert "licence: COCO" in first
+    assert re.search(r"Mini +5 +0 +5 +0", first)
+    assert (tmp_path / "datasets_tsv" / "Mini.tsv").is_file()
+    folder = tmp_path / "lmu" / "images" / "COCO_train2014"
+    assert len(files_of(folder)) == IMAGES - 1
+    assert not (folder / PARTS).exists()
+    before = web.requests
+    assert main(["fetch", "all"]) == 0
+    second = capsys.readouterr().out
+    assert web.requests == before
+    assert "licence" not in second
+    assert re.search(r"Mini +5 +5 +0 +0", second)
+
+
+def test_what_is_wrong_is_fetched_again_and_check_finds_it(
+    tmp_path: Path,
+    web: Web,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_up_release(tmp_path, monkeypatch, web)
+    main(["fetch", "Mini"])
+    folder = tmp_path / "lmu" / "images" / "COCO_train2014"
+    spoilt = folder / "COCO_train2014_000000000002.jpg"
+    spoilt.write_bytes(spoilt.read_bytes()[:-900])
+    before = web.requests
+    capsys.readouterr()
+    assert main(["fetch", "--check", "Mini"]) == 1
+    assert "000000000002.jpg: does not decode" in capsys.readouterr().out
+    assert web.requests == before
+    assert main(["fetch", "Mini"]) == 0
+    assert web.requests == before + 1
+    assert main(["fetch", "--check", "Mini"]) == 0
+
+
+def test_a_failure_is_counted_and_said_and_the_rest_comes(
+    tmp_path: Path,
+    web: Web,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_up_release(tmp_path, monkeypatch, web)
+    web.serve("coco/COCO_train2014_000000000001.jpg", Answer(b"", 404))
+    assert main(["fetch", "Mini"]) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"Mini +5 +0 +4 +1", said)
+    assert "does not have it (404) (sources.coco_train2014 in configs/datasets.yaml)" in said
+
+
+def test_annotations_of_another_checksum_make_no_table(
+    tmp_path: Path,
+    web: Web,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_up_release(tmp_path, monkeypatch, web)
+    web.serve("subsets/mini.parquet", b"other")
+    assert main(["fetch", "Mini"]) == 1
+    assert "SHA-256 is" in capsys.readouterr().out
+    assert not (tmp_path / "datasets_tsv").exists()
+    assert set(web.counts()) == {"/subsets/mini.parquet"}
+
+
+def test_annotations_from_a_folder_into_a_folder(
+    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up_release(tmp_path, monkeypatch, web)
+    release, out = str(tmp_path / "release"), str(tmp_path / "tables")
+    assert main(["fetch", "Mini", "--subsets", release, "--out", out]) == 0
+    assert (tmp_path / "tables" / "Mini.tsv").is_file()
+    assert not any(path.startswith("/subsets") for path in web.counts())
+    assert main(["fetch", "--check", "Mini", "--out", out]) == 0
+
+
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fetch", "RefCOCOs"]) == 2
+    assert "did you mean RefCOCO" in capsys.readouterr().err
+
+
+def test_what_must_be_got_by_hand_says_how(
+    tmp_path: Path, web: Web, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["a_f000001.jpg"]
+    assert bring(errand(web, tmp_path, names), SOURCES["iGround"], names, None) == {
+        "a_f000001.jpg": BY_HAND
+    }
+    for source in SOURCES.values():
+        assert source.steps.format(folder=tmp_path) == source.steps.replace(
+            "{folder}", str(tmp_path)
+        )
+    assert web.requests == 0
+
+
+def test_check_imports_no_network_library() -> None:
+    code = (
+        "import sys\n"
+        "from vlmeval_findit.cli import main\n"
+        "main(['fetch', '--check', 'Pascal'])\n"
+        "import vlmeval_findit.cli.import_data, vlmeval_findit.cli.export_coco\n"
+        "assert not {'requests', 'urllib3', 'torch', 'vlmeval'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+# --- interrupted --------------------------------------------------------------------------------
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
+from stand_ins import errand
+from web import Web
+from vlmeval_findit.fetch.images import bring
+from vlmeval_findit.fetch.sources import SOURCES
+url, folder, row = sys.argv[2:5]
+names = sys.argv[5:]
+what = errand(Web(url), Path(folder), names, (512, 384))
+missing = list(what.store.look())
+print(bring(what, SOURCES[row], missing, None))
+"""
+
+
+def child(web: Web, folder: Path, row: str, names: list[str]) -> subprocess.Popen[str]:
+    tests = str(Path(__file__).parent)
+    command = [sys.executable, "-c", CHILD, tests, web.url, str(folder), row, *names]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def kill_when(process: subprocess.Popen[str], there: float, folder: Path) -> None:
+    """Kill as soon as more bytes than that lie below the folder."""
+    end = time.monotonic() + 20
+    while sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) <= there:
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.mark.parametrize("there", [0, 70_000, 200_000])
+def test_killed_in_the_middle_of_files(tmp_path: Path, web: Web, there: int) -> None:
+    names = [f"{i}.jpg" for i in range(4)]
+    whole = {name: jpeg(i, (512, 384)) for i, name in enumerate(names)}
+    assert len(whole["0.jpg"]) > 100_000
+    for name, body in whole.items():
+        web.serve(name, Answer(body, pace=0.002))
+    kill_when(child(web, tmp_path, "COCO_train2014", names), there, tmp_path)
+    assert all(whole[name] == body for name, body in files_of(tmp_path).items())
+    for name, body in whole.items():
+        web.serve(name, body)
+    killed_at = web.requests
+    process = child(web, tmp_path, "COCO_train2014", names)
+    assert process.communicate()[0].strip() == "{}"
+    assert files_of(tmp_path) == whole
+    assert there == 0 or any(given for _, given in web.asked[killed_at:])
+    assert child(web, tmp_path, "COCO_train2014", names).communicate()[0].strip() == "{}"
+    assert web.requests == killed_at + len(web.asked[killed_at:])
+
+
+def test_two_runs_in_one_folder(
+    tmp_path: Path,
+    web: Web,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from filelock import FileLock
+
+    set_up_release(tmp_path, monkeypatch, web)
+    parts = tmp_path / "lmu" / "images" / "COCO_train2014" / PARTS
+    parts.mkdir(parents=True)
+    with FileLock(parts / "lock"):
+        assert main(["fetch", "Mini"]) == 2
+    assert "another fetch is at work there" in capsys.readouterr().err
+    assert main(["fetch", "Mini"]) == 0

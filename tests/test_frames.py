@@ -1,0 +1,118 @@
+"""Frames out of videos: the right ones, whatever the frame rate, and in the annotations' size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from stand_ins import errand, files_of
+from web import Web
+
+from vlmeval_findit.fetch.frames import VideoError, cut, find_video
+from vlmeval_findit.fetch.images import bring
+from vlmeval_findit.fetch.sources import SOURCES
+
+av = pytest.importorskip("av")
+
+FRAMES = 120
+SIZE = (128, 96)
+
+
+def picture(number: int) -> np.ndarray:
+    """A frame that says its number: eight bars, dark or bright, are its bits."""
+    pixels = np.full((SIZE[1], SIZE[0], 3), 40, dtype=np.uint8)
+    for bit in range(8):
+        if number >> bit & 1:
+            pixels[:, bit * 16 : bit * 16 + 16] = 220
+    return pixels
+
+
+def read_number(image: Image.Image) -> int:
+    row = np.asarray(image.convert("L").resize((8, 1), Image.Resampling.BOX))[0]
+    return sum(1 << bit for bit in range(8) if row[bit] > 128)
+
+
+def stamps(uneven: bool) -> Iterator[int]:
+    at = 0
+    for number in range(FRAMES):
+        yield at
+        at += 1 + (number % 3 if uneven else 0)
+
+
+def video(path: Path, uneven: bool = False) -> Path:
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=30, options={"g": "25", "bf": "2"})
+        stream.width, stream.height = SIZE
+        stream.pix_fmt = "yuv420p"
+        stream.codec_context.time_base = Fraction(1, 30)
+        for number, stamp in enumerate(stamps(uneven)):
+            frame = av.VideoFrame.from_ndarray(picture(number), format="rgb24")
+            frame.pts, frame.time_base = stamp, Fraction(1, 30)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_the_named_frames_exactly(tmp_path: Path, uneven: bool) -> None:
+    wanted = [0, 1, 24, 25, 26, 60, 61, 99, FRAMES - 1]
+    found = list(cut(video(tmp_path / "a.mp4", uneven), wanted))
+    assert [number for number, _ in found] == wanted
+    assert [read_number(image) for _, image in found] == wanted
+    assert {image.size for _, image in found} == {SIZE}
+
+
+def test_a_long_way_is_sought_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from vlmeval_findit.fetch import frames
+
+    monkeypatch.setattr(frames, "_FAR_SECONDS", 0.5)
+    found = list(cut(video(tmp_path / "a.mp4"), [3, 110, 30]))
+    assert [(number, read_number(image)) for number, image in found] == [
+        (number, number) for number in (3, 30, 110)
+    ]
+
+
+def test_what_cannot_be_cut_says_why(tmp_path: Path) -> None:
+    path = video(tmp_path / "a.mp4")
+    with pytest.raises(VideoError, match=r"a\.mp4: no frame 120, it has 120"):
+        list(cut(path, [5, FRAMES]))
+    (tmp_path / "b.mp4").write_bytes(b"no video")
+    with pytest.raises(VideoError, match=r"b\.mp4"):
+        list(cut(tmp_path / "b.mp4", [0]))
+    with pytest.raises(VideoError, match="no video c in"):
+        find_video(tmp_path, "c")
+
+
+def test_iground_frames_from_a_folder_of_videos(tmp_path: Path) -> None:
+    videos, folder = tmp_path / "videos", tmp_path / "frames"
+    videos.mkdir()
+    video(videos / "_a-B_1.mp4")
+    names = ["_a-B_1_f000004.jpg", "_a-B_1_f000100.jpg", "gone_f000001.jpg"]
+    small = errand(Web(), folder, names, (64, 48))
+    whys = bring(small, SOURCES["iGround"], names, videos)
+    assert list(whys) == ["gone_f000001.jpg"]
+    assert "no video gone in" in whys["gone_f000001.jpg"]
+    assert small.store.look() == {"gone_f000001.jpg": "is missing"}
+    with Image.open(folder / names[1]) as image:
+        assert read_number(image) == 100
+    assert small.progress.done[-3:]  # type: ignore[attr-defined]
+
+
+def test_robotools_frames_and_shots(tmp_path: Path) -> None:
+    for stem in ("000005", "obj_000015"):
+        video(tmp_path / f"{stem}.mp4")
+    names = ["test/000005/rgb/00003.png", "test_video/obj_000015/rgb/000000.png"]
+    work = errand(Web(), tmp_path / "frames", names, SIZE)
+    assert bring(work, SOURCES["RoboTools"], names, tmp_path) == {}
+    assert set(files_of(tmp_path / "frames")) == set(names)
+
+
+def test_a_video_of_another_shape_is_refused(tmp_path: Path) -> None:
+    video(tmp_path / "a.mp4")
+    work = errand(Web(), tmp_path / "frames", ["a_f000001.jpg"], (64, 64))
+    whys = bring(work, SOURCES["iGround"], ["a_f000001.jpg"], tmp_path)
+    assert whys == {"a_f000001.jpg": "the video is 128x96, its annotations 64x64"}

@@ -1,0 +1,400 @@
+from __future__ import annotations
+
+import csv
+import doctest
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from openpyxl import load_workbook
+from scored_runs import World, failing, saying, speaking, world
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.leaderboard import columns as columns_module
+from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.leaderboard.columns import check_format, column_name, columns_of, format_name
+from vlmeval_findit.leaderboard.files import write_board
+from vlmeval_findit.leaderboard.formats import FormatError, choose
+from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
+from vlmeval_findit.leaderboard.tables import board_rows, failure_lines, sweep_rows
+from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.runs import Run, load_runs
+from vlmeval_findit.statistics import METRICS
+from vlmeval_findit.variant import PREFIX, VariantError, grid
+
+__all__ = ["world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+LABELS_JSON = "FindIt_Pascal_multilabel_xyxy_json"
+LABELS_TEXT = "FindIt_Pascal_multilabel_xyxy_text"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def runs(world: World) -> list[Run]:
+    """Three models; Good is better in text, on average over both datasets."""
+    for model, in_json, in_text in (("Good", 0.7, 1.0), ("Poor", 0.2, 0.1), ("Poor2", 0.2, 0.1)):
+        for name, chance in (
+            (JSON, in_json),
+            (TEXT, in_text),
+            (LABELS_JSON, in_json),
+            (LABELS_TEXT, in_text),
+        ):
+            world.predict(model, name, speaking(name, chance, 10))
+    return load_runs([world.runs])
+
+
+@pytest.fixture
+def board(runs: list[Run]) -> Board:
+    return make_board(runs, resamples=500)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def test_examples() -> None:
+    assert doctest.testmod(columns_module).failed == 0
+
+
+def test_column_and_format_make_up_every_name_of_the_grid() -> None:
+    seen = set()
+    for variant in grid():
+        column, written = column_name(variant), format_name(variant)
+        assert f"{PREFIX}{column}_{written}" == variant.name
+        seen.add((column, written))
+    assert len(seen) == sum(1 for _ in grid())
+
+
+def test_formats_are_checked() -> None:
+    assert check_format("xyxy_json_bbox") == "xyxy_json"
+    assert check_format("xyxy_json_class_name") == "xyxy_json_class_name"
+    with pytest.raises(VariantError, match=r"format 'xyxx_json': .*did you mean xyxy"):
+        check_format("xyxx_json")
+
+
+def test_comparable_runs_are_kept(runs: list[Run]) -> None:
+    columns, apart = columns_of(runs)
+    assert [(c.name, c.family, c.queries, c.sources) for c in columns] == [
+        ("Pascal", "objdet", 12, 6),
+        ("Pascal_multilabel", "objdet", 5, 5),
+    ]
+    assert apart == ()
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"rows": 8}, r"other rows: 8 scored, the rest 12; rows missing: 4 \(first: 8\)$"),
+        (
+            {"rows": 8, "change": lambda asked: replace(asked, left_out=(10, 11))},
+            r"rows missing: 4 \(first: 8\), 2 of them without a usable image",
+        ),
+        (
+            {"change": lambda asked: replace(asked, prompts="release 4d99", prompt_hash="ab")},
+            "^other prompts: release 4d99, the rest findit-own-1$",
+        ),
+        (
+            {"change": lambda asked: replace(asked, prompt_hash="ab" * 32)},
+            "^other words under the same name findit-own-1: prompts hash abababababab…, the rest",
+        ),
+    ],
+)
+def test_runs_that_must_not_be_compared_are_set_apart(
+    world: World, runs: list[Run], how: dict[str, object], reason: str
+) -> None:
+    other = world.run("Other", JSON, speaking(JSON, 1.0), **how)
+    board = make_board([*runs, other], resamples=50)
+    assert "Other" not in board.models
+    assert not any(model == "Other" for model, _ in board.cells)
+    [one] = board.apart
+    assert one.run is other
+    assert re.search(reason, one.reason), one.reason
+    alone = make_board([other], resamples=50)
+    assert alone.models == ("Other",)
+
+
+def test_other_tables_and_unknown_prompts_are_set_apart(world: World, runs: list[Run]) -> None:
+    base = next(run for run in runs if run.variant.table == "Pascal")
+    table = replace(base, model="T", basis=replace(base.basis, table_sha256="f" * 64))
+    unknown = replace(
+        base, model="U", basis=replace(base.basis, prompts="unknown", prompt_hash=None)
+    )
+    more = replace(base, model="M", basis=replace(base.basis, rows=frozenset(range(20))))
+    board = make_board([*runs, table, unknown, more], resamples=50)
+    reasons = {one.run.model: one.reason for one in board.apart}
+    assert reasons["T"].startswith("other subset: Pascal.tsv has SHA-256 ffffffffffff…, the rest")
+    assert reasons["U"] == "it did not record its prompts, the rest was asked in findit-own-1"
+    assert "rows that the rest lacks: 8 (first: 12)" in reasons["M"]
+
+
+def test_of_two_runs_of_a_cell_the_newest_counts(world: World, runs: list[Run]) -> None:
+    path = world.predict("Good", JSON, speaking(JSON, 0.7, 10), folder="copy")
+    [copy] = load_runs([path])
+    later = replace(copy, basis=replace(copy.basis, scored_at="2999"))
+    board = make_board([*runs, later], resamples=50)
+    [one] = board.apart
+    assert one.reason == f"the same predictions as {later.path}"
+    other = replace(later, basis=replace(later.basis, predictions_sha256="0"))
+    [one] = make_board([*runs, other], resamples=50).apart
+    assert one.reason.startswith("another run of this cell, older than")
+
+
+def test_a_run_without_rows_is_set_apart(world: World) -> None:
+    empty = world.run("Empty", JSON, saying("[]"), rows=0)
+    board = make_board([empty], resamples=50)
+    assert [one.reason for one in board.apart] == ["no row was scored"]
+    assert board.models == ()
+    assert as_markdown(board)
+    assert as_latex(board)
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+def test_the_best_format_by_average_is_reported(runs: list[Run], board: Board) -> None:
+    assert board.cells["Good", "Pascal"].format == "xyxy_text"
+    assert board.cells["Good", "Pascal_multilabel"].format == "xyxy_text"
+    for run in choose(board.columns).values():
+        mine = [r for r in runs if r.model == run.model]
+        means = {
+            f: sum(r.figures.f1 for r in mine if format_name(r.variant) == f)
+            for f in ("xyxy_json", "xyxy_text")
+        }
+        assert means[format_name(run.variant)] == max(means.values())
+
+
+def test_formats_of_more_datasets_go_first(world: World, runs: list[Run]) -> None:
+    name = "FindIt_Pascal_yxyx_json"
+    world.predict("Good", name, speaking(name, 1.0))
+    board = make_board(load_runs([world.runs]), resamples=50)
+    assert board.cells["Good", "Pascal"].format == "xyxy_text"
+    here = {"model": "Good", "dataset": "Pascal"}
+    rows = [row for row in sweep_rows(board) if here.items() <= row.items()]
+    assert [(row["format"], row["reported"]) for row in rows] == [
+        ("xyxy_json", ""),
+        ("xyxy_text", "yes"),
+        ("yxyx_json", ""),
+    ]
+    assert rows[0]["F1@0.5 to reported"] < 0
+    assert rows[0]["p to reported"] < 0.2
+    assert rows[1]["p to reported"] is None
+
+
+def test_formats_can_be_asked_for(runs: list[Run]) -> None:
+    board = make_board(runs, ["xyxy_text", "Good=xyxy_json"], resamples=50)
+    found = {model: board.cells[model, "Pascal"].format for model in board.models}
+    assert found == {"Good": "xyxy_json", "Poor": "xyxy_text", "Poor2": "xyxy_text"}
+    with pytest.raises(FormatError, match=r"no run of 'God': did you mean Good\?"):
+        make_board(runs, ["God=xyxy_json"], resamples=50)
+    with pytest.raises(FormatError, match="no run has this format: did you mean"):
+        make_board(runs, ["xywh_json"], resamples=50)
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
+    for cell in board.cells.values():
+        if cell.run is None:
+            continue
+        f = cell.run.figures
+        values = [cell.entries[metric].value for metric in METRICS]
+        assert values == pytest.approx([f.f1, f.miou, f.adherence, f.precision, f.recall])
+        for entry in cell.entries.values():
+            assert entry.interval is not None
+            assert entry.interval.low - 1e-9 <= entry.value <= entry.interval.high + 1e-9
+
+
+def test_averages_are_means_of_datasets(board: Board) -> None:
+    for name in (OVERALL, "objdet"):
+        for model in board.models:
+            parts = [board.cells[model, c.name].entries["mIoU"].value for c in board.columns]
+            assert board.cells[model, name].entries["mIoU"].value == pytest.approx(sum(parts) / 2)
+            assert board.cells[model, name].queries == 17
+
+
+def test_a_model_without_a_dataset_has_no_average(world: World, runs: list[Run]) -> None:
+    world.predict("Partial", JSON, speaking(JSON, 1.0))
+    board = make_board(load_runs([world.runs]), resamples=50)
+    assert ("Partial", OVERALL) not in board.cells
+    assert board.models[-1] == "Partial"
+    assert board.cells["Partial", "Pascal"].entries["F1@0.5"].rank == 1
+    assert "| – | Partial |" in as_markdown(board)
+
+
+def test_ranks_and_ties(board: Board) -> None:
+    overall = {model: board.cells[model, OVERALL].entries["F1@0.5"] for model in board.models}
+    assert board.models[0] == "Good"
+    assert [entry.rank for entry in overall.values()] == [1, 2, 2]
+    assert [entry.tied for entry in overall.values()] == [False, False, True]
+    assert overall["Good"].to_above is None
+    adherence = [board.cells[m, "Pascal"].entries["Adherence"] for m in board.models]
+    assert [entry.rank for entry in adherence] == [1, 1, 1]
+
+
+def test_the_same_runs_give_the_same_board(runs: list[Run], board: Board) -> None:
+    assert board_rows(make_board(runs, resamples=500)) == board_rows(board)
+    assert board_rows(make_board(runs[::-1], resamples=500)) == board_rows(board)
+    other = board_rows(make_board(runs, resamples=500, seed=1))
+    assert other != board_rows(board)
+
+
+def test_a_column_draws_for_itself(runs: list[Run], board: Board) -> None:
+    """Intervals of a dataset do not depend on which other datasets are there."""
+    alone = make_board([r for r in runs if r.variant.table == "Pascal"], resamples=500)
+    assert alone.cells["Poor", "Pascal"].entries == board.cells["Poor", "Pascal"].entries
+
+
+def test_failed_calls_are_counted(world: World) -> None:
+    run = world.run("Fails", JSON, failing)
+    board = make_board([run], resamples=50)
+    assert board.cells["Fails", "Pascal"].failures == 4
+    [line] = failure_lines(board)
+    assert line.startswith("Fails, Pascal: 4 of 12 calls failed and are in none of its figures")
+    assert f"* {line}" in as_markdown(board)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def out(board: Board, tmp_path: Path) -> Path:
+    write_board(board, tmp_path / "board", NOW)
+    return tmp_path / "board"
+
+
+def test_csv(board: Board, out: Path) -> None:
+    with (out / "leaderboard.csv").open(encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) == len(board.cells)
+    row = next(r for r in rows if (r["model"], r["dataset"]) == ("Good", "Pascal"))
+    value = board.cells["Good", "Pascal"].entries["F1@0.5"].value
+    assert float(row["F1@0.5"]) == pytest.approx(value, abs=1e-4)
+    assert (row["format"], row["queries"], row["failed calls"]) == ("xyxy_text", "12", "0")
+    assert float(row["F1@0.5 low"]) <= float(row["F1@0.5"]) <= float(row["F1@0.5 high"])
+    assert rows[0]["dataset"] == "average: Overall"
+    assert (out / "not_compared.csv").read_text() == "\n"
+    assert len((out / "formats.csv").read_text().splitlines()) == 1 + 12
+
+
+def test_openvlm_schema(board: Board, out: Path) -> None:
+    content = json.loads((out / "leaderboard.json").read_text(encoding="utf-8"))
+    assert content["time"] == "260102030405"
+    assert list(content["results"]) == list(board.models)
+    good = content["results"]["Good"]
+    known = "Method|Org|Time|Parameters|Language Model|Vision Model|OpenSource|Verified"
+    assert set(good["META"]) >= set(known.split("|"))
+    assert good["META"]["Method"] == ["Good", ""]
+    entry = board.cells["Good", "Pascal"].entries["F1@0.5"]
+    assert good["FindIt_Pascal"]["Overall"] == round(entry.value, 2)
+    assert good["FindIt_Pascal"]["Format"] == "xyxy_text"
+    assert "FindIt_average_Overall" in good
+    for model in content["results"].values():
+        assert all("Overall" in value for key, value in model.items() if key != "META")
+
+
+def test_meta_of_models(board: Board, tmp_path: Path) -> None:
+    path = tmp_path / "meta.yaml"
+    path.write_text("Good: {Method: [Good, 'https://good'], Parameters: 7B, OpenSource: 'Yes'}\n")
+    write_board(board, tmp_path, NOW, read_meta(path))
+    content = json.loads((tmp_path / "leaderboard.json").read_text())
+    meta = content["results"]["Good"]["META"]
+    assert (meta["Method"], meta["Parameters"]) == (["Good", "https://good"], "7B")
+    assert content["results"]["Poor"]["META"]["Parameters"] == ""
+    for text, why in (
+        ("Good: {Parameter: 7B}", r"Good: no field 'Parameter': did you mean Parameters\?"),
+        ("Good: 7B", "Good: should be an object"),
+        ("[1]", "should be an object, model"),
+        ("a: [", "meta.yaml"),
+    ):
+        path.write_text(text)
+        with pytest.raises(MetaError, match=why):
+            read_meta(path)
+
+
+def test_sheet(board: Board, out: Path) -> None:
+    book = load_workbook(out / "leaderboard.xlsx")
+    assert book.sheetnames == [*METRICS, "All figures", "Formats", "Not compared", "About"]
+    for metric in METRICS:
+        sheet = book[metric]
+        assert sheet.freeze_panes == "D3"
+        assert [sheet.cell(1, at).value for at in (3, 4)] == ["Model", "Overall"]
+        values = {sheet.cell(row, 3).value: sheet.cell(row, 4) for row in (3, 4, 5)}
+        best = max(cell.value for cell in values.values())
+        for model, cell in values.items():
+            assert cell.value == pytest.approx(board.cells[model, OVERALL].entries[metric].value)
+            assert cell.number_format == "0.0"
+            assert bool(cell.font.bold) == (cell.value == best)
+        assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(3, 5).value)
+    assert book["Formats"].max_row == 13
+    assert book["All figures"].freeze_panes == "D2"
+
+
+def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> None:
+    evil = world.run("=1+1", JSON, saying("[]"))
+    write_board(make_board([evil], resamples=50), tmp_path, NOW)
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
+    cell = book["mIoU"].cell(3, 3)
+    assert (cell.value, cell.data_type) == ("=1+1", "s")
+
+
+def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> None:
+    evil = world.run("a|b_<c>%&", JSON, speaking(JSON, 0.5))
+    other = world.run("Other", JSON, saying("[]"), rows=3)
+    board = make_board([*runs, evil, other], resamples=50)
+    page = as_markdown(board)
+    assert r"a\|b\_\<c\>%&" in page
+    assert "## Not compared: 1 runs" in page
+    tables = re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE)
+    assert len(tables) == 1 + len(METRICS) + 2
+    for table in tables:
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(widths) == 1
+    latex = as_latex(board)
+    assert r"a|b\_<c>\%\&" in latex
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == len(METRICS)
+    bare = re.sub(r"\\[{}]", "", latex)
+    assert bare.count("{") == bare.count("}")
+    assert "≈" not in latex
+    assert r"\textbf{" in latex
+
+
+def test_the_command(
+    world: World, runs: list[Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.predict("Other", JSON, saying("[]"), rows=3)
+    out = tmp_path / "out"
+    given = ["leaderboard", str(world.runs), "--out", str(out), "--resamples", "200"]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert "Good" in printed
+    assert "Not compared with the rest: 1 runs" in printed
+    assert "other rows: 3 scored, the rest 12" in printed
+    assert len(list(out.iterdir())) == 7
+    assert main([*given, "--format", "nonsense"]) == 2
+    assert "error: format 'nonsense'" in capsys.readouterr().err
+    assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
+    with pytest.raises(SystemExit):
+        main([*given, "--resamples", "0"])
+    assert "'0' is not a whole number from 1" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
+    command = ["soffice", f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
+    command += ["--convert-to", "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false"]
+    subprocess.run(
+        [*command, "--outdir", str(tmp_path), str(out / "leaderboard.xlsx")],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    lines = (tmp_path / "leaderboard.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("Rank,≈,Model,Overall")
+    assert re.match(r"1,,Good,9\d\.\d+,[\d.]+–[\d.]+,", lines[2]), lines[2]

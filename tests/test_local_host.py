@@ -1,0 +1,308 @@
+"""Local models inside VLMEvalKit: names, configuration, batches ahead, resume, whole runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from host_runs import (
+    RUN_FINDIT,
+    STOCK,
+    environment,
+    figures,
+    predictions,
+    replies,
+    require_host,
+    run,
+)
+
+from vlmeval_findit.models.table import local_names
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+from tiny_checkpoints import build  # noqa: E402
+
+pytestmark = pytest.mark.host
+
+DATA = "FindIt_Demo_xyxy_json"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def host() -> SimpleNamespace:
+    """VLMEvalKit with us registered."""
+    require_host()
+    import vlmeval.config
+    import vlmeval.dataset
+    import vlmeval.vlm
+
+    from vlmeval_findit.host import register
+
+    register()
+    return SimpleNamespace(dataset=vlmeval.dataset, config=vlmeval.config, vlm=vlmeval.vlm)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    return {row: str(build(row, folder / row)) for row in ("Qwen3-VL", "InternVL3")}
+
+
+def few_tokens(host: SimpleNamespace, checkpoints: dict[str, str], **more: Any) -> Any:
+    path = checkpoints["Qwen3-VL"]
+    return host.vlm.FindItQwen3VL(model_path=path, max_new_tokens=8, **more)
+
+
+def test_every_name_is_ours_and_none_of_the_hosts_is_shadowed(host: SimpleNamespace) -> None:
+    for name, (row, identifier) in local_names().items():
+        entry = host.config.supported_VLM[name]
+        assert entry.func.__name__ == row.local.class_name, f"{name} is the host's own"
+        assert entry.keywords == {"model_path": identifier, "row": row.name}
+        assert getattr(host.vlm, row.local.class_name) is entry.func
+    assert "FindIt" not in repr(host.config.supported_VLM["Qwen3-VL-8B-Instruct"])
+
+
+def test_settings_and_rows_are_checked(host: SimpleNamespace, checkpoints: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="did you mean max_pixels"):
+        few_tokens(host, checkpoints, max_pixel=4)
+    with pytest.raises(ValueError, match="did you mean Qwen3-VL"):
+        host.vlm.FindItQwen3VL(model_path="x", row="Qwen3VL")
+
+
+def test_a_checkpoint_goes_by_the_name_of_its_family(
+    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.host.preflight import add_checkpoint
+
+    monkeypatch.setattr(host.config, "supported_VLM", host.config.supported_VLM)
+    before = dict(host.config.supported_VLM)
+    try:
+        add_checkpoint("Qwen3.5-4B-nothink", "/some/folder")
+        made = host.config.supported_VLM["Qwen3.5-4B-nothink"]
+        assert made.keywords == {"model_path": "/some/folder", "row": "Qwen3.5-nothink"}
+        with pytest.raises(ValueError, match="VLMEvalKit's own"):
+            add_checkpoint("Qwen3-VL-8B-Instruct", "/some/folder")
+        with pytest.raises(ValueError, match="no local model 'Qwen3VL': did you mean Qwen3-VL"):
+            add_checkpoint("Qwen3VL", "/some/folder")
+    finally:
+        host.config.supported_VLM.clear()
+        host.config.supported_VLM.update(before)
+
+
+def test_rows_are_answered_ahead_in_batches(
+    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = few_tokens(host, checkpoints, batch_size=4)
+    dataset = host.dataset.build_dataset(DATA)
+    messages = [dataset.build_prompt(dataset.data.iloc[at]) for at in range(len(dataset))]
+    alone = [model.generate_batch([message], DATA)[0] for message in messages]
+    windows: list[int] = []
+    real = model.generate_batch
+
+    def watched(asked: Any, name: str) -> Any:
+        windows.append(len(asked))
+        return real(asked, name)
+
+    monkeypatch.setattr(model, "generate_batch", watched)
+    model.set_dump_image(dataset.dump_image)
+    assert [model.generate(message, dataset=DATA) for message in messages] == alone
+    assert windows == [16, len(messages) - 16]
+
+
+def test_under_torchrun_only_this_processs_rows_are_answered(
+    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = few_tokens(host, checkpoints)
+    dataset = host.dataset.build_dataset(DATA)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    model.set_dump_image(dataset.dump_image)
+    rows = range(1, len(dataset), 3)
+    assert model._coming(DATA) == [dataset.build_prompt(dataset.data.iloc[at]) for at in rows]
+
+
+def test_a_run_that_broke_off_goes_on(
+    host: SimpleNamespace,
+    checkpoints: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from vlmeval.inference import infer_data_job
+
+    monkeypatch.setenv("PRED_FORMAT", "json")
+
+    def infer(model: Any, folder: Path) -> dict[int, str]:
+        folder.mkdir(exist_ok=True)
+        dataset = host.dataset.build_dataset(DATA)
+        infer_data_job(model, str(folder), "Qwen3-VL", dataset)
+        return replies(folder / f"Qwen3-VL_{DATA}.json")
+
+    whole = infer(few_tokens(host, checkpoints), tmp_path / "whole")
+    model = few_tokens(host, checkpoints)
+    real, asked = model.generate, []
+
+    def breaks(message: Any, dataset: str | None = None) -> Any:
+        asked.append(message)
+        if len(asked) == 14:
+            raise RuntimeError("power cut")
+        return real(message, dataset=dataset)
+
+    monkeypatch.setattr(model, "generate", breaks)
+    with pytest.raises(RuntimeError, match="power cut"):
+        infer(model, tmp_path / "broken")
+    assert infer(model, tmp_path / "broken") == whole
+    assert len(asked) == 14 + (len(whole) - 10), "the ten rows that the host had kept"
+
+
+def test_variants_of_a_query_are_answered_together(
+    host: SimpleNamespace, checkpoints: dict[str, str]
+) -> None:
+    model = few_tokens(host, checkpoints)
+    names = [DATA, "FindIt_Demo_cxcywh_text", "FindIt_Demo_yxyx_json_bbox_2d_nested"]
+    asked = []
+    for name in names:
+        dataset = host.dataset.build_dataset(name)
+        asked.append(dataset.build_prompt(dataset.data.iloc[0]))
+    alone = [model.generate_batch([one], name)[0] for one, name in zip(asked, names, strict=True)]
+    assert model.generate_variants(asked, DATA) == alone
+
+
+# --- offline vLLM, up to the call -----------------------------------------------------------------
+
+
+def fake_vllm(calls: dict[str, Any]) -> types.ModuleType:
+    """A module with vLLM's two names, which keeps what it is called with."""
+    module = types.ModuleType("vllm")
+
+    class SamplingParams:
+        def __init__(self, **arguments: Any) -> None:
+            self.arguments = arguments
+
+    class LLM:
+        def __init__(self, **arguments: Any) -> None:
+            calls["engine"] = arguments
+
+        def generate(self, prompts: Any, sampling_params: Any) -> list[Any]:
+            calls["prompts"], calls["sampling"] = prompts, sampling_params.arguments
+            said = SimpleNamespace(token_ids=[70, 71, 2], finish_reason="stop")
+            return [SimpleNamespace(outputs=[said], prompt_token_ids=[1] * 9) for _ in prompts]
+
+    module.LLM, module.SamplingParams = LLM, SamplingParams  # type: ignore[attr-defined]
+    return module
+
+
+def test_vllm_gets_the_same_text_images_and_limits(
+    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: dict[str, Any] = {}
+    monkeypatch.setitem(sys.modules, "vllm", fake_vllm(calls))
+    model = host.vlm.FindItQwen3VL(model_path=checkpoints["Qwen3-VL"], use_vllm=True)
+    name = "FindIt_Demo_video_f8_xyxy_json"
+    dataset = host.dataset.build_dataset(name)
+    message = dataset.build_prompt(dataset.data.iloc[0])
+    reply = model.generate_batch([message], name)[0]
+    engine = calls["engine"]
+    assert engine["enable_prefix_caching"] is True
+    assert engine["tensor_parallel_size"] == max(1, torch.cuda.device_count())
+    assert engine["model"] == checkpoints["Qwen3-VL"]
+    assert engine["generation_config"] == "vllm", "the checkpoint's sampling is set aside"
+    (prompt,) = calls["prompts"]
+    assert prompt["prompt"].count("<|image_pad|>") == len(prompt["multi_modal_data"]["image"]) == 8
+    assert {image.mode for image in prompt["multi_modal_data"]["image"]} == {"RGB"}
+    size = {"shortest_edge": 200_704, "longest_edge": 1_605_632}
+    assert prompt["mm_processor_kwargs"] == {"size": size}
+    assert calls["sampling"]["max_tokens"] == 192 * 8
+    assert calls["sampling"]["temperature"] == 0.0
+    record = json.loads(reply["extra_records"])["findit"]
+    assert record["finish_reason"] == "stop"
+    assert record["tokens"] == {"prompt": 9, "reply": 2}
+    assert record["model"]["engine"] == "vllm"
+
+
+def test_the_flag_of_the_command_line_asks_for_vllm(
+    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--use-vllm"])
+    with pytest.raises(ValueError, match="pip install vllm"):
+        few_tokens(host, checkpoints)
+    few_tokens(host, checkpoints, use_vllm=False)
+
+
+# --- whole runs -----------------------------------------------------------------------------------
+
+
+def test_both_runners_go_through_with_equal_replies(
+    checkpoints: dict[str, str], tmp_path: Path
+) -> None:
+    """run_findit.py by name, VLMEvalKit's own by configuration; two families."""
+    require_host()
+    env = environment(tmp_path / "lmu")
+    named = {"Qwen3-VL": "Qwen3-VL", "InternVL3-8B-hf": "InternVL3"}
+    sources = [f"{name}={checkpoints[row]}" for name, row in named.items()]
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    done = run(
+        RUN_FINDIT,
+        ["--data", DATA, "--model", *sources, "--work-dir", str(ours)],
+        cwd=tmp_path,
+        env=env,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "on cpu, float32, sdpa attention" in done.stdout
+    classes = {"Qwen3-VL": "FindItQwen3VL", "InternVL3-8B-hf": "FindItInternVL3"}
+    config = {
+        "model": {
+            name: {"class": classes[name], "model_path": checkpoints[row], "batch_size": 3}
+            for name, row in named.items()
+        },
+        "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    done = run(STOCK, ["--config", "config.json", "--work-dir", str(theirs)], tmp_path, env)
+    assert done.returncode == 0, done.stdout[-2000:]
+    for name in named:
+        first, second = predictions(ours, name, DATA), predictions(theirs, name, DATA)
+        assert replies(first) == replies(second)
+        assert len(replies(first)) == 19
+        assert figures(first) == figures(second)
+        provenance = json.loads(
+            first.with_name(f"{first.stem}_provenance.json").read_text(encoding="utf-8")
+        )
+        assert provenance["sizes_recorded"] == 19
+        assert provenance["answered_by"][0]["identifier"] == checkpoints[named[name]]
+        assert provenance["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
+
+
+def test_show_prints_what_a_model_sees(
+    checkpoints: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_host()
+    env = environment(tmp_path / "lmu")
+    source = f"Qwen3-VL={checkpoints['Qwen3-VL']}"
+    done = run(
+        RUN_FINDIT, ["show", "--data", DATA, "--index", "3", "--model", source], tmp_path, env
+    )
+    assert done.returncode == 0, done.stdout
+    assert "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>Find every" in done.stdout
+    assert "image 1: original " in done.stdout
+    assert "bounds {'min_pixels': 200704, 'max_pixels': 1605632}" in done.stdout
+    elsewhere = run(
+        RUN_FINDIT,
+        ["show", "--data", DATA, "--model", "Gemma4"],
+        tmp_path,
+        {**env, "HF_HUB_OFFLINE": "1"},
+    )
+    assert elsewhere.returncode == 0, elsewhere.stdout
+    assert "cannot be said here: google/gemma-4-E4B-it" in elsewhere.stdout

@@ -1,0 +1,313 @@
+"""What local models rest on, without torch: rows, thoughts, batches, pictures, devices."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from vlmeval_findit.datasets import DATASETS
+from vlmeval_findit.host.lookahead import LookAhead, message_key
+from vlmeval_findit.models.batching import BatchLimit, in_batches, is_out_of_memory
+from vlmeval_findit.models.device import Machine, choose
+from vlmeval_findit.models.families import Bounds, ThoughtMarks
+from vlmeval_findit.models.pictures import Pictures, expected_length, limited
+from vlmeval_findit.models.revision import revision_of
+from vlmeval_findit.models.table import MODELS, find_model, local_names
+from vlmeval_findit.models.thinking import opened_by, split_thought
+from vlmeval_findit.predictions import Recorded, Reply, recorded
+from vlmeval_findit.reading import reader
+from vlmeval_findit.records import Reason
+from vlmeval_findit.scoring import Settings, read_reply, reply_format
+from vlmeval_findit.variant import parse
+
+THINK = ThoughtMarks("<think>", "</think>")
+GEMMA = ThoughtMarks("<|channel>", "<channel|>", "thought")
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def test_every_local_name_is_read_as_its_own_row() -> None:
+    for name, (row, identifier) in local_names().items():
+        assert find_model(name) is row, name
+        assert "/" in identifier
+
+
+@pytest.mark.parametrize(
+    ("name", "identifier"),
+    [
+        ("Gemma4-E4B", "google/gemma-4-E4B-it"),
+        ("GLM-4.6V-Flash-nothink", "zai-org/GLM-4.6V-Flash"),
+        ("Qwen3.5-9B", "Qwen/Qwen3.5-9B"),
+        ("Qwen3.5-9B-nothink", "Qwen/Qwen3.5-9B"),
+        ("Qwen3-VL", "Qwen/Qwen3-VL-8B-Instruct"),
+        ("Qwen3-VL-2B", "Qwen/Qwen3-VL-2B-Instruct"),
+        ("Qwen2.5-VL-7B", "Qwen/Qwen2.5-VL-7B-Instruct"),
+        ("InternVL3-8B-hf", "OpenGVLab/InternVL3-8B-hf"),
+    ],
+)
+def test_names_that_people_type(name: str, identifier: str) -> None:
+    assert local_names()[name][1] == identifier
+
+
+@pytest.mark.parametrize(
+    ("row", "dataset", "bounds"),
+    [
+        ("Qwen2.5-VL", "Pascal", Bounds(200_704, 1_605_632, two_step=True)),
+        ("Qwen2.5-VL", "RoboTools", Bounds(200_704, 12_845_056)),
+        ("Qwen3-VL", "HRInsDet_hard", Bounds(200_704, 12_845_056)),
+        ("Qwen3.5", "Pascal", Bounds(200_704, 1_605_632)),
+        ("InternVL3", "Pascal", Bounds(patches=12)),
+        ("InternVL3", "RoboTools", Bounds(patches=64)),
+        ("Gemma 4", "RoboTools", Bounds()),
+        ("GLM-4.6V", "Pascal", Bounds()),
+    ],
+)
+def test_bounds_by_task_family(row: str, dataset: str, bounds: Bounds) -> None:
+    local = MODELS[row].local
+    assert local is not None
+    assert local.bounds(DATASETS[dataset]) == bounds
+
+
+def test_bounds_that_contradict_are_refused() -> None:
+    with pytest.raises(ValueError, match="min_pixels 9 > max_pixels 4"):
+        Bounds(min_pixels=9).overridden({"max_pixels": 4})
+
+
+# --- thoughts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "expected"),
+    [
+        ("[1]", THINK, ("[1]", "", False)),
+        ("<think>\n\n</think>\n\n[1]", THINK, ("[1]", "", False)),
+        ("<think>a [2]</think>[1]", THINK, ("[1]", "a [2]", False)),
+        ("<think>a [2]", THINK, ("", "a [2]", True)),
+        ("a [2]</think>[1]", THINK, ("[1]", "a [2]", False)),
+        ("[1]<think>a</think> [2] <think>b", THINK, ("[1][2] ", "a\n\nb", True)),
+        ("<|channel>thought\nhm<channel|>[1]", GEMMA, ("[1]", "hm", False)),
+        ("<think>kept where there are no marks", None, None),
+    ],
+)
+def test_thoughts_are_taken_out(text: str, marks: ThoughtMarks | None, expected: object) -> None:
+    assert split_thought(text, marks) == (expected or (text, "", False))
+
+
+def test_a_template_may_leave_a_prompt_inside_a_thought() -> None:
+    assert opened_by("user: <think> is a word</think>\nassistant\n<think>\n", THINK) == "<think>\n"
+    assert opened_by("assistant\n<think>\n\n</think>\n\n", THINK) == ""
+    assert opened_by("assistant\n", THINK) == ""
+
+
+def test_a_reply_that_ends_in_its_thought_says_so() -> None:
+    how = parse("FindIt_Pascal_xyxy_json").reply
+    record = Recorded(thought='[{"bbox": [1, 2, 3, 4]}]', ends_in_thought=True)
+    reading = read_reply(Reply(0, "", record), reader(how))
+    assert reading.reason is Reason.TRUNCATED_THINKING
+    assert reading.reason.value == "truncated while thinking"
+    assert reading.boxes == []
+
+
+def test_records_are_read_back() -> None:
+    record = Recorded(
+        space={"kind": "grid1000"},
+        finish_reason="length",
+        images=({"original": [4, 3], "sent": [4, 3], "processed": [28, 28], "bounds": {}},),
+        thought="hm",
+        ends_in_thought=True,
+        tokens={"prompt": 3, "reply": 4},
+        model={"row": "Qwen3.5", "revision": "abc"},
+    )
+    assert recorded(record.as_json()) == record
+    assert recorded(json.loads(record.as_json())) == record
+
+
+def test_the_recorded_row_says_how_unconstrained_replies_are_read() -> None:
+    variant = parse("FindIt_Pascal_unconstrained_text")
+    named = reply_format("my-finetune", variant, Settings(), "Qwen3.5-nothink")
+    assert named == reply_format("Qwen3.5-9B-nothink", variant, Settings())
+    assert named.key == "bbox_2d"
+    assert reply_format("my-finetune", variant, Settings()) == variant.reply
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+class Memory:
+    """Answers with the double; runs out of memory above a padded size."""
+
+    def __init__(self, holds: int) -> None:
+        self.holds = holds
+        self.batches: list[list[int]] = []
+
+    def answer(self, batch: list[int]) -> list[int]:
+        self.batches.append(list(batch))
+        if len(batch) * max(batch) > self.holds:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
+        return [2 * item for item in batch]
+
+
+def halves(memory: Memory, items: list[int], limit: BatchLimit) -> list[int]:
+    return in_batches(items, float, limit, memory.answer, lambda item, why: -item)
+
+
+def test_batches_hold_similar_lengths_and_keep_the_order() -> None:
+    memory = Memory(10**9)
+    assert halves(memory, [3, 90, 1, 80, 2], BatchLimit(2)) == [6, 180, 2, 160, 4]
+    assert memory.batches == [[90, 80], [3, 2], [1]]
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_nothing_is_lost() -> None:
+    memory, limit = Memory(40), BatchLimit(8)
+    items = [10] * 11
+    assert halves(memory, items, limit) == [20] * 11
+    assert [len(batch) for batch in memory.batches] == [8, 4, 4, 3]
+
+
+def test_one_large_query_neither_fails_its_neighbours_nor_makes_their_batches_small() -> None:
+    memory, limit = Memory(100), BatchLimit(4)
+    assert halves(memory, [300, 10, 10, 10, 10], limit) == [-300, 20, 20, 20, 20]
+    assert memory.batches == [[300, 10, 10, 10], [300, 10], [300], [10, 10, 10, 10]]
+
+
+def test_other_errors_are_not_swallowed() -> None:
+    def broken(batch: object) -> list[int]:
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        in_batches([1], float, BatchLimit(2), broken, lambda item, why: 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_it"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), True),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), True),
+        (RuntimeError("device-side assert"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_what_running_out_of_memory_looks_like(error: Exception, is_it: bool) -> None:
+    assert is_out_of_memory(error) is is_it
+
+
+# --- looking ahead --------------------------------------------------------------------------------
+
+
+def messages(count: int) -> list[list[dict[str, str]]]:
+    return [[{"type": "text", "value": str(number)}] for number in range(count)]
+
+
+class Asked:
+    def __init__(self) -> None:
+        self.windows: list[int] = []
+
+    def __call__(self, window: list[list[dict[str, str]]]) -> list[str]:
+        self.windows.append(len(window))
+        return [message[0]["value"] for message in window]
+
+
+def test_rows_are_answered_a_window_at_a_time() -> None:
+    rows, asked = messages(10), Asked()
+    ahead = LookAhead(rows, asked, most=4)
+    assert [ahead.reply(row) for row in rows] == [str(n) for n in range(10)]
+    assert asked.windows == [4, 4, 2]
+
+
+def test_after_answers_in_vain_the_window_is_small_until_it_is_used_again() -> None:
+    rows, asked = messages(20), Asked()
+    ahead = LookAhead(rows, asked, most=4)
+    for at in (0, 5, 6, 7, 8, 9, 10, 11, 12):
+        assert ahead.reply(rows[at]) == str(at)
+    assert asked.windows == [4, 1, 2, 4, 4]
+
+
+def test_a_message_from_elsewhere_is_answered_alone() -> None:
+    asked = Asked()
+    ahead = LookAhead(messages(3), asked, most=4)
+    assert ahead.reply([{"type": "text", "value": "x"}]) == "x"
+    assert asked.windows == [1]
+    assert message_key(messages(1)[0]) == "text:0"
+
+
+def test_rows_that_ask_the_same_are_answered_once() -> None:
+    rows, asked = [messages(1)[0]] * 3, Asked()
+    ahead = LookAhead(rows, asked, most=4)
+    assert [ahead.reply(row) for row in rows] == ["0"] * 3
+    assert asked.windows == [1]
+
+
+# --- pictures, devices, revisions -----------------------------------------------------------------
+
+
+def test_stored_pixels_are_sent_whatever_exif_says(tmp_path: Path) -> None:
+    path = tmp_path / "turned.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn by a quarter to see it upright
+    Image.new("L", (40, 30)).save(path, exif=exif)
+    picture = Pictures(Bounds()).get(str(path))
+    assert picture.original == picture.sent == (40, 30)
+    assert picture.pixels.mode == "RGB"
+
+
+def test_an_image_is_decoded_once_a_group(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.new("RGB", (40, 30)).save(path)
+    pictures = Pictures(Bounds())
+    first = pictures.get(str(path))
+    path.unlink()
+    assert pictures.get(str(path)) is first
+
+
+def test_the_chat_interface_resizes_once_more() -> None:
+    picture = limited(Image.new("RGB", (320, 200)), Bounds(two_step=True))
+    assert (picture.original, picture.sent) == ((320, 200), (308, 196))
+
+
+def test_lengths_are_expected_within_the_bounds(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.new("RGB", (280, 280)).save(path)
+    assert expected_length([str(path)], ["four" * 10], Bounds()) == 110
+    assert expected_length([str(path)], [], Bounds(min_pixels=784_000)) == 1000
+    assert expected_length([str(path)], [], Bounds(max_pixels=7840)) == 10
+
+
+@pytest.mark.parametrize(
+    ("machine", "chosen"),
+    [
+        (Machine(), "cpu, float32, sdpa attention"),
+        (Machine(flash_attention=True), "cpu, float32, sdpa attention"),
+        (Machine(mps=True), "mps, bfloat16, sdpa attention"),
+        (Machine(cuda_devices=1), "cuda, bfloat16, sdpa attention"),
+        (Machine(1, flash_attention=True), "cuda, bfloat16, flash_attention_2 attention"),
+        (Machine(1, cuda_bfloat16=False), "cuda, float16, sdpa attention"),
+        (Machine(2), "cuda (layers over all devices), bfloat16, sdpa attention"),
+    ],
+)
+def test_device_type_and_attention_are_chosen_together(machine: Machine, chosen: str) -> None:
+    assert str(choose(machine)) == chosen
+
+
+def test_what_is_given_goes_before_what_would_be_chosen() -> None:
+    placed = choose(Machine(2), device="cuda:1", dtype="float32", attention="eager")
+    assert dataclasses.astuple(placed) == ("cuda:1", "float32", "eager", False)
+
+
+def test_a_folder_has_a_fingerprint_and_a_cached_file_a_commit(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(bytes(3 << 20))
+    before = revision_of(str(tmp_path), None)
+    assert before.startswith("files-sha256:")
+    assert revision_of(str(tmp_path), None) == before
+    (tmp_path / "config.json").write_text("{ }")
+    assert revision_of(str(tmp_path), None) != before
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    assert revision_of("Qwen/X", f"/cache/snapshots/{commit}/config.json") == commit
+    assert revision_of("Qwen/X", None) == "unknown"

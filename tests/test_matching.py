@@ -1,0 +1,364 @@
+"""IoU, assignment and metrics, each against an independent and slower way to the same numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from vlmeval_findit import matching
+from vlmeval_findit.matching import assign, iou, match, plain_label
+from vlmeval_findit.metrics import Figures, Totals, add_up, figures, totals
+from vlmeval_findit.records import Matched, Reading, Reason, Truth
+from vlmeval_findit.representation import Corners
+
+A: Corners = (0, 0, 10, 10)
+HALF: Corners = (0, 0, 10, 5)
+FAR: Corners = (100, 100, 110, 110)
+NAN, INF = math.nan, math.inf
+
+
+def reading(
+    *boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = (), reason=None
+) -> Reading:
+    return Reading(list(boxes), list(labels), list(frames), reason)
+
+
+def truth(*boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = ()) -> Truth:
+    return Truth(boxes, tuple(frames) or (0,) * len(boxes), tuple(labels))
+
+
+def one(said: Reading, true: Truth, scale: tuple[float, float] = (1.0, 1.0)) -> Matched:
+    return match([said], [true], [scale])[0]
+
+
+# --- IoU ------------------------------------------------------------------------------------------
+
+
+def iou_of(a: Corners, b: Corners) -> float:
+    """IoU as a textbook writes it, in 64-bit floats."""
+    width = max(0.0, min(a[2], b[2]) - max(a[0], b[0]))
+    height = max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
+    union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - width * height
+    return width * height / union if union else 0.0
+
+
+def iou32(a: Corners, b: Corners) -> float:
+    return float(iou(np.array([a], np.float32), np.array([b], np.float32))[0])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        pytest.param(A, A, 1.0, id="itself"),
+        pytest.param(A, HALF, 0.5, id="half of it"),
+        pytest.param(A, (5, 5, 15, 15), 25 / 175, id="a corner"),
+        pytest.param(A, FAR, 0.0, id="apart"),
+        pytest.param(A, (10, 0, 20, 10), 0.0, id="touching"),
+        pytest.param(A, (5, 5, 5, 5), 0.0, id="a point in it"),
+        pytest.param((5, 5, 5, 5), (5, 5, 5, 5), 0.0, id="two points: 0 / 0"),
+        pytest.param(A, (10, 10, 0, 0), 0.0, id="swapped corners on both axes"),
+        pytest.param(A, (10, 0, 0, 10), 0.0, id="swapped corners: union 0"),
+        pytest.param(A, (NAN, 0, 10, 10), 0.0, id="nan"),
+        pytest.param(A, (0, 0, INF, 10), 0.0, id="inf"),
+        pytest.param((-INF, -INF, INF, INF), (-INF, -INF, INF, INF), 0.0, id="everything"),
+        pytest.param(A, (0, 0, 3e38, 3e38), 0.0, id="an area beyond 32 bits"),
+    ],
+)
+def test_iou(a: Corners, b: Corners, expected: float) -> None:
+    assert iou32(a, b) == pytest.approx(expected, abs=1e-6)
+    assert iou32(b, a) == pytest.approx(expected, abs=1e-6)
+
+
+coordinates = st.integers(0, 2000).map(lambda n: n / 4)
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Corners:
+    x, y, w, h = (draw(coordinates) for _ in range(4))
+    return x, y, x + w + 0.25, y + h + 0.25
+
+
+@given(boxes(), boxes())
+def test_iou_is_the_textbooks(a: Corners, b: Corners) -> None:
+    assert iou32(a, b) == pytest.approx(iou_of(a, b), abs=1e-5)
+    assert 0 <= iou32(a, b) <= 1
+
+
+anything = st.floats(width=32)
+
+
+@given(*[st.tuples(anything, anything, anything, anything)] * 2)
+def test_iou_of_anything_is_finite(a: Corners, b: Corners) -> None:
+    assert math.isfinite(iou32(a, b))
+
+
+# --- assignment -----------------------------------------------------------------------------------
+
+
+def tables(rows: st.SearchStrategy[int], columns: st.SearchStrategy[int]):
+    """Cost tables with many ties."""
+    value = st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]) | st.floats(-1, 1, width=32)
+    return st.tuples(rows, columns).flatmap(
+        lambda shape: st.lists(
+            st.lists(value, min_size=shape[1], max_size=shape[1]),
+            min_size=shape[0],
+            max_size=shape[0],
+        ).map(lambda table: np.array(table, np.float32))
+    )
+
+
+def cheapest(cost: np.ndarray) -> float:
+    """The cost of the cheapest assignment, by trying all."""
+    if cost.shape[0] > cost.shape[1]:
+        cost = cost.T
+    rows, columns = cost.shape
+    return min(
+        sum(float(cost[row, column]) for row, column in enumerate(chosen))
+        for chosen in itertools.permutations(range(columns), rows)
+    )
+
+
+upto5 = st.integers(1, 5)
+
+
+@given(tables(upto5, upto5))
+def test_the_assignment_is_the_cheapest(cost: np.ndarray) -> None:
+    rows, columns = assign(cost)
+    assert len(rows) == len(columns) == min(cost.shape)
+    assert len(set(rows)) == len(set(columns)) == len(rows)
+    total = sum(float(cost[row, column]) for row, column in zip(rows, columns, strict=True))
+    assert total == pytest.approx(cheapest(cost), abs=1e-6)
+
+
+@given(st.one_of(tables(st.just(1), st.integers(1, 9)), tables(st.integers(1, 9), st.just(1))))
+def test_one_row_or_column_is_what_scipy_chooses(cost: np.ndarray) -> None:
+    rows, columns = linear_sum_assignment(cost)
+    assert assign(cost) == (tuple(rows), tuple(columns))
+
+
+# --- matching -------------------------------------------------------------------------------------
+
+
+def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
+    result = one(reading(FAR, HALF), truth(A, FAR))
+    assert result == Matched([[*FAR], [*HALF]], [0.5, 1.0], [True, True])
+    assert result.tp == 2
+
+
+def test_the_assignment_is_of_the_whole_not_greedy() -> None:
+    """The box that is best for the first truth goes to the second, where the sum is larger."""
+    # 0.9 + 6/12 is less than 10/12 + 6/9.
+    said = reading((0, 0, 10, 9), (0, 0, 10, 12))
+    result = one(said, truth((0, 0, 10, 10), (0, 0, 10, 6)))
+    assert result.ious == pytest.approx([10 / 12, 6 / 9])
+    assert result.hits == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("said", "true", "ious", "hits"),
+    [
+        pytest.param(reading(), truth(A), [0.0], [False], id="no box"),
+        pytest.param(reading(A), truth(), [], [], id="no truth"),
+        pytest.param(reading(), truth(), [], [], id="neither"),
+        pytest.param(reading(A, A), truth(A), [1.0], [True], id="twice the same"),
+        pytest.param(reading(A), truth(A, A), [1.0, 0.0], [True, False], id="truth twice"),
+        pytest.param(reading(HALF), truth(A), [0.5], [True], id="just half"),
+        pytest.param(reading((0, 0, 10, 4.99)), truth(A), [0.499], [False], id="not quite half"),
+        pytest.param(reading((NAN, 0, 1, 1)), truth(A), [0.0], [False], id="nan"),
+        pytest.param(reading((0, 0, 1e300, 1e300)), truth(A), [0.0], [False], id="1e300"),
+        pytest.param(reading((0, 0, INF, 1), A), truth(A), [1.0], [True], id="inf beside a box"),
+        pytest.param(reading(A), truth((10, 0, 0, 10)), [0.0], [False], id="swapped truth"),
+    ],
+)
+def test_one_query(said: Reading, true: Truth, ious: list[float], hits: list[bool]) -> None:
+    result = one(said, true)
+    assert result.ious == pytest.approx(ious)
+    assert result.hits == hits
+    assert len(result.boxes) == len(said.boxes)
+
+
+def test_boxes_are_scaled_by_axis() -> None:
+    result = one(reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), (0.5, 0.25))
+    assert result == Matched([[50, 50, 150, 100]], [1.0], [True])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "agree"),
+    [
+        ("cat", "cat", True),
+        ("Cat", "cAT", True),
+        ("traffic  light\n", "traffic light", True),
+        ("t-shirt", "tshirt", True),
+        ("(cat).", "cat", True),
+        ("cat's", "cats", True),
+        ("ÉTÉ", "été", True),
+        ("été", "ete", False),
+        ("cat—", "cat", False),
+        ("cat", "cats", False),
+        ("trafficlight", "traffic light", False),
+        ("", "...", True),
+        ("", "cat", False),
+    ],
+)
+def test_labels_agree(left: str, right: str, agree: bool) -> None:
+    assert (plain_label(left) == plain_label(right)) is agree
+    result = one(reading(A, labels=[left]), truth(A, labels=[right]))
+    assert result.ious == [1.0]
+    assert result.hits == [agree]
+
+
+def test_an_agreeing_label_goes_before_a_better_box() -> None:
+    said = reading(HALF, A, labels=["cat", "dog"])
+    result = one(said, truth(A, labels=["Cat"]))
+    assert (result.ious, result.hits) == ([0.5], [True])
+
+
+def test_without_an_agreeing_label_the_better_box_is_assigned_but_not_found() -> None:
+    result = one(reading(HALF, A, labels=["bird", "dog"]), truth(A, labels=["cat"]))
+    assert (result.ious, result.hits) == ([1.0], [False])
+
+
+def test_frames_are_matched_one_by_one() -> None:
+    true = truth(A, A, FAR, frames=[0, 1, 2])
+    result = one(reading(A, FAR, A, frames=[1, 2, 2]), true)
+    assert result.ious == [0.0, 1.0, 1.0]
+    assert one(reading(A, frames=[2]), true).tp == 0
+    # Boxes stay in the order in which they were said.
+    assert one(reading(FAR, A, frames=[2, 0]), true) == Matched(
+        [[*FAR], [*A]], [1.0, 0.0, 1.0], [True, False, True]
+    )
+
+
+def test_an_empty_batch() -> None:
+    assert match([], [], []) == []
+    assert match([reading()], [truth()], [(1, 1)]) == [Matched([], [], [])]
+
+
+@st.composite
+def queries(draw: st.DrawFn, labelled: bool, frames: int) -> tuple[Reading, Truth]:
+    def side() -> tuple[list[Corners], list[str], list[int]]:
+        found = draw(st.lists(boxes(), max_size=3))
+        labels = [draw(st.sampled_from(["cat", "Dog", "a b"])) for _ in found] if labelled else []
+        return found, labels, sorted(draw(st.integers(0, frames - 1)) for _ in found)
+
+    said, said_labels, said_frames = side()
+    true, true_labels, true_frames = side()
+    return (
+        Reading(said, said_labels, said_frames if frames > 1 else [], None),
+        Truth(tuple(true), tuple(true_frames), tuple(true_labels)),
+    )
+
+
+def cheapest_ious(said: Reading, true: Truth, frame: int) -> list[list[float]]:
+    """The IoUs of the truths of a frame in each of its cheapest assignments, by trying all."""
+    rows = [i for i in range(len(said.boxes)) if not said.frames or said.frames[i] == frame]
+    columns = [j for j, other in enumerate(true.frames) if other == frame]
+
+    def agree(i: int, j: int) -> bool:
+        return bool(true.labels) and plain_label(said.labels[i]) == plain_label(true.labels[j])
+
+    ious = [[iou_of(said.boxes[i], true.boxes[j]) for j in columns] for i in rows]
+    found: list[tuple[float, list[float]]] = []
+    # Nobody (None) as often as there are truths: a truth need not have a box.
+    for chosen in set(
+        itertools.permutations([*range(len(rows)), *[None] * len(columns)], len(columns))
+    ):
+        if len(columns) - chosen.count(None) != min(len(rows), len(columns)):
+            continue
+        pairs = [(row, column) for column, row in enumerate(chosen) if row is not None]
+        cost = sum(1 - ious[r][c] - agree(rows[r], columns[c]) for r, c in pairs)
+        values = [0.0 if row is None else ious[row][c] for c, row in enumerate(chosen)]
+        found.append((cost, values))
+    least = min(cost for cost, _ in found)
+    return [values for cost, values in found if cost < least + 1e-5]
+
+
+@pytest.mark.parametrize("labelled", [False, True], ids=["one label", "labels"])
+@pytest.mark.parametrize("frames", [1, 3], ids=["image", "video"])
+@given(st.data())
+def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) -> None:
+    """Query by query the cheapest assignment; and the same in batches of any size."""
+    found = data.draw(st.lists(queries(labelled, frames), max_size=6))
+    said, true = [r for r, _ in found], [t for _, t in found]
+    scales = [(1.0, 1.0)] * len(found)
+    results = match(said, true, scales)
+    for r, t, matched in zip(said, true, results, strict=True):
+        assert matched.boxes == [list(box) for box in r.boxes]
+        assert len(matched.ious) == len(matched.hits) == len(t.boxes)
+        for frame in set(t.frames):
+            ours = [v for v, f in zip(matched.ious, t.frames, strict=True) if f == frame]
+            cheapest = cheapest_ious(r, t, frame)
+            assert any(ours == pytest.approx(values, abs=1e-5) for values in cheapest)
+    for size in (1, 2, 5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matching, "_BATCH", size)
+            assert match(said, true, scales) == results
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+def test_figures_by_hand() -> None:
+    sums = Totals(responses=8, adherent=6, tp=3, n_pred=5, n_gt=10, iou_sum=4.0)
+    assert figures(sums) == Figures(
+        f1=pytest.approx(40.0),  # 2 * 0.6 * 0.3 / (0.6 + 0.3)
+        miou=40.0,
+        adherence=75.0,
+        precision=60.0,
+        recall=30.0,
+        f1_failed_missed=pytest.approx(40.0),
+    )
+
+
+def test_empty_denominators_give_0() -> None:
+    assert figures(Totals()) == Figures(0, 0, 0, 0, 0, 0)
+
+
+def test_a_failed_call_is_no_answer() -> None:
+    failed = totals(reading(reason=Reason.FAILED_CALL), Matched([], [0.0, 0.0], [False, False]))
+    assert failed == Totals(failed=1, n_gt_failed=2)
+    answered = totals(reading(A), Matched([[*A]], [1.0], [True]))
+    both = figures(answered + failed)
+    assert both.f1 == both.recall == both.adherence == 100.0
+    # As an answer without boxes: precision 1, recall 1/3.
+    assert both.f1_failed_missed == pytest.approx(50.0)
+
+
+def test_a_box_may_count_in_a_reply_that_does_not_adhere() -> None:
+    said = reading(A, reason=Reason.WRONG_KEY)
+    assert totals(said, one(said, truth(A))) == Totals(
+        responses=1, adherent=0, tp=1, n_pred=1, n_gt=1, iou_sum=1.0
+    )
+
+
+counts = st.integers(0, 9)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Totals, counts, counts, counts, counts, counts, counts, counts,
+            st.integers(0, 64).map(lambda n: n / 16),
+        )
+    ),
+    st.integers(0, 9),
+)  # fmt: skip
+def test_totals_of_shards_add_up_to_those_of_the_whole(parts: list[Totals], at: int) -> None:
+    assert add_up(parts[:at]) + add_up(parts[at:]) == add_up(parts)
+
+
+@given(counts, counts, counts)
+def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
+    f = figures(Totals(tp=tp, n_pred=tp + wrong, n_gt=tp + missed))
+    if f.precision + f.recall:
+        mean = 2 * f.precision * f.recall / (f.precision + f.recall)
+        assert f.f1 == pytest.approx(mean)
+    else:
+        assert f.f1 == 0

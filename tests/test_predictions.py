@@ -1,0 +1,303 @@
+"""Prediction files of VLMEvalKit: what is a reply, what is none, and whose file it is."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from vlmeval_findit.predictions import (
+    FAILED,
+    PredictionError,
+    Recorded,
+    Reply,
+    read_predictions,
+    recorded,
+    split_name,
+)
+from vlmeval_findit.reading import read, reader
+from vlmeval_findit.records import Reason
+from vlmeval_findit.scoring import read_reply
+from vlmeval_findit.variant import ReplyFormat
+
+Row = dict[str, Any]
+
+
+def json_file(path: Path, rows: Sequence[Row]) -> None:
+    path.write_text(json.dumps(list(rows)), encoding="utf-8")
+
+
+def tsv_file(path: Path, rows: Sequence[Row]) -> None:
+    """As VLMEvalKit writes it."""
+    pd.DataFrame(rows).to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_ALL)
+
+
+def xlsx_file(path: Path, rows: Sequence[Row]) -> None:
+    pd.DataFrame(rows).to_excel(path, index=False, engine="openpyxl")
+
+
+WRITERS: dict[str, Callable[[Path, Sequence[Row]], None]] = {
+    "json": json_file,
+    "tsv": tsv_file,
+    "xlsx": xlsx_file,
+}
+formats = pytest.mark.parametrize("suffix", WRITERS)
+
+
+def file(folder: Path, suffix: str, rows: Sequence[Row]) -> Path:
+    path = folder / f"m_FindIt_SVG_xyxy_text.{suffix}"
+    WRITERS[suffix](path, rows)
+    return path
+
+
+TEXTS = [
+    pytest.param("[1, 2, 3, 4]", id="a box"),
+    pytest.param('[{"bbox": [1, 2, 3, 4]}]', id="JSON"),
+    pytest.param("line\nline\n\nline", id="lines"),
+    pytest.param("a\ttab and \"quotes\" and 'more'", id="tabs and quotes"),
+    pytest.param("猫 🐈 é", id="unicode"),
+    pytest.param("None", id="None"),
+    pytest.param("NA", id="NA"),
+    pytest.param("nan", id="nan"),
+    pytest.param("NULL", id="NULL"),
+    pytest.param("", id="empty"),
+    pytest.param("007", id="digits"),
+    pytest.param("1.0", id="a number"),
+    pytest.param("true", id="a word of JSON"),
+    pytest.param("x" * 20_000, id="long"),
+]
+
+
+@formats
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_reply_is_read_as_it_stands(tmp_path: Path, suffix: str, text: str) -> None:
+    rows = [{"index": 3, "question": "?", "prediction": text}, {"index": 1, "prediction": "[]"}]
+    assert read_predictions(file(tmp_path, suffix, rows)) == [Reply(3, text), Reply(1, "[]")]
+
+
+@pytest.mark.parametrize("suffix", ["json", "tsv"])
+def test_a_reply_of_any_length(tmp_path: Path, suffix: str) -> None:
+    text = "[1, 2, 3, 4]\n" * 30_000
+    path = file(tmp_path, suffix, [{"index": 0, "prediction": text}])
+    assert read_predictions(path)[0].text == text
+
+
+def test_null_is_an_empty_reply(tmp_path: Path) -> None:
+    path = file(tmp_path, "json", [{"index": 0, "prediction": None}])
+    assert read_predictions(path) == [Reply(0, "")]
+
+
+@formats
+def test_records_come_with_their_reply(tmp_path: Path, suffix: str) -> None:
+    record = Recorded(
+        space={"kind": "pixels", "scene_max_size": 1824},
+        finish_reason="stop",
+        images=({"original": [10, 20], "sent": [5, 10]},),
+    )
+    rows = [
+        {"index": 0, "prediction": "[]", "extra_records": record.as_json()},
+        {"index": 1, "prediction": "[]", "extra_records": "{}"},
+    ]
+    replies = read_predictions(file(tmp_path, suffix, rows))
+    assert [reply.recorded for reply in replies] == [record, Recorded()]
+
+
+@formats
+def test_an_index_may_be_text(tmp_path: Path, suffix: str) -> None:
+    path = file(tmp_path, suffix, [{"index": "12", "prediction": "[]"}])
+    assert read_predictions(path)[0].index == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        (FAILED, True),
+        (FAILED + " via API.", True),
+        ("", False),
+        ("I failed to obtain answer", False),
+        ("[]", False),
+    ],
+)
+def test_a_failed_call_is_no_reply(text: str, failed: bool) -> None:
+    reply = Reply(0, text)
+    assert reply.failed is failed
+    reason = read_reply(reply, reader(ReplyFormat("text", "xyxy"))).reason
+    assert (reason is Reason.FAILED_CALL) is failed
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "reason"),
+    [
+        ('[{"bbox": [1, 2, 3, 4]}] and', "length", Reason.TRUNCATED),
+        ('[{"bbox": [1, 2, 3, 4]}] and', "stop", Reason.NOT_JSON),
+        ('[{"bbox": [1, 2, 3, 4]}] and', "", Reason.NOT_JSON),
+        ('[{"bbox": [1, 2', "", Reason.TRUNCATED),
+        ("Let me think", "length", Reason.TRUNCATED),
+        ('[{"bbox": [1, 2, 3, 4]}]', "length", None),
+        ('[{"box": [1, 2, 3, 4]}]', "length", Reason.WRONG_KEY),
+    ],
+)
+def test_a_reply_that_was_cut_off_says_so(
+    text: str, finish_reason: str, reason: Reason | None
+) -> None:
+    how = ReplyFormat("json", "xyxy")
+    found = read_reply(Reply(0, text, Recorded(finish_reason=finish_reason)), reader(how))
+    assert found.reason is reason
+    assert found.boxes == read(text, how).boxes
+
+
+# --- files that cannot be read --------------------------------------------------------------------
+
+
+@formats
+def test_an_index_stands_once(tmp_path: Path, suffix: str) -> None:
+    path = file(tmp_path, suffix, [{"index": 4, "prediction": "a"}] * 2)
+    with pytest.raises(PredictionError, match=rf"\.{suffix}, row 2: index 4 stands twice"):
+        read_predictions(path)
+
+
+@formats
+@pytest.mark.parametrize("column", ["index", "prediction"])
+def test_a_missing_column_is_named(tmp_path: Path, suffix: str, column: str) -> None:
+    row = {"index": 4, "prediction": "a", "answer": "b"}
+    del row[column]
+    path = file(tmp_path, suffix, [row])
+    with pytest.raises(PredictionError, match=f"row 1: no column '{column}', only") as error:
+        read_predictions(path)
+    assert "'answer'" in str(error.value)
+    assert str(path) in str(error.value)
+
+
+@formats
+@pytest.mark.parametrize("index", ["one", "", "1.5"])
+def test_an_index_is_a_number(tmp_path: Path, suffix: str, index: str) -> None:
+    path = file(tmp_path, suffix, [{"index": index, "prediction": "a"}])
+    with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a number"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "not JSON"),
+        ("[{", "not JSON"),
+        ("{}", "should be a list of objects"),
+        ("[1]", "should be a list of objects"),
+        ('[{"index": null, "prediction": "a"}]', "column index: None is not a number"),
+        ('[{"index": Infinity, "prediction": "a"}]', "column index: inf is not a number"),
+        ('[{"index": NaN, "prediction": "a"}]', "column index: nan is not a number"),
+    ],
+)
+def test_bad_json_files(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(content)
+    with pytest.raises(PredictionError, match=says) as error:
+        read_predictions(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.pkl", "p"])
+def test_other_formats_are_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(PredictionError, match=r"there are: \.json, \.tsv, \.xlsx"):
+        read_predictions(tmp_path / name)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "dataset"),
+    [
+        ("GPT_FindIt_SVG_xyxy_text.json", "GPT", "FindIt_SVG_xyxy_text"),
+        ("my_own_model_v2_FindIt_SVG_xyxy_text.xlsx", "my_own_model_v2", "FindIt_SVG_xyxy_text"),
+        ("Qwen3-VL-8B.1_FindIt_iGround_multilabel_f4_xyxy_json_bbox_2d_nested.tsv",
+         "Qwen3-VL-8B.1", "FindIt_iGround_multilabel_f4_xyxy_json_bbox_2d_nested"),
+        ("a_FindIt_b_FindIt_SVG_xyxy_text.json", "a_FindIt_b", "FindIt_SVG_xyxy_text"),
+        ("m_FindIt_refcoco_testA_refexp_json_xyxy.json", "m",
+         "FindIt_refcoco_testA_refexp_json_xyxy"),
+        ("FindIt_FindIt_SVG_xyxy_text.json", "FindIt", "FindIt_SVG_xyxy_text"),
+        # A slash in a model's name makes a folder.
+        ("org/model_FindIt_SVG_xyxy_text.json", "model", "FindIt_SVG_xyxy_text"),
+    ],
+)  # fmt: skip
+def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) -> None:
+    assert split_name(Path(name)) == (model, dataset)
+    assert split_name(Path(name), dataset) == (model, dataset)
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [
+        ("FindIt_SVG_xyxy_text.json", None),
+        ("_FindIt_SVG_xyxy_text.json", None),
+        ("m_FindIt_SVG_xyxy_txt.json", None),
+        ("m_MMBench.json", None),
+        ("m_FindIt_SVG_xyxy_text_score.json", None),
+        ("m_FindIt_SVG_xyxy_text.json", "FindIt_D3_xyxy_text"),
+        ("predictions.json", "FindIt_SVG_xyxy_text"),
+    ],
+)
+def test_a_name_that_says_no_dataset(name: str, dataset: str | None) -> None:
+    with pytest.raises(PredictionError, match="<model>_<dataset>, here <model>_FindIt_") as error:
+        split_name(Path(name), dataset)
+    assert name in str(error.value)
+
+
+def test_a_name_of_the_hosts_own_is_taken_where_it_is_known() -> None:
+    assert split_name(Path("m_MyDataset.json"), "MyDataset") == ("m", "MyDataset")
+
+
+# --- what was recorded ----------------------------------------------------------------------------
+
+RECORD = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(RECORD.as_json(), RECORD, id="JSON"),
+        pytest.param(json.loads(RECORD.as_json()), RECORD, id="an object"),
+        pytest.param('{"findit": {"space": {"kind": "unit"}}}', Recorded({"kind": "unit"}),
+                     id="a space alone"),
+        *(
+            pytest.param(value, Recorded(), id=str(value)[:20])
+            for value in (
+                None, "", "{}", "garbage", "[" * 100_000, 7, [], {"other": 1}, {"findit": None},
+                {"findit": "x"}, {"findit": []}, {"findit": {}}, '{"findit": {"images": null}}',
+                {"findit": {"images": 7}}, float("nan"),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_recorded_is_read_back(value: object, expected: Recorded) -> None:
+    assert recorded(value) == expected
+
+
+def test_nothing_recorded_is_an_empty_record() -> None:
+    assert json.loads(Recorded().as_json()) == {"findit": {}}
+
+
+def test_a_reply_that_looks_like_a_formula_is_a_reply(tmp_path: Path) -> None:
+    """Writers of sheets turn it into a formula without a value; it is what the model said."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["index", "prediction"])
+    book.active.append([0, "=[1, 2, 3, 4]"])
+    path = tmp_path / "Model_FindIt_Pascal_xyxy_text.xlsx"
+    book.save(path)
+    assert [reply.text for reply in read_predictions(path)] == ["=[1, 2, 3, 4]"]
+
+
+def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path) -> None:
+    record = Recorded(space={"kind": "unit"}, call={"cost": 0.5})
+    path = tmp_path / "M_FindIt_Pascal_xyxy_json.json"
+    cell = {"prediction": "[]", "extra_records": record.as_json()}
+    path.write_text(json.dumps([{"index": 4, "prediction": cell}]))
+    (reply,) = read_predictions(path)
+    assert (reply.index, reply.text, reply.recorded) == (4, "[]", record)

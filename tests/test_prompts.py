@@ -1,0 +1,416 @@
+"""What is asked.  The prompt is the experiment: every wording is in ``golden/prompts.txt``.
+
+After a change that is meant, raise ``prompts.VERSION`` and write the file anew with
+``FINDIT_WRITE_GOLDEN=1 python -m pytest tests/test_prompts.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vlmeval_findit import prompts
+from vlmeval_findit.prompts import (
+    Message,
+    PartKind,
+    image,
+    json_example,
+    message,
+    prompt_hash,
+    text,
+)
+from vlmeval_findit.records import Query, Truth
+from vlmeval_findit.release_prompts import PromptError, kwargs_of, prompt_set
+from vlmeval_findit.representation import REPRESENTATIONS
+from vlmeval_findit.variant import CENTRES, KEYS, OUTPUTS, Variant, grid, parse
+
+GOLDEN = Path(__file__).parent / "golden" / "prompts.txt"
+
+LABELS = {"Pascal": "dog", "iGround": "dog", "RefCOCO": "dog on the left", "D3": "a sleeping dog",
+          "Flickr30k": "the dog"}  # fmt: skip
+
+
+def query_for(v: Variant) -> Query:
+    """A made-up query of a variant's dataset."""
+    family = v.family
+    return Query(
+        index=7,
+        label="dog, traffic light" if v.multilabel else LABELS.get(v.dataset, "obj_000010"),
+        width=640,
+        height=480,
+        images=tuple(f"{n}.jpg" for n in range(1, v.frames + 1)),
+        truth=Truth((), ()),
+        support=("shot1.jpg", "shot2.jpg") if family.has_references else (),
+        caption="A dog waits at a traffic light." if v.row.has_caption else "",
+        frame_indices=tuple(range(v.frames)) if v.row.family.is_video else (),
+    )
+
+
+def written(parts: Message) -> str:
+    """A message as one readable text: images in angle brackets."""
+    return "\n".join(f"<{p.value}>" if p.kind is PartKind.IMAGE else p.value for p in parts)
+
+
+SPELT_OUT = (
+    # Every family, as text and as JSON.
+    *(f"{stem}_xyxy_{output}" for stem in (
+        "Pascal", "Pascal_multilabel", "RefCOCO", "Flickr30k", "Flickr30k_caption", "D3",
+        "HRInsDet_easy", "RoboTools_f1", "RoboTools_f3", "iGround_f1", "iGround_f3",
+        "iGround_multilabel_f3", "iGround_caption_f3", "iGround_multilabel_caption_f3",
+    ) for output in OUTPUTS),
+    # Every representation, and what each leaves to the model.
+    *(f"Pascal_{name}_{output}" for name in REPRESENTATIONS for output in OUTPUTS),
+    "Pascal_multilabel_unconstrained_text", "RefCOCO_unconstrained_text",
+    "iGround_f3_unconstrained_text", "iGround_multilabel_f3_unconstrained_text",
+    "iGround_f3_all_text", "iGround_f3_all_json",
+    # Every key and structure.
+    *(f"Pascal_xyxy_json_{key}{structure}" for key in KEYS[1:-1] for structure in ("", "_nested")),
+    *(f"Pascal_multilabel_xyxy_json_{key}{structure}"
+      for key in KEYS for structure in ("", "_nested")),
+    *(f"Pascal_{name}_json_decomposed" for name, row in REPRESENTATIONS.items() if row.keys),
+    "Pascal_multilabel_xyxy_json_decomposed", "RefCOCO_xyxy_json_nested", "D3_xyxy_json_nested",
+    "iGround_f3_xyxy_json_nested", "iGround_f3_xyxy_json_decomposed",
+    "iGround_multilabel_f3_xyxy_json_nested", "iGround_multilabel_f3_xyxy_json_class_name",
+    "iGround_multilabel_f3_xyxy_json_class_name_nested",
+    # The centre experiments.
+    *(f"Pascal_cxcywh_{output}_cx-{centre}" for centre in CENTRES for output in OUTPUTS),
+)  # fmt: skip
+"""The wordings that the snapshot spells out; its last line has a hash of all."""
+
+GRID = [v for v in grid() if v.frames in (1, 3)]
+
+
+def snapshot() -> str:
+    variants = [parse(f"FindIt_{name}") for name in dict.fromkeys(SPELT_OUT)]
+    entries = [f"# {v.name}\n{written(message(query_for(v), v))}" for v in variants]
+    every = prompt_hash(message(query_for(v), v) for v in GRID)
+    entries.append(f"# All {len(GRID)} variants of the grid with 1 or 3 frames\n{every}")
+    return "\n\n".join(entries) + "\n"
+
+
+def test_the_wordings_are_those_of_the_snapshot() -> None:
+    if os.environ.get("FINDIT_WRITE_GOLDEN") == "1":
+        GOLDEN.write_text(snapshot(), encoding="utf-8")
+    ours, golden = snapshot().split("\n\n# "), GOLDEN.read_text(encoding="utf-8").split("\n\n# ")
+    for mine, theirs in zip(ours, golden, strict=False):
+        assert mine == theirs
+    assert len(ours) == len(golden)
+
+
+def test_the_name_of_the_prompt_set_has_its_version() -> None:
+    assert prompts.NAME == f"findit-own-{prompts.VERSION}"
+    assert prompt_set() == (prompts.NAME, message)
+
+
+# --- content --------------------------------------------------------------------------------------
+
+
+def asked(name: str) -> str:
+    v = parse(name)
+    return prompts.request(query_for(v), v)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("FindIt_RefCOCO_xyxy_text", "Find the one object in the image"),
+        ("FindIt_Pascal_xyxy_text", 'Find every instance of "dog" in the image.'),
+        ("FindIt_Pascal_multilabel_xyxy_text", "of these labels in the image: dog, traffic light"),
+        ("FindIt_iGround_f3_xyxy_text", "in the 3 video frames"),
+        ("FindIt_iGround_f1_xyxy_text", "in the image"),
+        ("FindIt_RoboTools_f3_xyxy_text", "object of the reference images in the 3 video frames"),
+        ("FindIt_HRInsDet_easy_xyxy_text", "object of the reference images in the scene"),
+        ("FindIt_D3_xyxy_text", "answer with an empty list: []."),
+        ("FindIt_Flickr30k_caption_xyxy_text", 'Caption: "A dog waits at a traffic light."\nFind'),
+        ("FindIt_iGround_caption_f3_xyxy_text", 'Caption: "A dog waits'),
+        ("FindIt_Pascal_xyxy_text", "[x_min, y_min, x_max, y_max]"),
+        ("FindIt_Pascal_all-labelled_text",
+         "[x_min, y_min, x_max, y_min, x_max, y_max, x_min, y_max]"),
+        ("FindIt_Pascal_all_text",
+         "(x1, y1), (x2, y2), (x3, y3) and (x4, y4) are the four corners"),
+        ("FindIt_Pascal_cxcywh_text_cx-definitions", "cx and cy are the x and y coordinates"),
+        ("FindIt_Pascal_cxcywh_text_cx-formula", "cx = (x_min + x_max) / 2"),
+    ],
+)  # fmt: skip
+def test_a_prompt_says(name: str, says: str) -> None:
+    assert says in asked(name)
+
+
+def test_every_prompt_ends_with_nothing_else() -> None:
+    for v in GRID:
+        assert prompts.request(query_for(v), v).endswith(" Answer with nothing else.")
+
+
+def test_only_what_is_asked_for_is_said() -> None:
+    assert "Caption" not in asked("FindIt_Flickr30k_xyxy_text")
+    assert "empty list" not in asked("FindIt_Flickr30k_xyxy_text")
+    assert "obj_000010" not in asked("FindIt_HRInsDet_easy_xyxy_text")
+    for centre in CENTRES:
+        assert asked("FindIt_Pascal_cxcywh_text") != asked(f"FindIt_Pascal_cxcywh_text_cx-{centre}")
+    for name in ("FindIt_Pascal_unconstrained_text", "FindIt_Pascal_unconstrained_json"):
+        assert not any(field in asked(name) for field in ("x_min", "width", "x1", "cx"))
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("FindIt_RefCOCO_xyxy_json", '[{"bbox": [x_min, y_min, x_max, y_max]}]'),
+        ("FindIt_Pascal_xyxy_json", '[{"bbox": [x_min, y_min, x_max, y_max]}, ...]'),
+        ("FindIt_Pascal_yxhw_json_bbox_2d", '[{"bbox_2d": [y_min, x_min, height, width]}, ...]'),
+        ("FindIt_Pascal_xywh_json_coordinates_nested",
+         '[{"coordinates": [[x_min, y_min, width, height], ...]}]'),
+        ("FindIt_Pascal_xyxy_json_decomposed",
+         '[{"xmin": x_min, "ymin": y_min, "xmax": x_max, "ymax": y_max}, ...]'),
+        ("FindIt_Pascal_multilabel_xyxy_json",
+         '[{"label": "<label>", "bbox": [x_min, y_min, x_max, y_max]}, ...]'),
+        ("FindIt_Pascal_multilabel_xyxy_json_class_name",
+         '[{"<label>": [x_min, y_min, x_max, y_max]}, ...]'),
+        ("FindIt_Pascal_multilabel_xyxy_json_class_name_nested",
+         '[{"<label>": [[x_min, y_min, x_max, y_max], ...]}, ...]'),
+        ("FindIt_Pascal_multilabel_xyxy_json_bounding_box_nested",
+         '[{"label": "<label>", "bounding_boxes": [[x_min, y_min, x_max, y_max], ...]}, ...]'),
+        ("FindIt_iGround_f8_xyxy_json",
+         '[{"frame_idx": <frame>, "bbox": [x_min, y_min, x_max, y_max]}, ...]'),
+        ("FindIt_Pascal_unconstrained_json_bbox_2d", '[{"bbox_2d": [...]}, ...]'),
+    ],
+)  # fmt: skip
+def test_the_example_of_a_json_prompt(name: str, example: str) -> None:
+    assert json_example(parse(name)) == example
+    assert example in asked(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "images"),
+    [
+        ("FindIt_Pascal_xyxy_text", ["<1.jpg>", "Find every"]),
+        ("FindIt_iGround_f3_xyxy_text",
+         ["Frame 1:", "<1.jpg>", "Frame 2:", "<2.jpg>", "Frame 3:", "<3.jpg>", "Find every"]),
+        ("FindIt_iGround_f1_xyxy_text", ["<1.jpg>", "Find every"]),
+        ("FindIt_HRInsDet_easy_xyxy_text",
+         ["Reference image 1 of the object:", "<shot1.jpg>", "Reference image 2 of the object:",
+          "<shot2.jpg>", "Scene:", "<1.jpg>", "Find every"]),
+        ("FindIt_RoboTools_f2_xyxy_text",
+         ["Reference image 1 of the object:", "<shot1.jpg>", "Reference image 2 of the object:",
+          "<shot2.jpg>", "Frame 1:", "<1.jpg>", "Frame 2:", "<2.jpg>", "Find every"]),
+    ],
+)  # fmt: skip
+def test_images_are_at_their_places(name: str, images: list[str]) -> None:
+    v = parse(name)
+    lines = written(message(query_for(v), v)).splitlines()
+    assert [line[: len(start)] for line, start in zip(lines, images, strict=True)] == images
+
+
+def test_no_support_shot_no_reference() -> None:
+    v = parse("FindIt_HRInsDet_hard_xyxy_text")
+    parts = message(replace(query_for(v), support=()), v)
+    assert [p.value for p in parts][:2] == ["Scene:", "1.jpg"]
+
+
+def test_every_wording_of_a_dataset_is_its_own() -> None:
+    """What differs by name differs by prompt."""
+    asked_by_name = {
+        v.name: written(message(query_for(v), v)) for v in GRID if v.dataset == "iGround"
+    }
+    assert len(set(asked_by_name.values())) == len(asked_by_name)
+
+
+# --- the hash -------------------------------------------------------------------------------------
+
+ONE = (image("a.jpg"), text("Find the dog."))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([ONE, ONE], id="twice"),
+        pytest.param([(image("a.jpg"), text("Find the dog"))], id="a full stop"),
+        pytest.param([(image("b.jpg"), text("Find the dog."))], id="another image"),
+        pytest.param([ONE[::-1]], id="another order"),
+        pytest.param([ONE[:1], ONE[1:]], id="two messages"),
+        pytest.param([(text("a.jpg"), text("Find the dog."))], id="a path as text"),
+        pytest.param([(*ONE, text(""))], id="an empty part"),
+    ],
+)
+def test_any_change_changes_the_hash(other: list[Message]) -> None:
+    assert prompt_hash([ONE]) == prompt_hash(iter([tuple(ONE)]))
+    assert prompt_hash(other) != prompt_hash([ONE])
+
+
+# --- the release's words --------------------------------------------------------------------------
+
+PROMPTLOADER = """
+def get_prompt(task, multilabel, fmt, bbox_repr, json_structure, json_key, center_exp, negatives):
+    return "not used"
+"""
+
+DOC_UTILS = """
+from . import promptloader
+calls = []
+def doc_to_text(doc, kwargs):
+    calls.append((doc, kwargs))
+    return {text!r}
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Makes a clone of a release whose prompt is the given text; undone after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def make(text: str) -> Path:
+        package = tmp_path / "clone" / "findit"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "promptloader.py").write_text(PROMPTLOADER)
+        (package / "doc_utils.py").write_text(DOC_UTILS.format(text=text))
+        monkeypatch.setenv("FINDIT_PROMPTS", str(package.parent))
+        return package.parent
+
+    yield make
+    for name in [name for name in sys.modules if name.split(".")[0] == "findit"]:
+        del sys.modules[name]
+
+
+def of_release(name: str) -> Message:
+    v = parse(name)
+    return prompt_set()[1](query_for(v), v)
+
+
+def call() -> tuple[dict[str, Any], dict[str, Any]]:
+    calls = sys.modules["findit.doc_utils"].calls
+    assert len(calls) == 1
+    return calls[0]
+
+
+@pytest.mark.parametrize(
+    ("release_text", "parts"),
+    [
+        pytest.param(
+            "Find it.",
+            (image("shot1.jpg"), image("shot2.jpg"), image("1.jpg"), text("Find it.")),
+            id="without marks: after all images",
+        ),
+        pytest.param(
+            "A: <image 1> B: <image 2>\nScene: <image 3> Find it.",
+            (text("A: "), image("shot1.jpg"), text(" B: "), image("shot2.jpg"), text("\nScene: "),
+             image("1.jpg"), text(" Find it.")),
+            id="marks",
+        ),
+        pytest.param(
+            "<image 3><image 1> \n<image 2>Find it.",
+            (image("1.jpg"), image("shot1.jpg"), image("shot2.jpg"), text("Find it.")),
+            id="marks in another order, nothing between",
+        ),
+    ],
+)  # fmt: skip
+def test_the_releases_text_places_the_images(clone, release_text: str, parts: Message) -> None:
+    clone(release_text)
+    assert of_release("FindIt_HRInsDet_easy_xyxy_text") == parts
+
+
+@pytest.mark.parametrize(
+    "release_text",
+    ["<image 1> Find it.", "<image 1><image 2><image 4>", "<image 1><image 2><image 2><image 3>",
+     "<image 0><image 1><image 2>"],
+)  # fmt: skip
+def test_a_missing_mark_is_an_error(clone, release_text: str) -> None:
+    clone(release_text)
+    with pytest.raises(PromptError, match=r"FindIt_HRInsDet_easy_xyxy_text, row 7: .* has 3"):
+        of_release("FindIt_HRInsDet_easy_xyxy_text")
+
+
+def test_the_release_gets_the_cell_and_the_row(clone) -> None:
+    clone("Find it.")
+    of_release("FindIt_iGround_multilabel_caption_f3_cxcywh_json_bbox_2d_nested_cx-formula")
+    doc, kwargs = call()
+    assert kwargs == {
+        "dataset_name": "iground",
+        "task_family": "objdet_video",
+        "fmt": "json",
+        "bbox_repr": "cxcywh",
+        "multi_label": True,
+        "with_caption": True,
+        "negative_examples": False,
+        "center_exp": "formula",
+        "rescale_mode": "standard",
+        "json_key": "bbox_2d",
+        "json_structure": "nested",
+        "max_frames": 3,
+    }
+    assert doc["label"] == "dog, traffic light"
+    assert doc["caption"] == "A dog waits at a traffic light."
+    assert doc["frame_paths"] == ["1.jpg", "2.jpg", "3.jpg"]
+    assert doc["frame_indices"] == [0, 1, 2]
+    assert doc["bboxes"] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("FindIt_iGround_f1_xyxy_text", {"task_family": "objdet", "max_frames": 1}),
+        ("FindIt_iGround_f2_xyxy_text", {"task_family": "objdet_video", "max_frames": 2}),
+        ("FindIt_RoboTools_f1_xyxy_text", {"task_family": "insdet", "max_frames": 1}),
+        ("FindIt_D3_xyxy_text", {"task_family": "refexp_all", "negative_examples": True}),
+        ("FindIt_RefCOCO_testA_xyxy_json", {"dataset_name": "refcoco_testA", "json_key": "bbox",
+                                            "json_structure": "per_box"}),
+        ("FindIt_Pascal_multilabel_xyxy_text", {"dataset_name": "pascal", "multi_label": True}),
+        ("FindIt_SVG_cxcywh_text", {"center_exp": "none", "with_caption": False}),
+    ],
+)  # fmt: skip
+def test_arguments_of_the_release(name: str, expected: dict[str, Any]) -> None:
+    kwargs = kwargs_of(parse(name))
+    assert {key: kwargs[key] for key in expected} == expected
+    assert ("max_frames" in kwargs) == parse(name).row.family.is_video
+    assert ("json_key" in kwargs) == (parse(name).output == "json")
+
+
+def test_multilabel_rows_have_the_releases_layout(clone) -> None:
+    clone("Find it.")
+    v = parse("FindIt_Pascal_multilabel_xyxy_text")
+    truth = Truth(((1, 2, 3, 4),), (0,), ("dog",))
+    prompt_set()[1](replace(query_for(v), truth=truth), v)
+    doc, _ = call()
+    assert doc["bboxes"] == [{"label": "dog", "bbox": [1, 2, 3, 4]}]
+    assert (doc["filename"], doc["width"], doc["height"]) == ("1.jpg", 640, 480)
+
+
+@pytest.mark.parametrize(
+    ("head", "revision"),
+    [
+        ({}, "unknown"),
+        ({"HEAD": "4d99bfde0123456789\n"}, "4d99bfde0123"),
+        ({"HEAD": "ref: refs/heads/main\n", "refs/heads/main": "4d99bfde0123456789\n"},
+         "4d99bfde0123"),
+        ({"HEAD": "ref: refs/heads/main\n"}, "unknown"),
+    ],
+)  # fmt: skip
+def test_the_prompt_set_is_named_by_the_clones_commit(
+    clone, head: dict[str, str], revision: str
+) -> None:
+    folder = clone("Find it.")
+    for name, content in head.items():
+        path = folder / ".git" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    assert prompt_set()[0] == f"findit-release-{revision}"
+
+
+def test_a_missing_clone_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path / "nowhere"))
+    with pytest.raises(PromptError, match=r"nowhere: no findit/doc_utils\.py there; name the top"):
+        prompt_set()
+
+
+def test_a_clone_that_cannot_be_imported_is_an_error(clone) -> None:
+    folder = clone("Find it.")
+    (folder / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
+    with pytest.raises(PromptError, match="need torch and torchvision"):
+        prompt_set()

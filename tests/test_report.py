@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.records import Truth
+from vlmeval_findit.report.assigned import THRESHOLDS, Role, curve, pairs, roles
+from vlmeval_findit.report.gallery import choose_cards, gallery_data
+from vlmeval_findit.report.material import gather
+from vlmeval_findit.report.page import make_page, output_name
+from vlmeval_findit.report.plots import Bar, bars, heat_map
+from vlmeval_findit.report.thumbnails import thumbnails
+from vlmeval_findit.runs import Run, load_runs
+from vlmeval_findit.statistics import Interval
+from vlmeval_findit.tasks import load_task
+from vlmeval_findit.variant import parse
+
+__all__ = ["world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+LABELS = "FindIt_Pascal_multilabel_xyxy_json"
+NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+EVIL = '<script>document.title="run"</script></script><img src=x onerror=alert(1)>&amp;\u2028\ud800'
+
+
+def page_of(runs: list[Run], **how: Any) -> str:
+    return make_page(make_board(runs, resamples=100), NOW, **how)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+# --- the assignment -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [JSON, TEXT, LABELS])
+def test_pairs_are_those_of_the_score(world: World, name: str) -> None:
+    queries = load_task(name).queries
+    run = world.run("Some-Model", name, speaking(name, 0.7, 30))
+    for answer in run.answers:
+        truth = queries[answer.index].truth
+        found = {pair.target: pair for pair in pairs(answer, truth)}
+        for j, (value, hit) in enumerate(zip(answer.ious, answer.hits, strict=True)):
+            assert (found[j].iou if j in found else 0) == pytest.approx(value, abs=1e-6)
+            assert hit == (j in found and found[j].iou >= 0.5 and found[j].labels_agree)
+    at_half = curve((a, queries[a.index].truth) for a in run.answers)
+    half = THRESHOLDS.index(0.5)
+    f = run.figures
+    assert (at_half.precision[half], at_half.recall[half], at_half.f1[half]) == pytest.approx(
+        (f.precision, f.recall, f.f1)
+    )
+    assert list(at_half.recall) == sorted(at_half.recall, reverse=True)
+
+
+def test_roles_of_boxes(world: World) -> None:
+    queries = load_task(LABELS).queries
+    cat, dog = queries[0].truth.boxes
+    reply = [
+        {"label": "Cat!", "bbox": grid(cat)},
+        {"label": "cat", "bbox": grid(dog)},
+        {"label": "dog", "bbox": [1, 1, 20, 20]},
+        {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]},
+    ]
+    run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
+    found = [role for role, _ in roles(run.answers[0], queries[0].truth)]
+    # A right label without any overlap costs as little as a wrong one on the very place.
+    assert found[0] is Role.HIT
+    assert found[2:] == [Role.MISS, Role.MISS]
+    reply = reply[:2]
+    run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
+    found = [role for role, _ in roles(run.answers[0], queries[0].truth)]
+    assert found == [Role.HIT, Role.WRONG_LABEL]
+
+
+def test_frames_are_matched_one_by_one(world: World) -> None:
+    run = world.run("Some-Model", JSON, speaking(JSON, 1.0))
+    box = run.answers[0].boxes[0]
+    assert box is not None
+    moving = replace(run.answers[0], boxes=(box, box), frames=(0, 1))
+    truth = Truth((box, box), (1, 2))  # type: ignore[arg-type]
+    assert [(pair.box, pair.target) for pair in pairs(moving, truth)] == [(1, 0)]
+
+
+def test_failed_calls_are_not_in_curves(world: World) -> None:
+    queries = load_task(JSON).queries
+    run = world.run("Fails", JSON, failing)
+    assert set(curve((a, queries[a.index].truth) for a in run.answers).recall) == {0.0}
+
+
+# --- pictures and plots ---------------------------------------------------------------------------
+
+
+def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
+    paths = []
+    for i in range(12):
+        world.picture(f"big/{i}.png", i, (900, 600))
+        paths.append(tmp_path / "pictures" / "big" / f"{i}.png")
+    rich, poor = thumbnails(paths), thumbnails(paths, budget=40_000)
+    assert all((one.width, one.height) == (900, 600) for one in rich.values())
+    size = sum(len(one.address) for one in poor.values())
+    assert size < 50_000 < sum(len(one.address) for one in rich.values())
+    assert thumbnails([tmp_path / "nothing.jpg"]) == {}
+
+
+def test_plots_take_the_pages_colours_and_say_what_they_show() -> None:
+    models = ["A <b>", "B"]
+    made = bars("b0", "Title & more", models, {"mIoU": [Bar(50, Interval(40, 61)), None]})
+    assert "currentColor" in made.svg
+    assert "#010203" not in made.svg
+    assert made.alt == "Title & more: mIoU with 95 % intervals; mIoU: A <b> 50.0 %"
+    assert 'aria-label="Title &amp; more' in made.svg
+    assert "A &lt;b&gt;" in made.svg
+    assert "mIoU (%)" in made.svg
+    ids = re.findall(r'\bid="([^"]+)"', made.svg)
+    assert all(name.startswith("b0-") for name in ids)
+    for name in re.findall(r'(?:href="#|url\(#)([\w-]+)', made.svg):
+        assert name in ids
+    heat = heat_map("h0", "M", ["xyxy", "xywh"], ["text"], {("xyxy", "text"): 12.5})
+    assert "best xyxy text with 12.5 %" in heat.alt
+    assert "representation" in heat.svg
+    assert "F1@0.5 (%)" in heat.svg
+
+
+def test_outputs_of_a_heat_map_are_told_apart() -> None:
+    names = [
+        "FindIt_Pascal_cxcywh_text",
+        "FindIt_Pascal_cxcywh_json",
+        "FindIt_Pascal_cxcywh_json_bbox_2d",
+        "FindIt_Pascal_cxcywh_json_bbox_2d_nested",
+        "FindIt_Pascal_cxcywh_json_nested",
+        "FindIt_Pascal_cxcywh_json_decomposed",
+        "FindIt_Pascal_cxcywh_text_cx-formula",
+    ]
+    assert len({output_name(parse(name)) for name in names}) == len(names)
+
+
+# --- the gallery ----------------------------------------------------------------------------------
+
+
+def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
+    run = world.run("Some-Model", LABELS, speaking(LABELS, 1.0))
+    data = gallery_data(choose_cards(gather([run])[0]))
+    card = data["cards"][0]
+    task = load_task(LABELS)
+    assert data["texts"][card["prompt"]].startswith("[image: 0.jpg]\nFind every instance of each")
+    assert json.loads(data["texts"][card["reply"]])[0]["label"] == "cat"
+    picture = data["pictures"][card["frames"][0]["picture"]]
+    assert (picture["w"], picture["h"]) == (WIDTH, HEIGHT)
+    assert picture["src"].startswith("data:image/jpeg;base64,")
+    boxes = card["frames"][0]["boxes"]
+    assert [box[0] for box in boxes] == ["truth", "truth", "hit", "hit"]
+    assert boxes[0][1:5] == list(task.queries[0].truth.boxes[0])
+    assert boxes[2][1:5] == pytest.approx(task.queries[0].truth.boxes[0], abs=0.2)
+
+
+def test_formats_that_disagree_are_known(world: World) -> None:
+    world.predict("M", JSON, speaking(JSON, 1.0))
+    world.predict("M", TEXT, saying("[]"))
+    cards = choose_cards(gather(load_runs([world.runs]))[0])
+    assert {card.spread for card in cards} == {100.0}
+
+
+def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
+    for model in ("A", "B"):
+        world.predict(model, JSON, speaking(JSON, 0.5, 20))
+    found, _ = gather(load_runs([world.runs]))
+    every, some = choose_cards(found), choose_cards(found, limit=12)
+    assert (len(every), len(some)) == (24, 12)
+    for model in ("A", "B"):
+        f1 = [card.answer.f1 for card in every if card.material.run.model == model]
+        kept = [card.answer.f1 for card in some if card.material.run.model == model]
+        assert (min(kept), max(kept)) == (min(f1), max(f1))
+
+
+def test_what_is_not_at_hand_is_left_out_with_the_reason(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = world.run("A", JSON, speaking(JSON, 1.0))
+    other_words = replace(run, basis=replace(run.basis, prompts="release 4d99"))
+    data = gallery_data(choose_cards(gather([other_words])[0]))
+    assert data["texts"][data["cards"][0]["prompt"]].startswith("Asked in release 4d99, whose")
+    (tmp_path / "pictures" / "0.jpg").unlink()
+    run.path.unlink()
+    data = gallery_data(choose_cards(gather([run])[0]))
+    assert data["pictures"][0] == {"name": "0.jpg", "w": WIDTH, "h": HEIGHT, "src": ""}
+    assert data["texts"][data["cards"][0]["reply"]] == "The prediction file is gone."
+    world.table("Pascal", [query(i) for i in range(12)])
+    found, missing = gather([run])
+    assert found == []
+    assert "but the run was scored over a table with" in missing[0].reason
+    page = page_of([run])
+    assert "Runs without a gallery: 1" in page
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "nowhere"))
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+class Outline(HTMLParser):
+    """What a browser would run or load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[dict[str, str | None]] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "script":
+            self.scripts.append(values)
+        for name, value in values.items():
+            if name in ("src", "href", "xlink:href", "srcset", "action"):
+                self.addresses.append(value or "")
+            if name.startswith("on"):
+                self.handlers.append(name)
+            if name == "id":
+                self.ids.append(value or "")
+
+
+def outline(page: str) -> Outline:
+    parser = Outline()
+    parser.feed(page)
+    return parser
+
+
+@pytest.fixture
+def evil_page(world: World) -> str:
+    """A page of a model that says all that a page should not run, in every place."""
+    world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
+    world.predict("<i>Evil&", JSON, saying(EVIL))
+    said = json.dumps([{"label": EVIL, "bbox": [1, 2, 30, 40]}])
+    world.predict("<i>Evil&", LABELS, saying(said))
+    return page_of(load_runs([world.runs]))
+
+
+def test_what_a_model_says_is_text(evil_page: str) -> None:
+    found = outline(evil_page)
+    assert [script.get("type") for script in found.scripts] == ["application/json", None]
+    assert found.handlers == []
+    assert "<i>Evil" not in evil_page
+    assert "&lt;i&gt;Evil&amp;" in evil_page
+    data = data_of(evil_page)
+    assert any(text.startswith(EVIL[:60]) for text in data["texts"])
+    assert data["cards"][0]["label"].startswith("<b>")
+    evil_page.encode("utf-8")
+
+
+def test_the_page_loads_nothing(evil_page: str) -> None:
+    for address in outline(evil_page).addresses:
+        assert address.startswith(("#", "data:")), address
+    assert not re.search(r"url\((?!#)", evil_page)
+    assert "@import" not in evil_page
+    assert "default-src 'none'" in evil_page
+
+
+def test_ids_are_unique(evil_page: str) -> None:
+    ids = outline(evil_page).ids
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None:
+    world.predict("Good", JSON, speaking(JSON, 0.9, 5))
+    world.predict("Good", TEXT, speaking(TEXT, 0.9, 5))
+    world.predict("Talks", JSON, saying("I see a cat."))
+    world.predict("Fails", JSON, failing)
+    world.predict("Fewer", JSON, saying("[]"), rows=2)
+    page = page_of(load_runs([world.runs]))
+    assert "Not compared: 1 runs" in page
+    assert "other rows: 2 scored, the rest 12" in page
+    assert "Good: F1@0.5 by representation and output format" in page
+    assert "not JSON" in page
+    assert "calls failed and are in none of its figures" in page
+    assert "replies that do not adhere (% of all replies)" in page
+    assert "precision and recall by IoU threshold" in page
+    assert "with 95 % intervals" in page
+    assert page_of(load_runs([world.runs])) == page
+
+
+def test_a_thousand_queries_stay_under_thirty_megabytes(world: World) -> None:
+    for i in range(1000):
+        world.picture(f"many/{i}.jpg", i, (500, 375))
+    many = [replace(query(i, f"many/{i}.jpg"), width=500, height=375) for i in range(1000)]
+    world.table("Pascal", many)
+    loop = "I will now repeat myself. " * 400
+    runs = [
+        world.run("A", JSON, speaking(JSON, 0.7, 10)),
+        world.run("B", JSON, saying(loop)),
+        world.run("B", TEXT, saying(loop + "[1, 2, 3, 4]" * 300)),
+    ]
+    page = page_of(runs)
+    assert "3,000 of 3,000 answers" in page
+    assert len(page.encode("utf-8")) < 30e6
+
+
+def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world.predict("A", JSON, speaking(JSON, 0.7))
+    out = tmp_path / "new" / "report.html"
+    assert main(["report", str(world.runs), "--out", str(out), "--resamples", "100"]) == 0
+    assert "1 runs, 1 models" in capsys.readouterr().out
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert np.isfinite(out.stat().st_size)
+
+
+def test_a_page_of_nothing_that_can_be_compared(world: World) -> None:
+    page = page_of([world.run("Empty", JSON, saying("[]"), rows=0)])
+    assert "no row was scored" in page
+    assert data_of(page)["cards"] == []

@@ -1,0 +1,300 @@
+"""The report in a real browser: it opens, filters work, and a box lies where it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scored_runs import World, grid, query, saying, speaking
+
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs import load_runs
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
+)
+
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+LABELS = "FindIt_Pascal_multilabel_xyxy_json"
+EVIL = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
+SIZE = (400, 300)
+BOX = (100.0, 75.0, 300.0, 225.0)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    driver.set_window_size(1200, 1000)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Three models; picture 0 is black with a white rectangle exactly where its box is."""
+    from PIL import Image, ImageDraw
+
+    with pytest.MonkeyPatch.context() as patch:
+        world = World(tmp_path_factory.mktemp("world"))
+        patch.setenv("FINDIT_TABLES", str(world.folder))
+        patch.setenv("FINDIT_IMAGES", f"Pascal={world.folder / 'pictures'}")
+        first = replace(query(0, "0.png", boxes=[BOX]), width=SIZE[0], height=SIZE[1])
+        world.table("Pascal", [first, *(query(i, f"{i}.png", f"<b>{i}</b>") for i in range(1, 40))])
+        for i in range(1, 40):
+            world.picture(f"{i}.png", i)
+        picture = Image.new("RGB", SIZE)
+        ImageDraw.Draw(picture).rectangle((100, 75, 299, 224), fill="white")
+        picture.save(world.folder / "pictures" / "0.png")
+        world.predict("Good", JSON, speaking(JSON, 0.9, 5))
+        world.predict("Good", TEXT, speaking(TEXT, 0.5, 5))
+        world.predict("Evil", JSON, saying(EVIL))
+        found = load_runs([world.runs])
+        path = world.folder / "report.html"
+        html = make_page(make_board(found, resamples=50), datetime.now(UTC))
+        path.write_text(html, encoding="utf-8")
+        yield path
+
+
+@pytest.fixture
+def opened(browser: Any, page: Path) -> Any:
+    browser.get_log("browser")
+    browser.get_log("performance")
+    browser.get(page.as_uri())
+    return browser
+
+
+def choose(browser: Any, **values: str) -> list[str]:
+    """Set filters; the lines of the cards that are shown then."""
+    for name, value in values.items():
+        browser.execute_script(
+            "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
+            "e.dispatchEvent(new Event(e.type === 'search' ? 'input' : 'change', {bubbles: true}))",
+            name,
+            value,
+        )
+    return browser.execute_script(
+        "return [...document.querySelectorAll('.card')].map(card => card.innerText)"
+    )
+
+
+def count(browser: Any) -> str:
+    return browser.execute_script("return document.getElementById('count').textContent")
+
+
+def test_it_opens_without_errors_and_without_a_network(opened: Any, page: Path) -> None:
+    assert opened.get_log("browser") == []
+    requests = [
+        message["params"]["request"]["url"]
+        for entry in opened.get_log("performance")
+        if (message := json.loads(entry["message"])["message"])["method"]
+        == "Network.requestWillBeSent"
+    ]
+    assert {url for url in requests if not url.startswith("data:")} == {page.as_uri()}
+    assert count(opened) == "120 answers"
+    assert opened.execute_script("return document.images.length") == 0
+    broken = opened.execute_async_script(
+        "const done = arguments[0];"
+        "Promise.all([...document.querySelectorAll('#cards image')].map(one => {"
+        "  const image = new Image(); image.src = one.getAttribute('href');"
+        "  return image.decode().then(() => 0, () => 1);"
+        "})).then(all => done(all.reduce((a, b) => a + b, 0)))"
+    )
+    assert broken == 0
+
+
+def test_what_a_model_says_is_shown_and_not_run(opened: Any) -> None:
+    cards = choose(opened, model="Evil")
+    assert len(cards) == 24
+    assert EVIL in cards[0]
+    assert "<b>" in "".join(cards)
+    opened.find_element("css selector", ".card").click()
+    assert opened.find_element("id", "reply").text == EVIL
+    assert opened.title == "FindIt report"
+    assert opened.execute_script("return document.querySelectorAll('#gallery img').length") == 0
+    assert opened.get_log("browser") == []
+
+
+def test_filters(opened: Any) -> None:
+    assert all("Good" in card for card in choose(opened, model="Good"))
+    assert count(opened) == "80 answers"
+    assert all("xyxy_text" in card for card in choose(opened, format="xyxy_text"))
+    assert count(opened) == "40 answers"
+    assert choose(opened, model="", format="", reason="not JSON")
+    assert count(opened) == "40 answers"
+    choose(opened, reason="", search="<B>17</b>")
+    assert count(opened) == "3 answers"
+    choose(opened, search="nothing like it")
+    assert count(opened) == "0 answers"
+
+
+def test_orders_and_pages(opened: Any) -> None:
+    def f1(cards: list[str]) -> list[float]:
+        return [float(card.split("F1 ")[1].split(" %")[0]) for card in cards]
+
+    worst = f1(choose(opened, order="worst"))
+    best = f1(choose(opened, order="best"))
+    assert worst == sorted(worst)
+    assert best == sorted(best, reverse=True)
+    assert worst[0] < best[0]
+    cards = choose(opened, order="disagree")
+    assert all("formats differ by" in card and "Good" in card for card in cards)
+    choose(opened, order="row")
+    assert opened.find_element("id", "page").text == "page 1 of 5"
+    assert not opened.find_element("id", "previous").is_enabled()
+    opened.execute_script("document.getElementById('next').click()")
+    assert opened.find_element("id", "page").text == "page 2 of 5"
+
+
+def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
+    """By geometry, and by pixels: the box's edges are those of the white rectangle."""
+    choose(opened, model="Good", format="xyxy_json", order="row")
+    place = opened.execute_script(
+        "const svg = document.querySelector('.card svg');"
+        "const image = svg.querySelector('image').getBoundingClientRect();"
+        "const box = svg.querySelector('[data-role=truth]').getBoundingClientRect();"
+        "const rect = r => [r.left, r.top, r.right, r.bottom];"
+        "return [rect(image), rect(box)]"
+    )
+    (left, top, right, bottom), box = place
+    # The original is 400 x 300; its thumbnail may be smaller and is shown larger or smaller.
+    across, down = (right - left) / SIZE[0], (bottom - top) / SIZE[1]
+    assert across == pytest.approx(down, rel=1e-3)
+    expected = [left + 100 * across, top + 75 * down, left + 300 * across, top + 225 * down]
+    assert box == pytest.approx(expected, abs=1.6)
+
+
+def test_the_rectangle_in_the_picture_is_under_its_box(opened: Any, tmp_path: Path) -> None:
+    from PIL import Image
+
+    choose(opened, model="Evil", order="row")
+    for kind in ("truth", "hit", "miss"):
+        opened.execute_script(f"document.querySelector('#legend [value={kind}]').click()")
+    path = tmp_path / "card.png"
+    card = opened.find_element("css selector", ".card svg")
+    edges = {}
+    for name in ("bare", "boxed"):
+        card = opened.find_element("css selector", ".card svg")
+        card.screenshot(str(path))
+        pixels = Image.open(path).convert("RGB")
+        edges[name] = white_area(pixels)
+        opened.execute_script("document.querySelector('#legend [value=truth]').click()")
+    # With its box the white area grows by half the line, the same on every side.
+    grown = [abs(a - b) for a, b in zip(edges["bare"], edges["boxed"], strict=True)]
+    assert max(grown) <= 3
+    opened.execute_script("document.querySelector('#legend [value=truth]').click()")
+
+
+def white_area(pixels: Any) -> tuple[int, int, int, int]:
+    """The bounds of what is nearly white."""
+    bounds = pixels.convert("L").point(lambda value: 255 if value > 225 else 0).getbbox()
+    assert bounds is not None
+    return bounds
+
+
+def test_boxes_can_be_hidden(opened: Any) -> None:
+    choose(opened, model="Good", order="best")
+    shown = "return document.querySelectorAll('#cards [data-role=hit]').length"
+    assert opened.execute_script(shown) > 0
+    opened.find_element("css selector", "#legend [value=hit]").click()
+    assert opened.execute_script(shown) == 0
+
+
+def test_the_keyboard_is_enough(opened: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    choose(opened, model="Good", order="row")
+    opened.execute_script("document.querySelector('.card').focus()")
+    title = "return document.getElementById('detail-title').textContent"
+    is_open = "return document.getElementById('detail').open"
+    opened.switch_to.active_element.send_keys(Keys.ENTER)
+    assert opened.execute_script(is_open)
+    assert opened.execute_script(title).endswith("row 0")
+    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert opened.execute_script(title).endswith("row 1")
+    opened.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not opened.execute_script(is_open)
+    assert opened.execute_script("return document.activeElement.className") == "card"
+    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert opened.find_element("id", "page").text == "page 2 of 4"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
+    """Text of page and plots has a contrast of at least 4.5 (WCAG AA) with the ground."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    assert contrast(*colours(opened)) > 4.5
+    opened.execute_script("document.getElementById('theme').click()")
+    ink, ground = colours(opened)
+    assert contrast(ink, ground) > 4.5
+    assert (luminance(ground) > 0.5) == (scheme == "dark")
+    assert opened.find_element("id", "theme").text.lower() == scheme
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def colours(browser: Any) -> tuple[list[int], list[int]]:
+    """The colours of a plot's text and of the page behind it."""
+    return browser.execute_script(
+        "const rgb = text => text.match(/\\d+/g).slice(0, 3).map(Number);"
+        "const label = document.querySelector('.plot svg text');"
+        "return [rgb(getComputedStyle(label).fill), "
+        "rgb(getComputedStyle(document.body).backgroundColor)]"
+    )
+
+
+def luminance(colour: list[int]) -> float:
+    parts = [c / 255 for c in colour]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: list[int], other: list[int]) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_every_box_of_an_answer_has_its_role(browser: Any, tmp_path: Path) -> None:
+    """Hit, miss and wrong label, drawn at the numbers that the model said."""
+    with pytest.MonkeyPatch.context() as patch:
+        world = World(tmp_path)
+        patch.setenv("FINDIT_TABLES", str(tmp_path))
+        patch.setenv("FINDIT_IMAGES", f"Pascal={tmp_path}")
+        one = query(0, "gone.png", "cat, dog")
+        world.table(
+            "Pascal_multilabel", [replace(one, truth=replace(one.truth, labels=("cat", "dog")))]
+        )
+        cat, dog = one.truth.boxes
+        reply = [
+            {"label": "cat", "bbox": grid(cat)},
+            {"label": "cow", "bbox": grid(dog)},
+            {"label": "cat", "bbox": grid((1, 2, 11, 12))},
+        ]
+        world.predict("M", LABELS, saying(json.dumps(reply)))
+        path = tmp_path / "report.html"
+        board = make_board(load_runs([world.runs]), resamples=50)
+        path.write_text(make_page(board, datetime.now(UTC)), encoding="utf-8")
+    browser.get(path.as_uri())
+    drawn = browser.execute_script(
+        "return [...document.querySelectorAll('.card [data-role]')].map(one => "
+        "[one.dataset.role, ...['x', 'y', 'width', 'height'].map(key => +one.getAttribute(key))])"
+    )
+    assert [role for role, *_ in drawn] == ["truth", "truth", "hit", "wrong label", "miss"]
+    assert drawn[4][1:] == pytest.approx([1, 2, 10, 10], abs=0.1)
+    assert "gone.png is not here" in browser.find_element("css selector", ".card svg text").text

@@ -1,0 +1,98 @@
+"""Box representations: the order of the numbers, and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.representation import NO_RECTANGLE, REPRESENTATIONS, Corners
+
+BOX: Corners = (10.0, 20.0, 50.0, 80.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("xyxy", (10, 20, 50, 80)),
+        ("xywh", (10, 20, 40, 60)),
+        ("yxyx", (20, 10, 80, 50)),
+        ("yxhw", (20, 10, 60, 40)),
+        ("cxcywh", (30, 50, 40, 60)),
+        ("all", (10, 20, 50, 20, 50, 80, 10, 80)),
+        ("all-labelled", (10, 20, 50, 20, 50, 80, 10, 80)),
+        ("unconstrained", (10, 20, 50, 80)),
+    ],
+)
+def test_one_box_in_every_representation(name: str, numbers: tuple[float, ...]) -> None:
+    row = REPRESENTATIONS[name]
+    assert tuple(row.from_corners(BOX)) == numbers
+    assert row.to_corners(numbers) == BOX
+    assert len(numbers) == row.width
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("xyxy", "xmin ymin xmax ymax"),
+        ("xywh", "x y width height"),
+        ("yxyx", "ymin xmin ymax xmax"),
+        ("yxhw", "y x height width"),
+        ("cxcywh", "cx cy width height"),
+        ("all", ""),
+        ("all-labelled", ""),
+        ("unconstrained", ""),
+    ],
+)
+def test_keys_of_the_decomposed_structure(name: str, keys: str) -> None:
+    assert REPRESENTATIONS[name].keys == tuple(keys.split())
+
+
+def test_the_rows_are_consistent() -> None:
+    assert list(REPRESENTATIONS) == (
+        ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained"]
+    )
+    for name, row in REPRESENTATIONS.items():
+        assert row.name == name
+        assert len(row.fields) in (0, row.width)
+        assert len(row.keys) in (0, row.width)
+
+
+pixels = st.integers(0, 10_000).map(float)
+
+
+@given(st.sampled_from(list(REPRESENTATIONS)), pixels, pixels, pixels, pixels)
+def test_to_corners_inverts_from_corners(
+    name: str, x: float, y: float, width: float, height: float
+) -> None:
+    row, box = REPRESENTATIONS[name], (x, y, x + width + 1, y + height + 1)
+    assert row.to_corners(row.from_corners(box)) == box
+
+
+@pytest.mark.parametrize(
+    ("numbers", "box"),
+    [
+        pytest.param((1, 2, 3, 2, 3, 4, 1, 4), (1, 2, 3, 4), id="clockwise"),
+        pytest.param((1, 4, 3, 4, 3, 2, 1, 2), (1, 2, 3, 4), id="counter-clockwise"),
+        pytest.param((3, 4, 1, 2, 1, 4, 3, 2), (1, 2, 3, 4), id="any order"),
+        pytest.param((0, 0, 0, 0, 0, 0, 0, 0), NO_RECTANGLE, id="a point"),
+        pytest.param((1, 2, 3, 2, 1, 2, 3, 2), NO_RECTANGLE, id="a line"),
+        pytest.param((1, 2, 3, 2, 3, 4, 3, 4), NO_RECTANGLE, id="three corners"),
+        pytest.param((1, 2, 3, 4, 1, 2, 3, 4), NO_RECTANGLE, id="two corners, twice"),
+        pytest.param((1, 2, 3, 2, 3, 4, 1, 5), NO_RECTANGLE, id="three y values"),
+        pytest.param((1, 2, 3, 2, 3.5, 4, 1, 4), NO_RECTANGLE, id="tilted"),
+    ],
+)
+@pytest.mark.parametrize("name", ["all", "all-labelled"])
+def test_eight_numbers_are_a_rectangle_or_match_nothing(
+    name: str, numbers: tuple[float, ...], box: Corners
+) -> None:
+    assert REPRESENTATIONS[name].to_corners(numbers) == box
+
+
+@given(st.sampled_from(list(REPRESENTATIONS)), st.data())
+def test_no_finite_numbers_raise(name: str, data: st.DataObject) -> None:
+    row = REPRESENTATIONS[name]
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    numbers = data.draw(st.lists(finite, min_size=row.width, max_size=row.width))
+    assert len(row.to_corners(numbers)) == 4

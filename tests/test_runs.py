@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+
+import pytest
+from scored_runs import World, failing, saying, speaking, world
+
+from vlmeval_findit import runs as runs_module
+from vlmeval_findit.records import Reason
+from vlmeval_findit.runs import RunError, load_run, load_runs
+from vlmeval_findit.scoring import Settings, score_file
+
+__all__ = ["world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+
+
+def test_examples() -> None:
+    assert doctest.testmod(runs_module).failed == 0
+
+
+def test_a_run_is_what_was_scored(world: World) -> None:
+    run = world.run("Some-Model", JSON, speaking(JSON, 0.6, 20))
+    scored = score_file(run.path, Settings(space="grid1000"))
+    assert (run.model, run.variant.name) == ("Some-Model", JSON)
+    assert run.totals.iou_sum == pytest.approx(scored.totals.iou_sum, abs=1e-4)
+    assert run.figures.f1 == scored.figures.f1
+    assert [a.index for a in run.answers] == list(range(12))
+    assert {a.source for a in run.answers} == {f"{i}.jpg" for i in range(6)}
+    assert run.basis.prompts == "findit-own-1"
+    assert run.basis.rows == frozenset(range(12))
+    assert run.basis.missing == ()
+    assert run.basis.spaces == ("grid1000 (setting)",)
+
+
+def test_failed_calls_and_reasons(world: World) -> None:
+    run = world.run("Fails", JSON, failing)
+    assert run.totals.failed == 4
+    assert run.answers[0].reason is Reason.FAILED_CALL
+    assert run.answers[0].totals.n_gt_failed == 2
+    assert run.answers[0].f1 == 0
+    run = world.run("Talks", JSON, saying("I see a cat."))
+    assert {a.reason for a in run.answers} == {Reason.NOT_JSON}
+
+
+def test_numbers_that_are_not_finite_and_labels(world: World) -> None:
+    name = "FindIt_Pascal_multilabel_xyxy_json"
+    reply = '[{"label": "cat", "bbox": [0, 0, 1e308, 1e308]}, {"label": "x", "bbox": [1, 2, 3, 4]}]'
+    run = world.run("Huge", name, saying(reply))
+    assert run.answers[0].boxes[0] is None or max(run.answers[0].boxes[0]) > 1e300
+    assert run.answers[0].labels == ("cat", "x")
+
+
+def test_folders_are_searched_and_every_run_is_loaded_once(world: World) -> None:
+    path = world.predict("A", JSON, saying("[]"), folder="A/T20260101")
+    world.predict("A", TEXT, saying("[]"), folder="A")
+    link = world.runs / "A" / f"{path.stem}_provenance.json"
+    link.symlink_to(path.with_name(link.name))
+    (world.runs / "A" / f"{path.stem}_details.jsonl").symlink_to(
+        path.with_name(f"{path.stem}_details.jsonl")
+    )
+    for given in ([world.runs], [world.runs, path], [world.runs, link]):
+        assert [run.variant.name for run in load_runs(given)] == [JSON, TEXT]
+    details = path.with_name(f"{path.stem}_details.jsonl")
+    assert [run.path.name for run in load_runs([details])] == [path.name]
+
+
+def test_what_cannot_be_loaded_says_why(world: World, tmp_path: Path) -> None:
+    path = world.predict("A", JSON, saying("[]"))
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_runs([tmp_path / "nowhere"])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(RunError, match=r"no scored run in it.*run_findit\.py score"):
+        load_runs([empty])
+    unscored = empty / f"B_{JSON}.json"
+    unscored.write_text("[]")
+    with pytest.raises(RunError, match=r"not scored yet.*run_findit\.py score"):
+        load_runs([unscored])
+    path.write_text("[]")
+    with pytest.raises(RunError, match="changed after it was scored"):
+        load_runs([path])
+
+
+def test_details_of_another_scoring_are_refused(world: World) -> None:
+    path = world.predict("A", JSON, speaking(JSON, 1.0))
+    provenance = path.with_name(f"{path.stem}_provenance.json")
+    details = path.with_name(f"{path.stem}_details.jsonl")
+    lines = details.read_text().splitlines()
+    details.write_text("\n".join(lines[:-1]) + "\n")
+    with pytest.raises(RunError, match=r"totals\.responses is 12, but .* add up to 11"):
+        load_run(provenance)
+    row = json.loads(lines[0])
+    del row["image"]
+    details.write_text(json.dumps(row) + "\n")
+    with pytest.raises(RunError, match=r"line 1: no key 'image'.*score it again"):
+        load_run(provenance)
+    details.write_text("{\n")
+    with pytest.raises(RunError, match="line 1"):
+        load_run(provenance)
+    details.unlink()
+    with pytest.raises(RunError, match=r"details\.jsonl is missing"):
+        load_run(provenance)
+    provenance.write_text("{}")
+    with pytest.raises(RunError, match="no key 'variant'"):
+        load_run(provenance)

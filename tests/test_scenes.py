@@ -1,0 +1,183 @@
+"""The cache of large scenes: bounded, least recently used first, safe for several processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vlmeval_findit import scenes
+from vlmeval_findit.scenes import Scene, SceneCache, SceneError, make
+
+
+def photograph(path: Path, seed: int = 0, size: tuple[int, int] = (160, 120)) -> Path:
+    pixels = np.random.default_rng(seed).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path, "JPEG", quality=90)
+    return path
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Scene]:
+    calls: list[Scene] = []
+
+    def counted(scene: Scene) -> bytes:
+        calls.append(scene)
+        return make(scene)
+
+    monkeypatch.setattr(scenes, "make", counted)
+    return calls
+
+
+def test_a_scene_is_made_once_a_size_and_format(tmp_path: Path, made: list[Scene]) -> None:
+    cache = SceneCache(tmp_path / "cache")
+    path = photograph(tmp_path / "a.jpg")
+    for _ in range(3):
+        for size in ((80, 60), (40, 30)):
+            for kind in ("PNG", "JPEG"):
+                assert cache.image(Scene(path, size, kind)).size == size
+    assert len(made) == 4
+
+
+def test_png_keeps_exactly_the_pixels_of_a_run_without_the_cache(tmp_path: Path) -> None:
+    path = photograph(tmp_path / "a.jpg")
+    with Image.open(path) as picture:
+        plain = picture.convert("RGB").resize((80, 60), Image.Resampling.LANCZOS)
+    cached = SceneCache(tmp_path / "cache").image(Scene(path, (80, 60)))
+    assert cached.tobytes() == plain.tobytes()
+
+
+def test_another_file_at_the_same_path_is_made_anew(tmp_path: Path, made: list[Scene]) -> None:
+    cache = SceneCache(tmp_path / "cache")
+    path = photograph(tmp_path / "a.jpg", seed=1)
+    before = cache.encoded(Scene(path, (80, 60)))
+    photograph(path, seed=2)
+    os.utime(path, ns=(1, 1))
+    assert cache.encoded(Scene(path, (80, 60))) != before
+    assert len(made) == 2
+
+
+def test_what_was_not_used_for_longest_goes_first(tmp_path: Path, made: list[Scene]) -> None:
+    paths = [photograph(tmp_path / f"{i}.jpg", seed=i) for i in range(4)]
+    one = len(make(Scene(paths[0], (80, 60))))
+    cache = SceneCache(tmp_path / "cache", limit=int(one * 3.5))
+    for i in (0, 1, 2, 0, 3):  # 3 pushes 1 out: 0 was used after it
+        cache.encoded(Scene(paths[i], (80, 60)))
+    made.clear()
+    for i in (0, 2, 3):
+        cache.encoded(Scene(paths[i], (80, 60)))
+    assert made == []
+    cache.encoded(Scene(paths[1], (80, 60)))
+    assert len(made) == 1
+
+
+def test_the_limit_holds_after_every_scene(tmp_path: Path) -> None:
+    cache = SceneCache(tmp_path / "cache", limit=60_000)
+    for i in range(12):
+        scene = Scene(photograph(tmp_path / f"{i}.jpg", seed=i), (40 + 5 * i, 60))
+        assert cache.encoded(scene)
+        assert cache.size() <= 60_000
+    assert cache.size() > 20_000
+
+
+def test_a_scene_larger_than_the_limit_is_served_and_not_kept(tmp_path: Path) -> None:
+    cache = SceneCache(tmp_path / "cache", limit=100)
+    assert cache.image(Scene(photograph(tmp_path / "a.jpg"), (80, 60))).size == (80, 60)
+    assert cache.size() == 0
+
+
+def test_threads_that_ask_at_once_make_it_once(tmp_path: Path, made: list[Scene]) -> None:
+    cache = SceneCache(tmp_path / "cache")
+    scene = Scene(photograph(tmp_path / "a.jpg", size=(800, 600)), (80, 60))
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(lambda _: cache.encoded(scene), range(16)))) == 1
+    assert len(made) == 1
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+from vlmeval_findit import scenes
+folder, names = Path(sys.argv[1]), sys.argv[2:]
+real = scenes.make
+def counted(scene):
+    print("made", scene.path.name)
+    return real(scene)
+scenes.make = counted
+cache = scenes.SceneCache(folder, limit=10_000_000)
+for name in names * 3:
+    assert cache.image(scenes.Scene(Path(name), (80, 60))).size == (80, 60)
+"""
+
+
+def test_processes_share_it(tmp_path: Path) -> None:
+    paths = [str(photograph(tmp_path / f"{i}.jpg", i, (1200, 900))) for i in range(3)]
+    command = [sys.executable, "-c", PROCESS, str(tmp_path / "cache"), *paths]
+    root = Path(__file__).resolve().parent.parent
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) for _ in range(4)
+    ]
+    outputs = [process.communicate()[0] for process in running]
+    assert [process.returncode for process in running] == [0] * 4
+    assert sorted("".join(outputs).split()) == ["0.jpg", "1.jpg", "2.jpg", "made", "made", "made"]
+
+
+def test_what_a_killed_process_left_is_taken_away(tmp_path: Path) -> None:
+    cache = SceneCache(tmp_path / "cache")
+    left = tmp_path / "cache" / "tmpabc.new"
+    left.write_bytes(b"half")
+    cache.encoded(Scene(photograph(tmp_path / "a.jpg"), (80, 60)))
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("scene", "message"),
+    [
+        (Scene(Path("a.jpg"), (80, 60), "GIF"), r"no scene format 'GIF' \(there are: PNG, JPEG\)"),
+        (Scene(Path("a.jpg"), (0, 60)), "0x60 is not a size"),
+        (Scene(Path("page.jpg"), (80, 60)), "page.jpg"),
+    ],
+)
+def test_what_cannot_be_made_says_why(tmp_path: Path, scene: Scene, message: str) -> None:
+    photograph(tmp_path / "a.jpg")
+    (tmp_path / "page.jpg").write_bytes(b"<html>")
+    with pytest.raises(SceneError, match=message):
+        SceneCache(tmp_path / "cache").encoded(
+            Scene(tmp_path / scene.path, scene.size, scene.format)
+        )
+
+
+def test_what_is_sent_of_large_files_is_kept_and_of_small_ones_not(
+    tmp_path: Path, made: list[Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.setattr(scenes, "LARGE", 160 * 120)
+    large, small = photograph(tmp_path / "a.jpg"), photograph(tmp_path / "b.jpg", 1, (80, 60))
+    for _ in range(3):
+        kept = scenes.encoded(Scene(large, (40, 30)), (160, 120))
+        scenes.encoded(Scene(small, (40, 30)), (80, 60))
+        scenes.encoded(Scene(large, (160, 120)), (160, 120))
+    assert [scene.path.name for scene in made].count("a.jpg") == 1 + 3
+    assert [scene.path.name for scene in made].count("b.jpg") == 3
+    monkeypatch.setenv("FINDIT_SCENES_MB", "0")
+    assert scenes.encoded(Scene(large, (40, 30)), (160, 120)) == kept
+
+
+def test_what_a_provider_is_sent_comes_from_the_cache(
+    tmp_path: Path, made: list[Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.models import payload
+
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.setattr(scenes, "LARGE", 160 * 120)
+    path = photograph(tmp_path / "a.jpg")
+    first = payload.for_provider.__wrapped__(path, 80)
+    again = payload.for_provider.__wrapped__(path, 80)
+    assert first == again
+    assert first.sent == (80, 60)
+    assert len(made) == 1

@@ -1,0 +1,478 @@
+"""From a prediction file to a score: figures by hand, coordinate spaces, the files it leaves."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vlmeval_findit.predictions import FAILED, PredictionError, Recorded
+from vlmeval_findit.records import Query, Truth
+from vlmeval_findit.results import FIGURES, write_score
+from vlmeval_findit.scoring import (
+    RunScore,
+    Settings,
+    check_settings,
+    reply_format,
+    score_file,
+    settings_from,
+)
+from vlmeval_findit.spaces import SpaceError
+from vlmeval_findit.tables import write_table
+from vlmeval_findit.tasks import Asked, asked_now, asked_path, load_task, read_asked, write_asked
+from vlmeval_findit.variant import parse
+
+WIDTH, HEIGHT = 200, 100
+BOX = (20.0, 10.0, 120.0, 60.0)
+"""The box of every query: [100, 100, 600, 600] in thousandths."""
+
+SVG = "FindIt_SVG_xyxy_text"
+PASCAL = "FindIt_Pascal_xyxy_json"
+
+
+def truth(*boxes: tuple[float, ...], labels: Sequence[str] = ()) -> Truth:
+    return Truth(boxes, (0,) * len(boxes), tuple(labels))  # type: ignore[arg-type]
+
+
+def query(index: int, true: Truth) -> Query:
+    return Query(index, "dog", WIDTH, HEIGHT, (f"{index}.jpg",), true)
+
+
+TABLES = {
+    "SVG": [query(i, truth(BOX)) for i in range(4)],
+    "Pascal": [
+        query(0, truth(BOX)),
+        query(1, truth(BOX, (150, 50, 190, 90))),
+        query(2, truth(BOX)),
+        query(3, truth(BOX, BOX)),
+    ],
+    "Pascal_multilabel": [query(0, truth(BOX, BOX, labels=["dog", "traffic light"]))],
+    "D3": [query(0, truth()), query(1, truth(BOX))],
+    "iGround": [
+        Query(0, "dog", WIDTH, HEIGHT, tuple("abcdefgh"), Truth((BOX,) * 8, tuple(range(8))))
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def _tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, queries in TABLES.items():
+        write_table(tmp_path / "tables", name, queries, {"source": "made up"})
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "tables"))
+
+
+@pytest.fixture
+def predicted(tmp_path: Path):
+    """Writes a prediction file: texts by index, with what was recorded for each."""
+
+    def write(
+        dataset: str,
+        texts: Sequence[str] | Mapping[int, str],
+        model: str = "Qwen3-VL",
+        spaces: Sequence[Any] = (),
+    ) -> Path:
+        texts = texts if isinstance(texts, Mapping) else dict(enumerate(texts))
+        rows: list[dict[str, Any]] = [{"index": i, "prediction": t} for i, t in texts.items()]
+        for row, space in zip(rows, spaces, strict=False):
+            row["extra_records"] = Recorded(space=space).as_json()
+        path = tmp_path / "run" / f"{model}_{dataset}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(rows))
+        return path
+
+    return write
+
+
+RIGHT = "[100, 100, 600, 600]"
+HALF = "[100, 100, 600, 350]"
+WRONG = "[0, 0, 10, 10]"
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def test_figures_by_hand(predicted) -> None:
+    """Three of four say a box, two of them are right (IoU 1 and 0.5)."""
+    run = score_file(predicted(SVG, [RIGHT, HALF, WRONG, "no dog"]))
+    assert (run.totals.tp, run.totals.n_pred, run.totals.n_gt) == (2, 3, 4)
+    assert run.figures.precision == pytest.approx(200 / 3)
+    assert run.figures.recall == pytest.approx(50)
+    assert run.figures.f1 == pytest.approx(400 / 7)
+    assert run.figures.miou == pytest.approx(37.5)
+    assert run.figures.adherence == pytest.approx(75)
+    assert run.reasons == {"no box": 1}
+    assert run.spaces[0].source == "model table: Qwen3-VL"
+
+
+def test_several_boxes_by_hand(predicted) -> None:
+    replies = [
+        [(100, 100, 600, 600), (100, 100, 600, 600)],  # one too many
+        [(750, 500, 950, 900), (100, 100, 600, 600)],  # both, in another order
+        [],  # one missed
+        [(100, 100, 600, 600)],  # one of two
+    ]
+    texts = [json.dumps([{"bbox": box} for box in boxes]) for boxes in replies]
+    run = score_file(predicted(PASCAL, texts))
+    assert (run.totals.tp, run.totals.n_pred, run.totals.n_gt) == (4, 5, 6)
+    assert run.figures.f1 == pytest.approx(800 / 11)
+    assert run.figures.miou == pytest.approx(400 / 6)
+    assert run.figures.adherence == 100
+
+
+def test_labels_by_hand(predicted) -> None:
+    name = "FindIt_Pascal_multilabel_xyxy_text"
+    path = predicted(name, ["Traffic-light: [0, 0, 1, 1]\nDOG: [100, 100, 600, 600]"])
+    run = score_file(path)
+    assert [one.matched.ious for one in run.scored] == [[1.0, 0.0]]
+    assert run.totals.tp == 1
+    path = predicted(name, ["Traffic Light.: [100, 100, 600, 600]\nDOG: [100, 100, 600, 600]"])
+    assert score_file(path).totals.tp == 2
+
+
+def test_a_video_is_thinned_to_the_frames_of_the_variant(predicted) -> None:
+    text = "\n".join(f"{frame}: {RIGHT}" for frame in (1, 2, 3))
+    run = score_file(predicted("FindIt_iGround_f3_xyxy_text", [text]))
+    assert (run.totals.tp, run.totals.n_gt, run.figures.f1) == (3, 3, 100)
+    run = score_file(predicted("FindIt_iGround_xyxy_text", [text]))
+    assert (run.totals.tp, run.totals.n_gt) == (3, 8)
+
+
+def test_a_query_without_a_box(predicted) -> None:
+    run = score_file(predicted("FindIt_D3_xyxy_json", ["[]", "[]"]))
+    assert (run.totals.n_pred, run.totals.n_gt, run.figures.adherence) == (0, 1, 100)
+    run = score_file(predicted("FindIt_D3_xyxy_json", ['[{"bbox": [100, 100, 600, 600]}]'] * 2))
+    assert (run.totals.tp, run.totals.n_pred, run.figures.precision) == (1, 2, 50)
+
+
+def test_failed_calls_are_counted_apart(predicted) -> None:
+    run = score_file(predicted(SVG, [RIGHT, FAILED, FAILED + " via API.", WRONG]))
+    assert (run.totals.responses, run.totals.failed, run.totals.n_gt) == (2, 2, 2)
+    assert run.figures.f1 == 50
+    assert run.figures.adherence == 100
+    assert run.figures.f1_failed_missed == pytest.approx(100 / 3)
+    assert run.reasons == {"failed call": 2}
+
+
+def test_a_run_over_some_rows(predicted) -> None:
+    run = score_file(predicted(SVG, {3: RIGHT, 1: WRONG}))
+    assert [one.query.index for one in run.scored] == [3, 1]
+    assert run.totals.n_gt == 2
+
+
+def test_an_empty_reply_is_an_answer(predicted) -> None:
+    run = score_file(predicted(SVG, ["", RIGHT]))
+    assert (run.totals.responses, run.totals.adherent) == (2, 1)
+    assert run.reasons == {"empty": 1}
+
+
+def test_replies_to_another_table_are_refused(predicted) -> None:
+    with pytest.raises(PredictionError, match=r"SVG_xyxy_text: index 99 is not in .*SVG\.tsv \(4"):
+        score_file(predicted(SVG, {99: RIGHT}))
+
+
+def test_a_missing_table_says_how_to_make_it(predicted) -> None:
+    with pytest.raises(FileNotFoundError, match=r"prepare --subsets DIR --only PhraseCut"):
+        score_file(predicted("FindIt_PhraseCut_xyxy_text", [RIGHT]))
+
+
+# --- the coordinate space -------------------------------------------------------------------------
+
+UNIT, PIXELS = {"kind": "unit"}, {"kind": "pixels"}
+
+
+def sources(run: RunScore) -> list[tuple[str, str]]:
+    return [(s.space.kind, s.source) for s in run.spaces]
+
+
+def ask(path: Path, space: Mapping[str, Any] | None) -> None:
+    write_asked(asked_path(path), Asked("own", "hash", "table", (), space))
+
+
+def test_what_goes_before_what(predicted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting, the environment, the record with the reply, the record of the run, the table."""
+    path = predicted(SVG, [RIGHT])
+    assert sources(score_file(path)) == [("grid1000", "model table: Qwen3-VL")]
+    ask(path, {"kind": "openai_high"})
+    assert sources(score_file(path)) == [("openai_high", "recorded by the run")]
+    path = predicted(SVG, [RIGHT], spaces=[PIXELS])
+    assert sources(score_file(path)) == [("pixels", "recorded by the run")]
+    monkeypatch.setenv("FINDIT_SPACE", "unit")
+    assert sources(score_file(path)) == [("unit", "setting")]
+    settings = settings_from({"space": {"kind": "claude_standard"}, "nproc": 4})
+    assert sources(score_file(path, settings)) == [("claude_standard", "setting")]
+
+
+def test_what_the_run_asked_says_no_space(predicted) -> None:
+    path = predicted(SVG, [RIGHT])
+    ask(path, None)
+    assert sources(score_file(path)) == [("grid1000", "model table: Qwen3-VL")]
+
+
+def test_every_reply_in_the_space_that_was_recorded_with_it(predicted) -> None:
+    texts = ["[0.1, 0.1, 0.6, 0.6]", "[20, 10, 120, 60]", RIGHT]
+    run = score_file(predicted(SVG, texts, spaces=[UNIT, PIXELS]))
+    assert run.figures.f1 == 100
+    assert sources(run) == [
+        ("unit", "recorded by the run"),
+        ("pixels", "recorded by the run"),
+        ("grid1000", "model table: Qwen3-VL"),
+    ]
+
+
+def test_the_settings_of_a_space_are_applied(predicted) -> None:
+    """200 x 100 within 28 * 28 to 40,000 pixels is 196 x 112."""
+    space = {"kind": "smart_resize", "min_pixels": 784, "max_pixels": 40_000}
+    x, y = 196 / WIDTH, 112 / HEIGHT
+    text = f"[{20 * x:.3f}, {10 * y:.3f}, {120 * x:.3f}, {60 * y:.3f}]"
+    run = score_file(predicted(SVG, [text], spaces=[space]))
+    assert run.figures.miou == pytest.approx(100, abs=0.01)
+
+
+def test_an_unknown_model_is_an_error_that_says_how_to_go_on(predicted) -> None:
+    path = predicted(SVG, [RIGHT], model="Mystery-7B")
+    with pytest.raises(SpaceError) as error:
+        score_file(path)
+    message = str(error.value)
+    assert "'Mystery-7B' is not known, and it is not guessed" in message
+    for kind in ("grid1000", "unit", "pixels", "openai_high", "smart_resize"):
+        assert f"  {kind} " in message
+    assert f"python run_findit.py score --space SPACE {path}" in message
+    assert score_file(path, Settings(space="grid1000")).figures.f1 == 100
+
+
+def test_an_unknown_model_whose_replies_are_recorded_is_scored(predicted) -> None:
+    path = predicted(SVG, ["[20, 10, 120, 60]"], model="Mystery-7B", spaces=[PIXELS])
+    assert score_file(path).figures.f1 == 100
+
+
+@pytest.mark.parametrize(
+    ("values", "environment", "expected"),
+    [
+        ({}, {}, Settings()),
+        ({"space": "unit"}, {}, Settings("unit")),
+        ({"space": {"kind": "unit"}, "model": "gpt"}, {}, Settings({"kind": "unit"})),
+        ({}, {"FINDIT_SPACE": "unit"}, Settings("unit")),
+        ({}, {"FINDIT_SPACE": ' {"kind": "unit"}'}, Settings({"kind": "unit"})),
+        ({"space": "pixels"}, {"FINDIT_SPACE": "unit"}, Settings("pixels")),
+        ({}, {"FINDIT_READS_LIKE": "Gemma 4"}, Settings(reads_like="Gemma 4")),
+        ({"reads_like": "Qwen3-VL"}, {"FINDIT_READS_LIKE": "x"}, Settings(reads_like="Qwen3-VL")),
+    ],
+    ids=str,
+)
+def test_settings(
+    values: dict[str, Any],
+    environment: dict[str, str],
+    expected: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert settings_from(values) == expected
+
+
+def test_an_environment_that_is_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FINDIT_SPACE", '{"kind": ')
+    with pytest.raises(SpaceError, match="FINDIT_SPACE="):
+        settings_from({})
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (Settings("grid100"), "did you mean grid1000?"),
+        (Settings({"kind": "smart_resize"}), "needs the min_pixels"),
+        (Settings(7), "not 7"),  # type: ignore[arg-type]
+        (Settings(reads_like="Gemma 5"), "no model 'Gemma 5' in the model table: did you mean Gem"),
+    ],
+    ids=str,
+)
+def test_settings_are_checked_before_a_run(settings: Settings, says: str) -> None:
+    with pytest.raises(SpaceError, match=r".") as error:
+        check_settings(settings, parse(SVG))
+    assert says in str(error.value)
+
+
+# --- the model's own scheme -----------------------------------------------------------------------
+
+FREE = "FindIt_SVG_unconstrained_text"
+
+
+@pytest.mark.parametrize(
+    ("model", "reads_like", "representation", "key"),
+    [
+        ("Gemma4-E4B", None, "yxyx", "box_2d"),
+        ("Mystery", None, "unconstrained", "bbox"),
+        ("Mystery", "Gemma 4", "yxyx", "box_2d"),
+        ("Mystery", "gemma-4-E4B-it", "yxyx", "box_2d"),
+        ("Gemma4-E4B", "Qwen2.5-VL", "xyxy", "bbox_2d"),
+        ("Gemma4-E4B", "GPT-5.4", "unconstrained", "bbox"),
+    ],
+)
+def test_reads_like_another_model(
+    model: str, reads_like: str | None, representation: str, key: str
+) -> None:
+    how = reply_format(model, parse(FREE), Settings(reads_like=reads_like))
+    assert (how.representation, how.key) == (representation, key)
+    named = parse(SVG)
+    assert reply_format(model, named, Settings(reads_like=reads_like)) == named.reply
+
+
+def test_reads_like_is_applied(predicted, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = predicted(FREE, ['```json\n[{"box_2d": [100, 100, 600, 600]}]\n```'], model="Mystery")
+    monkeypatch.setenv("FINDIT_SPACE", "grid1000")
+    assert score_file(path, Settings("grid1000", "Gemma 4")).figures.adherence == 100
+    monkeypatch.setenv("FINDIT_READS_LIKE", "Gemma 4")
+    assert score_file(path).figures.f1 == 100
+
+
+# --- the files of a score -------------------------------------------------------------------------
+
+BROKEN = '[{"bbox": [100, 100, 600, 600]}, {"box": []}]'
+
+
+@pytest.fixture
+def scored(predicted) -> tuple[RunScore, Path]:
+    texts = ['[{"bbox": [100, 100, 600, 600]}]', BROKEN, FAILED]
+    path = predicted(PASCAL, texts, spaces=[{"kind": "grid1000"}] * 3)
+    write_asked(asked_path(path), asked_now(load_task(PASCAL), left_out=[3]))
+    return score_file(path), path
+
+
+def test_the_score_is_one_row(scored) -> None:
+    run, path = scored
+    files = write_score(run, path)
+    assert files.score.name == f"Qwen3-VL_{PASCAL}_score.csv"
+    with files.score.open(newline="") as f:
+        (row,) = csv.DictReader(f)
+    assert (row["model"], row["dataset"], row["space"]) == ("Qwen3-VL", PASCAL, "grid1000")
+    assert [row[name] for name in FIGURES] == [
+        "80.0000", "66.6667", "50.0000", "100.0000", "66.6667",
+    ]  # fmt: skip
+    assert row["F1@0.5 (failed calls as misses)"] == "66.6667"
+    counts = (
+        "rows",
+        "scored",
+        "answered",
+        "failed calls",
+        "left out",
+        "boxes",
+        "predicted",
+        "found",
+    )
+    assert [row[name] for name in counts] == ["4", "3", "2", "1", "1", "3", "2", "2"]
+    assert row["prompts"].startswith("findit-own-")
+
+
+def test_details_hold_every_query(scored) -> None:
+    run, path = scored
+    files = write_score(run, path)
+    rows = [json.loads(line) for line in files.details.read_text().splitlines()]
+    assert rows[1] == {
+        "index": 1,
+        "label": "dog",
+        "image": "1.jpg",
+        "failed": False,
+        "adherent": False,
+        "reason": "wrong key",
+        "boxes": [[20.0, 10.0, 120.0, 60.0]],
+        "ious": [1.0, 0.0],
+        "hits": [True, False],
+        "tp": 1,
+        "n_pred": 1,
+        "n_gt": 2,
+    }
+    assert [row["index"] for row in rows] == [0, 1, 2]
+    assert (rows[2]["reason"], rows[2]["adherent"]) == ("failed call", False)
+
+
+def test_details_hold_labels_and_frames(predicted) -> None:
+    path = predicted("FindIt_Pascal_multilabel_xyxy_text", ["dog: [100, 100, 600, 600]"])
+    details = write_score(score_file(path), path).details
+    assert json.loads(details.read_text())["labels"] == ["dog"]
+    path = predicted("FindIt_iGround_f8_xyxy_text", [f"7: {RIGHT}"])
+    details = write_score(score_file(path), path).details
+    assert json.loads(details.read_text())["frames"] == [6]
+
+
+def test_provenance_says_what_the_score_rests_on(scored) -> None:
+    run, path = scored
+    facts = json.loads(write_score(run, path).provenance.read_text())
+    assert facts["variant"]["name"] == PASCAL
+    assert facts["variant"]["dataset"] == "Pascal"
+    assert facts["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
+    assert facts["table"]["file"] == "Pascal.tsv"
+    assert facts["table"]["sha256"] == facts["asked"]["table_sha256"]
+    assert facts["table"]["meta"]["source"] == "made up"
+    assert facts["asked"]["left_out"] == [3]
+    assert len(facts["asked"]["prompt_hash"]) == 64
+    assert facts["predictions"]["file"] == path.name
+    assert facts["predictions"]["rows_missing"] == [3]
+    assert facts["predictions"]["cut_by_xlsx"] == 0
+    assert facts["totals"]["failed"] == 1
+    assert facts["reasons"] == {"wrong key": 1, "failed call": 1}
+    assert {"vlmeval_findit", "python", "numpy"} <= set(facts["versions"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_boxes_that_are_not_finite_are_null_in_the_details(predicted) -> None:
+    """Every line is JSON by the standard, which knows no Infinity."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    text = '[{"bbox": [1e308, 1, 1e308, 2]}]'
+    path = predicted(PASCAL, [text], spaces=[UNIT])
+    details = write_score(score_file(path), path).details.read_text()
+    row = json.loads(details, parse_constant=refuse)
+    assert row["boxes"] == [[None, 100.0, None, 200.0]]
+
+
+def test_a_score_of_a_run_of_others_knows_no_prompts(predicted) -> None:
+    path = predicted(SVG, [RIGHT])
+    run = score_file(path)
+    files = write_score(run, path)
+    assert run.asked is None
+    assert json.loads(files.provenance.read_text())["asked"] is None
+    assert "unknown" in files.score.read_text()
+
+
+def test_scoring_again_gives_the_same(scored) -> None:
+    run, path = scored
+    first = write_score(run, path)
+    before = first.details.read_bytes(), first.score.read_bytes()
+    again = write_score(score_file(path), path)
+    assert (again.details.read_bytes(), again.score.read_bytes()) == before
+    assert sorted(p.name for p in path.parent.iterdir()) == sorted(
+        [path.name, asked_path(path).name, first.score.name, first.details.name,
+         first.provenance.name]
+    )  # fmt: skip
+
+
+# --- what was asked -------------------------------------------------------------------------------
+
+
+def test_what_was_asked_is_read_back(tmp_path: Path) -> None:
+    asked = asked_now(load_task(SVG), left_out=[1, 2], space={"kind": "unit"})
+    path = tmp_path / "m_FindIt_SVG_xyxy_text.xlsx"
+    assert read_asked(path) is None
+    write_asked(asked_path(path), asked)
+    assert asked_path(path).name == "m_FindIt_SVG_xyxy_text_asked.json"
+    assert read_asked(path) == asked
+    # The host puts predictions into a folder of the run, one below.
+    assert read_asked(tmp_path / "T20260101_G0" / path.name) == asked
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"left_out": []}', '{"left_out": 7}'])
+def test_a_bad_record_is_named(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "m_FindIt_SVG_xyxy_text.json"
+    asked_path(path).write_text(content)
+    with pytest.raises(PredictionError, match=r"_asked\.json: "):
+        read_asked(path)
+
+
+def test_what_is_asked_depends_on_the_variant() -> None:
+    hashes = {asked_now(load_task(name)).prompt_hash for name in (SVG, FREE, PASCAL)}
+    assert len(hashes) == 3

@@ -1,0 +1,252 @@
+"""Coordinate spaces: sizes computed by hand from protocol section 4, and what must always hold."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.spaces import (
+    ALIASES,
+    KINDS,
+    Space,
+    SpaceError,
+    as_sent,
+    reference_size,
+    smart_resize,
+    space_from,
+    spaces_help,
+)
+
+CHAT = Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True)
+SIMPLE = Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056)
+
+
+def space(kind: str, scene_max_size: int | None = None) -> Space:
+    return Space(kind, scene_max_size=scene_max_size)
+
+
+@pytest.mark.parametrize(
+    ("space", "size", "expected"),
+    [
+        # Whatever the image.
+        (space("grid1000"), (500, 375), (1000, 1000)),
+        (space("grid1000", 4096), (8192, 6144), (1000, 1000)),
+        (space("unit"), (500, 375), (1, 1)),
+        # The image itself up to 4096, then 8192 -> 4096 and 6144 / 2; 5000 x 4096/5000 and
+        # 333 x 0.8192 = 272.79, truncated.
+        (space("pixels"), (500, 375), (500, 375)),
+        (space("pixels"), (4096, 10), (4096, 10)),
+        (space("pixels"), (8192, 6144), (4096, 3072)),
+        (space("pixels"), (5000, 333), (4096, 272)),
+        # Scenes to 1824: 6144 x 1824/8192 = 1368; 333 x 1824/5000 = 121.48, rounded.
+        (space("pixels", 1824), (8192, 6144), (1824, 1368)),
+        (space("pixels", 1824), (5000, 333), (1824, 121)),
+        (space("pixels", 1824), (1824, 1000), (1824, 1000)),
+        # 1 pixel stays 1 pixel.
+        (space("pixels", 1824), (9000, 1), (1824, 1)),
+        # 64 x 40 patches = 2560 > 2500: s = sqrt(2560000 / (2048 x 1280)) = 0.98821;
+        # 2048 s / 32 = 63.246 and 1280 s / 32 = 39.528, of which 39/39.528 is the smaller;
+        # s = 0.975: 1996.8 and 1248.
+        (space("openai_high"), (2048, 1280), (1996, 1248)),
+        # 50 x 50 patches are just allowed.
+        (space("openai_high"), (1600, 1600), (1600, 1600)),
+        (space("openai_high"), (500, 375), (500, 375)),
+        # 4096 x 1000 -> 2048 x 500: 64 x 16 patches.
+        (space("openai_high"), (4096, 1000), (2048, 500)),
+        # 8192 x 6144 -> 4096 x 3072 -> 2048 x 1536: 64 x 48 = 3072 > 2500;
+        # s = sqrt(2560000/3145728) = 0.902110; 57.735 -> 57, 43.301 -> 43;
+        # 57/57.735 = 0.98727, 43/43.301 = 0.99304: s = 0.890625: 1824 x 1368.
+        (space("openai_high"), (8192, 6144), (1824, 1368)),
+        # 56 patches of 28 are 1568: allowed with up to 28 in the other direction (56 x 28 = 1568).
+        (space("claude_standard"), (1568, 784), (1568, 784)),
+        (space("claude_standard"), (500, 375), (500, 375)),
+        # A square: k x k <= 1568 patches, k = 39: 1092.
+        (space("claude_standard"), (2000, 2000), (1092, 1092)),
+        # A strip: only the edge counts; 100 x 1568/3136 = 50.
+        (space("claude_standard"), (3136, 100), (1568, 50)),
+        (space("claude_standard"), (100, 3136), (50, 1568)),
+        # k x k <= 4784, k = 69: 1932.
+        (space("claude_highres"), (2000, 2000), (1932, 1932)),
+        (space("claude_highres"), (3000, 100), (2576, 86)),
+        # 500/28 = 17.86 -> 18 x 28 = 504, 375/28 = 13.39 -> 13 x 28 = 364; 183,456 < 200,704:
+        # the first step leaves 504 x 364; beta = sqrt(200704/183456) = 1.04595;
+        # 527.16/28 = 18.83 -> 19: 532; 380.7/28 = 13.6 -> 14: 392.
+        (CHAT, (500, 375), (532, 392)),
+        # From 500 x 375 directly: beta = sqrt(200704/187500) = 1.03461: 517.3 -> 532, 388 -> 392.
+        (SIMPLE, (500, 375), (532, 392)),
+        # 1920 x 1080: 68.57 -> 69 x 28 = 1932, 38.57 -> 39 x 28 = 1092; 2,109,744 > 1,605,632.
+        # Second step from 1932 x 1092: beta = 1.14628: 1685.5/28 = 60.2 -> 1680,
+        # 952.6/28 = 34.02 -> 952.
+        (CHAT, (1920, 1080), (1680, 952)),
+        (SIMPLE, (1920, 1080), (1932, 1092)),
+        # 8192 x 6144 > 12,845,056: beta = sqrt(50331648/12845056) = 1.97948:
+        # 4138.4/28 = 147.8 -> 4116, 3103.8/28 = 110.85 -> 3080.
+        (SIMPLE, (8192, 6144), (4116, 3080)),
+        # Ties to even: 42 = 1.5 x 28 -> 56, 70 = 2.5 x 28 -> 56.
+        (Space("smart_resize", min_pixels=1, max_pixels=10**9), (42, 70), (56, 56)),
+        (Space("smart_resize", min_pixels=1, max_pixels=10**9), (1, 13), (28, 28)),
+    ],
+    ids=lambda value: (
+        f"{value.kind}-{value.scene_max_size or ''}{'two' * value.two_step}"
+        if isinstance(value, Space)
+        else f"{value[0]}x{value[1]}"
+    ),
+)  # fmt: skip
+def test_the_size_that_numbers_refer_to(
+    space: Space, size: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    assert reference_size(space, *size) == expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "expected"),
+    [
+        (None, (8192, 6144), (8192, 6144)),
+        (4096, (8192, 6144), (4096, 3072)),
+        (4096, (6144, 8192), (3072, 4096)),
+        (4096, (4096, 4096), (4096, 4096)),
+        (1000, (1001, 1), (1000, 1)),
+        (1824, (9000, 1), (1824, 1)),
+    ],
+)
+def test_scene_max_size_is_what_is_sent(
+    limit: int | None, size: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    assert as_sent(space("grid1000", limit), *size) == expected
+
+
+@pytest.mark.parametrize(
+    ("release_name", "kind"),
+    [
+        ("standard", "grid1000"),
+        ("unit_rescale", "unit"),
+        ("no_rescale", "pixels"),
+        ("openai_high", "openai_high"),
+        ("claude_standard", "claude_standard"),
+        ("claude_highres", "claude_highres"),
+    ],
+)
+def test_names_of_the_release_are_aliases(release_name: str, kind: str) -> None:
+    assert space_from(release_name) == space_from({"kind": release_name}) == Space(kind)
+    assert ALIASES[release_name] == kind
+
+
+def test_settings_are_read_back() -> None:
+    for each in (CHAT, SIMPLE, space("grid1000"), space("pixels", 1824)):
+        assert space_from(each.as_dict()) == each
+    assert space("grid1000").as_dict() == {"kind": "grid1000"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ("grid100", "no coordinate space 'grid100': did you mean grid1000?"),
+        ("pixel", "no coordinate space 'pixel': did you mean pixels?"),
+        ("xyz", "(there are: grid1000, unit, pixels, openai_high,"),
+        ({}, "the kind of the coordinate space is missing: grid1000"),
+        ({"kind": "pixels", "scene_max": 7}, "no setting 'scene_max' of a coordinate space: did "
+                                             "you mean scene_max_size?"),
+        ("smart_resize", "smart_resize needs the min_pixels and max_pixels that the run used"),
+        ({"kind": "smart_resize", "min_pixels": 1}, "needs the min_pixels and max_pixels"),
+        ({"kind": "smart_resize", "min_pixels": 0, "max_pixels": 1}, "needs the min_pixels"),
+        ({"kind": "smart_resize", "min_pixels": 2, "max_pixels": 1}, "min_pixels 2 > max_pixels 1"),
+        ({"kind": "smart_resize", "min_pixels": "2", "max_pixels": 1}, "coordinate space {"),
+        ({"kind": "pixels", "scene_max_size": 0}, "scene_max_size must be at least 1, not 0"),
+        ({"kind": "pixels", "scene_max_size": "all"}, "coordinate space {"),
+        (1000, "1000"),
+        (["grid1000"], "grid1000"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_settings_are_told_what_there_is(settings: object, says: str) -> None:
+    with pytest.raises(SpaceError) as error:
+        space_from(settings)  # type: ignore[arg-type]
+    assert says in str(error.value)
+
+
+def test_the_help_lists_every_space() -> None:
+    lines = spaces_help().splitlines()
+    assert [line.split()[0] for line in lines] == list(KINDS)
+
+
+edges = st.integers(1, 10_000)
+
+
+@given(edges, edges, st.integers(784, 10**6), st.integers(1, 64))
+def test_smart_resize_gives_multiples_of_28_within_bounds(
+    width: int, height: int, least: int, factor: int
+) -> None:
+    most = least * (factor + 3)
+    w, h = smart_resize((width, height), least, most)
+    assert w % 28 == h % 28 == 0
+    assert min(w, h) >= 28
+    assert w * h >= least
+    # An edge cannot be less than 28, which is why a strip may have more.
+    assert w * h <= most or min(w, h) == 28
+
+
+@given(edges, edges)
+def test_an_image_within_bounds_keeps_its_size_to_14_pixels(width: int, height: int) -> None:
+    w, h = smart_resize((width, height), 1, 10**9)
+    assert abs(w - max(width, 28)) <= 14
+    assert abs(h - max(height, 28)) <= 14
+
+
+CLAUDE = {"claude_standard": (1568, 1568), "claude_highres": (2576, 4784)}
+
+
+def fits(w: int, h: int, edge: int, tokens: int) -> bool:
+    across, down = math.ceil(w / 28), math.ceil(h / 28)
+    return max(across, down) * 28 <= edge and across * down <= tokens
+
+
+@pytest.mark.parametrize("kind", CLAUDE)
+@pytest.mark.parametrize(
+    "size",
+    [(500, 375), (1569, 1), (1, 1569), (2000, 1999), (1999, 2000), (4096, 4096), (3000, 777),
+     (777, 3001), (1093, 1093), (2577, 2577), (4096, 3), (1600, 900), (4032, 3024), (1, 1)],
+    ids=str,
+)  # fmt: skip
+def test_claude_size_is_the_largest_that_fits(kind: str, size: tuple[int, int]) -> None:
+    """By brute force over every longer edge that is shorter than the image's."""
+    edge, tokens = CLAUDE[kind]
+    long, short = max(size), min(size)
+    fitting = [
+        (edge_, max(round(edge_ / (long / short)), 1))
+        for edge_ in range(1, long + 1)
+        if fits(edge_, max(round(edge_ / (long / short)), 1), edge, tokens)
+    ]
+    w, h = reference_size(Space(kind), *size)
+    assert (max(w, h), min(w, h)) == max(fitting)
+    assert (w >= h) == (size[0] >= size[1])
+
+
+@given(st.sampled_from(sorted(CLAUDE)), edges, edges)
+def test_claude_size_fits_and_is_no_larger_than_the_image(kind: str, w: int, h: int) -> None:
+    width, height = map(int, reference_size(Space(kind), w, h))
+    assert fits(width, height, *CLAUDE[kind])
+    assert width <= w
+    assert height <= h
+
+
+@given(edges, edges)
+def test_openai_size_has_at_most_2500_patches(width: int, height: int) -> None:
+    w, h = reference_size(Space("openai_high"), width, height)
+    assert math.ceil(w / 32) * math.ceil(h / 32) <= 2500
+    assert max(w, h) <= 2048
+    assert min(w, h) >= 1
+
+
+@given(
+    st.sampled_from([*(Space(kind) for kind in KINDS if kind != "smart_resize"), CHAT, SIMPLE]),
+    st.one_of(st.none(), st.integers(1, 5000)),
+    st.integers(1, 20_000),
+    st.integers(1, 20_000),
+)
+def test_no_size_is_zero(settings: Space, limit: int | None, width: int, height: int) -> None:
+    """Boxes are divided by it."""
+    limited = space_from({**settings.as_dict(), **({"scene_max_size": limit} if limit else {})})
+    assert min(reference_size(limited, width, height)) >= 1

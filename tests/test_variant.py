@@ -1,0 +1,227 @@
+"""Names of variants: the grammar, its inverse, and what a wrong name is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.datasets import DATASETS, Family
+from vlmeval_findit.representation import REPRESENTATIONS
+from vlmeval_findit.variant import (
+    KEYS,
+    OUTPUTS,
+    STRUCTURES,
+    Variant,
+    VariantError,
+    grid,
+    is_variant,
+    parse,
+    problem,
+)
+
+GRID = list(grid())
+
+
+def test_the_grid_has_unique_names_that_parse_back() -> None:
+    assert len(GRID) > 10_000
+    assert len({v.name for v in GRID}) == len(GRID)
+    assert [v for v in GRID if parse(v.name) != v] == []
+
+
+def test_the_grid_is_exactly_the_valid_combinations() -> None:
+    assert [v for v in GRID if problem(v) is not None] == []
+    assert len(set(GRID)) == len(GRID)
+
+
+def test_the_grid_of_one_dataset() -> None:
+    names = [v.name for v in grid([DATASETS["SVG"]])]
+    # 8 representations as text; as JSON 4 keys, each per box or nested; 5 can be decomposed; and
+    # the two centre experiments of cxcywh double and triple its 1 + 8 + 1 cells.
+    assert len(names) == 8 + 8 * 4 * 2 + 5 + 2 * (1 + 8 + 1)
+
+
+def test_all_datasets_of_the_protocol_are_there() -> None:
+    of_the_paper = [row for row in DATASETS.values() if row.subset is not None]
+    assert len(of_the_paper) == 17
+    assert [row.name for row in of_the_paper if row.has_multilabel] == [
+        "Pascal",
+        "OpenImages",
+        "iGround",
+    ]
+    assert [row.name for row in of_the_paper if row.has_caption] == ["iGround", "Flickr30k"]
+    assert {row.name: row.frames for row in of_the_paper if row.family.is_video} == {
+        "iGround": 8,
+        "RoboTools": 64,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        ("FindIt_RefCOCO_xyxy_json", Variant("RefCOCO", "xyxy", "json")),
+        (
+            "FindIt_Pascal_multilabel_xyxy_json_class_name",
+            Variant("Pascal", "xyxy", "json", key="class_name", multilabel=True),
+        ),
+        (
+            "FindIt_iGround_caption_f8_cxcywh_text_cx-formula",
+            Variant("iGround", "cxcywh", "text", caption=True, frames=8, centre="formula"),
+        ),
+        (
+            "FindIt_OpenImages_xyxy_json_bbox_2d_nested",
+            Variant("OpenImages", "xyxy", "json", key="bbox_2d", structure="nested"),
+        ),
+        ("FindIt_RoboTools_f64_all-labelled_text", Variant("RoboTools", "all-labelled", "text",
+                                                           frames=64)),
+        ("FindIt_RefCOCO_testA_all_text", Variant("RefCOCO_testA", "all", "text")),
+        ("FindIt_RefCOCOplus_testB_yxhw_json_decomposed",
+         Variant("RefCOCOplus_testB", "yxhw", "json", structure="decomposed")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_canonical_names(name: str, variant: Variant) -> None:
+    assert parse(name) == variant
+    assert variant.name == name
+    assert is_variant(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical"),
+    [
+        ("FindIt_RefCOCO_xyxy_json_bbox_per_box", "FindIt_RefCOCO_xyxy_json"),
+        ("FindIt_RefCOCO_xyxy_json_bbox", "FindIt_RefCOCO_xyxy_json"),
+        ("FindIt_RefCOCO_xyxy_json_per_box", "FindIt_RefCOCO_xyxy_json"),
+        ("FindIt_RefCOCO_xyxy_json_bbox_nested", "FindIt_RefCOCO_xyxy_json_nested"),
+        ("FindIt_RefCOCO_xyxy_json_bbox_decomposed", "FindIt_RefCOCO_xyxy_json_decomposed"),
+        ("FindIt_Pascal_f1_xyxy_text", "FindIt_Pascal_xyxy_text"),
+        ("FindIt_iGround_xyxy_text", "FindIt_iGround_f8_xyxy_text"),
+        ("FindIt_RoboTools_xyxy_text", "FindIt_RoboTools_f64_xyxy_text"),
+    ],
+)
+def test_defaults_may_be_said(name: str, canonical: str) -> None:
+    assert parse(name).name == canonical
+
+
+@pytest.mark.parametrize(
+    ("release_name", "canonical"),
+    [
+        (
+            "FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box",
+            "FindIt_RefCOCO_testA_xyxy_json_bbox_2d",
+        ),
+        ("FindIt_refcoco_test_refexp_text_xywh", "FindIt_RefCOCO_xywh_text"),
+        ("FindIt_refcoco_plus_testB_refexp_text_xyxy", "FindIt_RefCOCOplus_testB_xyxy_text"),
+        (
+            "FindIt_pascal_multilabel_objdet_json_xyxy_class_name_nested",
+            "FindIt_Pascal_multilabel_xyxy_json_class_name_nested",
+        ),
+        ("FindIt_iground_objdet_video_text_xyxy", "FindIt_iGround_f8_xyxy_text"),
+        ("FindIt_iground_objdet_video_text_xyxy_f4", "FindIt_iGround_f4_xyxy_text"),
+        ("FindIt_iground_objdet_text_xyxy_f1", "FindIt_iGround_f1_xyxy_text"),
+        (
+            "FindIt_d3_refexp_all_json_cxcywh_bbox_per_box_cx-definitions",
+            "FindIt_D3_cxcywh_json_cx-definitions",
+        ),
+        ("FindIt_hr_insdet_hard_insdet_text_all-labelled",
+         "FindIt_HRInsDet_hard_all-labelled_text"),
+    ],
+)  # fmt: skip
+def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> None:
+    assert parse(release_name).name == canonical
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("RefCOCO_xyxy_json", "a FindIt name begins with FindIt_"),
+        ("FindIt_RefCOCOO_xyxy_json", "no dataset 'RefCOCOO': did you mean RefCOCO?"),
+        ("FindIt_pascal_xyxy_json", "no dataset 'pascal': did you mean Pascal?"),
+        ("FindIt_RefCOCO_testC_xyxy_json", "no representation 'testC'"),
+        ("FindIt_RefCOCO_xyxx_json", "no representation 'xyxx': did you mean xyxy?"),
+        ("FindIt_RefCOCO_XYXY_json", "no representation 'XYXY': did you mean xyxy?"),
+        ("FindIt_RefCOCO", "the representation is missing (xyxy, xywh,"),
+        ("FindIt_RefCOCO_xyxy", "the output format is missing (text or json)"),
+        ("FindIt_RefCOCO_xyxy_jsn", "no output format 'jsn': did you mean json?"),
+        ("FindIt_RefCOCO_xyxy_json_bbox2d", "'bbox2d': did you mean bbox_2d?"),
+        ("FindIt_RefCOCO_xyxy_json_netsed", "'netsed': did you mean nested?"),
+        ("FindIt_RefCOCO_xyxy_json_nested_bbox", "no JSON key or structure 'bbox'"),
+        ("FindIt_RefCOCO_xyxy_text_bbox", "text replies have neither a JSON key nor a structure"),
+        ("FindIt_RefCOCO_xyxy_text_nested", "text replies have neither"),
+        ("FindIt_RefCOCO_multilabel_xyxy_json", "RefCOCO has no multi-label queries"),
+        ("FindIt_RefCOCO_caption_xyxy_json", "RefCOCO has no captions (there are in: iGround, Fl"),
+        ("FindIt_RefCOCO_f2_xyxy_json", "RefCOCO has images, not frames"),
+        ("FindIt_iGround_f9_xyxy_json", "iGround has 1 to 8 frames, not 9"),
+        ("FindIt_iGround_f0_xyxy_json", "no representation 'f0'"),
+        ("FindIt_iGround_f08_xyxy_json", "no representation 'f08'"),
+        ("FindIt_iGround_f1\u0662_xyxy_json", "no representation"),
+        ("FindIt_Pascal_xyxy_json_class_name", "class_name is for multi-label queries only"),
+        ("FindIt_Pascal_all_json_decomposed", "all has no decomposed structure"),
+        ("FindIt_Pascal_unconstrained_json_decomposed", "unconstrained has no decomposed"),
+        ("FindIt_Pascal_xyxy_json_bbox_2d_decomposed", "the decomposed structure names its own"),
+        ("FindIt_Pascal_xyxy_json_cx-formula", "cx-formula is for cxcywh only"),
+        ("FindIt_Pascal_cxcywh_json_cx-formulas", "'formulas': did you mean formula?"),
+        # Each part stands in one place only, and nothing is left over.
+        ("FindIt_Pascal_xyxy_json_", "'_'"),
+        ("FindIt_Pascal_cxcywh_json_cx-formula\n", "no JSON key or structure"),
+        ("FindIt_Pascal_json_xyxy", "no representation 'json'"),
+        ("FindIt_", "no dataset ''"),
+        ("", "a FindIt name begins with FindIt_"),
+        # An alias whose family is not the dataset's.
+        ("FindIt_refcoco_test_objdet_json_xyxy", "no dataset"),
+    ],
+)
+def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> None:
+    assert not is_variant(name)
+    with pytest.raises(VariantError) as error:
+        parse(name)
+    assert str(error.value).startswith(f"{name}: ")
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize("other", [None, 7, float("nan"), ["FindIt_RefCOCO_xyxy_json"]], ids=repr)
+def test_what_is_no_text_is_no_variant(other: object) -> None:
+    assert not is_variant(other)
+
+
+PARTS = [
+    *("FindIt", "multilabel", "caption", "f1", "f8", "cx-formula", "cx-", "", "_", "bbox_2d"),
+    *DATASETS, *REPRESENTATIONS, *OUTPUTS, *KEYS, *STRUCTURES,
+    *(family.value for family in Family), "refcoco_test", "iground", "d3",
+]  # fmt: skip
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.text().map("FindIt_{}".format),
+        st.lists(st.sampled_from(PARTS), max_size=8).map("_".join),
+        st.lists(st.sampled_from(PARTS), max_size=8).map(lambda parts: "FindIt_" + "_".join(parts)),
+    )
+)
+def test_any_text_is_a_variant_or_an_error_that_names_it(name: str) -> None:
+    if not is_variant(name):
+        with pytest.raises(VariantError) as error:
+            parse(name)
+        assert str(error.value).startswith(f"{name}: ")
+        return
+    variant = parse(name)
+    assert problem(variant) is None
+    assert parse(variant.name) == variant
+    assert name == name.rstrip("_\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "table"),
+    [
+        ("FindIt_iGround_f8_xyxy_text", Family.OBJDET_VIDEO, "iGround"),
+        ("FindIt_iGround_multilabel_f1_xyxy_text", Family.OBJDET, "iGround_multilabel"),
+        ("FindIt_RoboTools_f2_xyxy_text", Family.INSDET_VIDEO, "RoboTools"),
+        ("FindIt_RoboTools_f1_xyxy_text", Family.INSDET, "RoboTools"),
+        ("FindIt_D3_xyxy_text", Family.REFEXP_ALL, "D3"),
+    ],
+)
+def test_a_video_with_one_frame_is_an_image_task(name: str, family: Family, table: str) -> None:
+    variant = parse(name)
+    assert variant.family is family
+    assert variant.table == table

@@ -1,0 +1,406 @@
+"""Tiny checkpoints of the real architectures, with random weights, built on the fly.
+
+Each has the family's own tokenizer tokens, processor and chat template, so that all that happens to
+a query on its way into a model is what happens to it with the real one.  The templates follow the
+published ones in what FindIt depends on: the place of images, the generation prompt, and the switch
+that turns thinking off.  About 0.1 million parameters and half a megabyte each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers as hf
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+HIDDEN = 32
+_TEXT = {
+    "hidden_size": HIDDEN,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 32768,
+    "initializer_range": 0.3,
+}
+_VISION = {"depth": 2, "hidden_size": HIDDEN, "intermediate_size": 64, "num_heads": 2}
+_CORPUS = [
+    "Find every instance of the object in the image. Answer with nothing else.",
+    'Return one bounding box for each, as a JSON list: [{"bbox": [10, 20, 300, 400]}, ...]',
+    "user assistant system model Reference image 1 of the object: Scene: Frame 1:",
+] * 20
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+class Parts(NamedTuple):
+    """What a checkpoint is saved from."""
+
+    config: Any
+    model_class: Any
+    processor: Any
+
+
+def _tokenizer(specials: str, pad: str, eos: str, bos: str | None = None, **named: str) -> Any:
+    """A small BPE tokenizer with the family's special tokens, separated by blanks."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=600,
+        special_tokens=specials.split(),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_CORPUS, trainer)
+    return hf.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=eos,
+        pad_token=pad,
+        bos_token=bos,
+        extra_special_tokens=named,
+        model_max_length=32768,
+    )
+
+
+def _template(opens: str, closes: str, image: str, generation: str, after_user: str = "") -> str:
+    """A chat template: every message opened and closed, its images and texts at their places."""
+    return (
+        "{%- for m in messages -%}"
+        + opens
+        + "{%- for c in m.content -%}{%- if c.type == 'image' -%}{{ '"
+        + image
+        + "' }}{%- else -%}{{ c.text }}{%- endif -%}{%- endfor -%}"
+        + after_user
+        + closes
+        + "{%- endfor -%}{%- if add_generation_prompt -%}"
+        + generation
+        + "{%- endif -%}"
+    )
+
+
+_OFF = "enable_thinking is defined and enable_thinking is false"
+
+
+def _chatml(image: str, generation: str = "") -> str:
+    return _template(
+        "{{ '<|im_start|>' + m.role + '\\n' }}",
+        "{{ '<|im_end|>\\n' }}",
+        image,
+        "{{ '<|im_start|>assistant\\n' }}" + generation,
+    )
+
+
+_QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
+_QWEN = _chatml(_QWEN_IMAGE)
+_QWEN35 = _chatml(
+    _QWEN_IMAGE,
+    "{%- if " + _OFF + " -%}{{ '<think>\\n\\n</think>\\n\\n' }}"
+    "{%- else -%}{{ '<think>\\n' }}{%- endif -%}",
+)
+_GLM = "[gMASK]<sop>" + _template(
+    "{{ '<|' + m.role + '|>\\n' }}",
+    "",
+    "<|begin_of_image|><|image|><|end_of_image|>",
+    "{{ '<|assistant|>' }}{%- if "
+    + _OFF
+    + " -%}{{ '\\n<think></think>' }}{%- endif -%}{{ '\\n' }}",
+    "{%- if " + _OFF + " -%}{{ '/nothink' }}{%- endif -%}",
+)
+_GEMMA = "{{ bos_token }}" + _template(
+    "{{ '<|turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' }}",
+    "{{ '<turn|>\\n' }}",
+    "<|image|>",
+    "{{ '<|turn>model\\n' }}{%- if not enable_thinking | default(false) -%}"
+    "{{ '<|channel>thought\\n<channel|>' }}{%- endif -%}",
+)
+_INTERN = _chatml("<IMG_CONTEXT>\\n")
+
+_QWEN_TOKENS = (
+    "<|endoftext|> <|im_start|> <|im_end|> <|vision_start|> <|vision_end|> <|image_pad|> "
+    "<|video_pad|> <think> </think>"
+)
+_GLM_TOKENS = (
+    "<|endoftext|> [MASK] [gMASK] [sMASK] <sop> <eop> <|system|> <|user|> <|assistant|> "
+    "<|observation|> <|begin_of_image|> <|end_of_image|> <|begin_of_video|> "
+    "<|end_of_video|> <|image|> <|video|> <|begin_of_box|> <|end_of_box|> <think> </think> "
+    "/nothink"
+)
+_GEMMA_TOKENS = (
+    "<pad> <eos> <bos> <unk> <|turn> <turn|> <|image> <|image|> <image|> <|audio> "
+    "<|audio|> <audio|> <|video|> <|think|> <|channel> <channel|>"
+)
+_INTERN_TOKENS = "<|endoftext|> <|im_start|> <|im_end|> <img> </img> <IMG_CONTEXT> <video>"
+_AREA = {"shortest_edge": 64 * 64, "longest_edge": 1024 * 1024}
+
+
+def _rope(section: Sequence[int], **more: Any) -> dict[str, Any]:
+    """Multimodal rotary positions; ``section`` adds up to half the rotary dimension."""
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": list(section)}
+    return {**rope, **more}
+
+
+def _qwen_ids(tokenizer: Any) -> dict[str, int]:
+    names = {
+        "image_token_id": "<|image_pad|>",
+        "video_token_id": "<|video_pad|>",
+        "vision_start_token_id": "<|vision_start|>",
+        "vision_end_token_id": "<|vision_end|>",
+    }
+    return {key: tokenizer.convert_tokens_to_ids(token) for key, token in names.items()}
+
+
+def _qwen3_processor(tokenizer: Any, template: str) -> Any:
+    return hf.Qwen3VLProcessor(
+        image_processor=hf.Qwen2VLImageProcessor(size=dict(_AREA), patch_size=16),
+        tokenizer=tokenizer,
+        video_processor=hf.Qwen3VLVideoProcessor(patch_size=16),
+        chat_template=template,
+    )
+
+
+def _qwen3_vision() -> dict[str, Any]:
+    return {**_VISION, "patch_size": 16, "out_hidden_size": HIDDEN, "num_position_embeddings": 256}
+
+
+def _qwen3_vl() -> Parts:
+    tokenizer = _tokenizer(_QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
+    text = {**_TEXT, "vocab_size": len(tokenizer), "head_dim": 16}
+    config = hf.Qwen3VLConfig(
+        text_config={**text, "rope_parameters": _rope([4, 2, 2], mrope_interleaved=True)},
+        vision_config={**_qwen3_vision(), "deepstack_visual_indexes": [0]},
+        tie_word_embeddings=False,
+        **_qwen_ids(tokenizer),
+    )
+    return Parts(config, hf.Qwen3VLForConditionalGeneration, _qwen3_processor(tokenizer, _QWEN))
+
+
+def _qwen3_5() -> Parts:
+    tokenizer = _tokenizer(_QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
+    rope = _rope([2, 1, 1], mrope_interleaved=True, partial_rotary_factor=0.5)
+    config = hf.Qwen3_5Config(
+        text_config={
+            **_TEXT,
+            "vocab_size": len(tokenizer),
+            "head_dim": 16,
+            "linear_key_head_dim": 16,
+            "linear_value_head_dim": 16,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 2,
+            "linear_conv_kernel_dim": 4,
+            "layer_types": ["linear_attention", "full_attention"],
+            "rope_parameters": rope,
+        },
+        vision_config=_qwen3_vision(),
+        tie_word_embeddings=False,
+        **_qwen_ids(tokenizer),
+    )
+    return Parts(config, hf.Qwen3_5ForConditionalGeneration, _qwen3_processor(tokenizer, _QWEN35))
+
+
+def _qwen2_5_vl() -> Parts:
+    tokenizer = _tokenizer(_QWEN_TOKENS, "<|endoftext|>", "<|im_end|>")
+    config = hf.Qwen2_5_VLConfig(
+        text_config={
+            **_TEXT,
+            "vocab_size": len(tokenizer),
+            "use_sliding_window": False,
+            "rope_parameters": _rope([4, 2, 2]),
+        },
+        vision_config={
+            **_VISION,
+            "patch_size": 14,
+            "out_hidden_size": HIDDEN,
+            "window_size": 56,
+            "fullatt_block_indexes": [1],
+        },
+        tie_word_embeddings=False,
+        **_qwen_ids(tokenizer),
+    )
+    processor = hf.Qwen2_5_VLProcessor(
+        image_processor=hf.Qwen2VLImageProcessor(size=dict(_AREA), patch_size=14),
+        tokenizer=tokenizer,
+        video_processor=hf.Qwen2VLVideoProcessor(patch_size=14),
+        chat_template=_QWEN,
+    )
+    return Parts(config, hf.Qwen2_5_VLForConditionalGeneration, processor)
+
+
+def _glm46v() -> Parts:
+    tokenizer = _tokenizer(_GLM_TOKENS, "<|endoftext|>", "<|endoftext|>")
+    ids = tokenizer.convert_tokens_to_ids
+    config = hf.Glm46VConfig(
+        text_config={
+            **_TEXT,
+            "model_type": "glm4v_text",
+            "vocab_size": len(tokenizer),
+            "rope_parameters": _rope([2, 1, 1], partial_rotary_factor=0.5),
+        },
+        vision_config={
+            **_VISION,
+            "model_type": "glm4v_vision",
+            "image_size": 336,
+            "patch_size": 14,
+            "out_hidden_size": HIDDEN,
+        },
+        image_token_id=ids("<|image|>"),
+        video_token_id=ids("<|video|>"),
+        image_start_token_id=ids("<|begin_of_image|>"),
+        image_end_token_id=ids("<|end_of_image|>"),
+        video_start_token_id=ids("<|begin_of_video|>"),
+        video_end_token_id=ids("<|end_of_video|>"),
+        tie_word_embeddings=False,
+    )
+    # Its sizes count both frames of a temporal patch: two times height times width.
+    area = {key: 2 * value for key, value in _AREA.items()}
+    processor = hf.Glm46VProcessor(
+        image_processor=hf.Glm46VImageProcessor(size=area),
+        tokenizer=tokenizer,
+        video_processor=hf.Glm46VVideoProcessor(),
+        chat_template=_GLM,
+    )
+    return Parts(config, hf.Glm46VForConditionalGeneration, processor)
+
+
+def _gemma4() -> Parts:
+    tokenizer = _tokenizer(
+        _GEMMA_TOKENS,
+        "<pad>",
+        "<eos>",
+        "<bos>",
+        image_token="<|image|>",
+        boi_token="<|image>",
+        eoi_token="<image|>",
+        audio_token="<|audio|>",
+        boa_token="<|audio>",
+        eoa_token="<audio|>",
+    )
+    ids = tokenizer.convert_tokens_to_ids
+    config = hf.Gemma4Config(
+        text_config={
+            **_TEXT,
+            "vocab_size": len(tokenizer),
+            "head_dim": 16,
+            "global_head_dim": 16,
+            "vocab_size_per_layer_input": len(tokenizer),
+            "hidden_size_per_layer_input": 8,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "sliding_window": 96,
+            "use_bidirectional_attention": "vision",
+        },
+        vision_config={
+            "hidden_size": HIDDEN,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "patch_size": 16,
+            "pooling_kernel_size": 3,
+            "position_embedding_size": 256,
+        },
+        audio_config=None,
+        boi_token_id=ids("<|image>"),
+        eoi_token_id=ids("<image|>"),
+        image_token_id=ids("<|image|>"),
+        video_token_id=ids("<|video|>"),
+        boa_token_id=ids("<|audio>"),
+        eoa_token_index=ids("<audio|>"),
+        audio_token_id=ids("<|audio|>"),
+    )
+    processor = hf.Gemma4Processor(
+        feature_extractor=hf.Gemma4AudioFeatureExtractor(),
+        image_processor=hf.Gemma4ImageProcessor(
+            patch_size=16, max_soft_tokens=70, pooling_kernel_size=3
+        ),
+        tokenizer=tokenizer,
+        video_processor=hf.Gemma4VideoProcessor(),
+        chat_template=_GEMMA,
+        image_seq_length=70,
+    )
+    return Parts(config, hf.Gemma4ForConditionalGeneration, processor)
+
+
+def _internvl3() -> Parts:
+    tokenizer = _tokenizer(
+        _INTERN_TOKENS,
+        "<|endoftext|>",
+        "<|im_end|>",
+        start_image_token="<img>",
+        end_image_token="</img>",
+        context_image_token="<IMG_CONTEXT>",
+        video_token="<video>",
+    )
+    config = hf.InternVLConfig(
+        text_config={
+            **_TEXT,
+            "model_type": "qwen2",
+            "vocab_size": len(tokenizer),
+            "tie_word_embeddings": False,
+        },
+        vision_config={
+            "hidden_size": HIDDEN,
+            "intermediate_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": [112, 112],
+            "patch_size": [14, 14],
+        },
+        image_token_id=tokenizer.convert_tokens_to_ids("<IMG_CONTEXT>"),
+        image_seq_length=16,
+        downsample_ratio=0.5,
+        tie_word_embeddings=False,
+    )
+    tile = {"height": 112, "width": 112}
+    processor = hf.InternVLProcessor(
+        image_processor=hf.GotOcr2ImageProcessor(size=tile),
+        tokenizer=tokenizer,
+        video_processor=hf.InternVLVideoProcessor(size=tile),
+        image_seq_length=16,
+        chat_template=_INTERN,
+    )
+    return Parts(config, hf.InternVLForConditionalGeneration, processor)
+
+
+FAMILIES: Mapping[str, Callable[[], Parts]] = {
+    "Qwen3-VL": _qwen3_vl,
+    "Qwen2.5-VL": _qwen2_5_vl,
+    "Qwen3.5": _qwen3_5,
+    "Qwen3.5-nothink": _qwen3_5,
+    "GLM-4.6V": _glm46v,
+    "Gemma 4": _gemma4,
+    "InternVL3": _internvl3,
+}
+"""By the row of the model table."""
+
+
+def build(row: str, folder: Path, seed: int = 4) -> Path:
+    """Save a tiny checkpoint of a row of the model table into a folder; returns the folder.
+
+    Its generation settings sample, as those of the published checkpoints do: FindIt must not.  With
+    the default seed every family says different things about different questions.
+    """
+    torch.manual_seed(seed)
+    parts = FAMILIES[row]()
+    model = parts.model_class(parts.config).eval()
+    model.generation_config = hf.GenerationConfig(
+        do_sample=True,
+        temperature=0.7,
+        top_k=20,
+        repetition_penalty=1.05,
+        eos_token_id=parts.processor.tokenizer.eos_token_id,
+        pad_token_id=parts.processor.tokenizer.pad_token_id,
+    )
+    model.save_pretrained(folder)
+    parts.processor.save_pretrained(folder)
+    return folder

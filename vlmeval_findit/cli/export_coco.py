@@ -1,0 +1,34 @@
+"""``run_findit.py export-coco``: the boxes of runs as COCO results."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..own.coco_out import NO_CONFIDENCES, export
+from ..scoring import score_file, settings_from
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the boxes of runs as COCO results, with the ground truth that they are for."""
+    parser = argparse.ArgumentParser(prog="run_findit.py export-coco", description=__doc__)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="prediction files")
+    parser.add_argument("--dataset", help="the dataset's name, where the file name does not say it")
+    parser.add_argument("--space", help="coordinate space of the replies (see: score --help)")
+    args = parser.parse_args(argv)
+    for path in args.runs:
+        run = score_file(path, settings_from({"space": args.space}), args.dataset)
+        done = export(run, path)
+        print(f"{path}: {done.boxes} boxes in {done.images} images")
+        for count, what in (
+            (done.failed, "failed calls are in neither file"),
+            (done.unknown_labels, "boxes have a label that is no category: left out"),
+            (done.not_numbers, "boxes are not finite: left out"),
+            (done.repeated, "queries ask what another asks: left out"),
+        ):
+            if count:
+                print(f"  {count} {what}")
+        print(f"  results: {done.results}\n  ground truth: {done.truth}")
+    print(NO_CONFIDENCES)
+    return 0

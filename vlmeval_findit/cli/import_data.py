@@ -1,0 +1,81 @@
+"""``run_findit.py import``: a dataset of one's own, with all the variants."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..own.annotations import AnnotationError, Annotations
+from ..own.build import build
+
+EPILOG = """\
+--coco FILE   instances: images, annotations with bbox [x, y, width, height], categories
+--yolo DIR    labels/…/NAME.txt (class cx cy width height, fractions), data.yaml or classes.txt;
+              images: DIR/images, unless --images says otherwise
+--voc DIR     Annotations/*.xml; images: DIR/JPEGImages, unless --images says otherwise
+--csv FILE    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
+              pixels; tabs where the file ends in .tsv
+
+Images stay where they are. Every one is decoded, every box is checked."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Make a dataset of one's own."""
+    parser = argparse.ArgumentParser(
+        prog="run_findit.py import",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--coco", type=Path, metavar="FILE")
+    source.add_argument("--yolo", type=Path, metavar="DIR")
+    source.add_argument("--voc", type=Path, metavar="DIR")
+    source.add_argument("--csv", type=Path, metavar="FILE")
+    parser.add_argument("--images", type=Path, metavar="DIR", help="folder of the images")
+    parser.add_argument("--name", required=True, help="the dataset will be FindIt_NAME_…")
+    parser.add_argument("--replace", action="store_true", help="replace your dataset of that name")
+    args = parser.parse_args(argv)
+    folder = _images(args)
+    built = build(args.name, _read(args, folder), folder, args.replace)
+    for reason, count in built.annotations.left_out.items():
+        print(f"left out: {count} {reason}")
+    for table in built.tables:
+        print(f"{table.table:<24}{table.queries:>6} queries{table.boxes:>8} boxes: {table.path}")
+    print(
+        f"Images: {folder}\n"
+        f"Run it: python run_findit.py --data FindIt_{args.name}_xyxy_json --model MODEL"
+    )
+    return 0
+
+
+def _images(args: argparse.Namespace) -> Path:
+    folder: Path | None = args.images
+    if folder is None and args.yolo is not None:
+        folder = args.yolo / "images"
+    if folder is None and args.voc is not None:
+        folder = args.voc / "JPEGImages"
+    if folder is None:
+        raise AnnotationError("--images DIR is missing: where do the images lie?")
+    if not folder.is_dir():
+        raise AnnotationError(f"{folder}: no such folder; say with --images where the images lie")
+    return folder
+
+
+def _read(args: argparse.Namespace, folder: Path) -> Annotations:
+    if args.coco is not None:
+        from ..own.coco_in import read_coco
+
+        return read_coco(args.coco)
+    if args.yolo is not None:
+        from ..own.yolo import read_yolo
+
+        return read_yolo(args.yolo, folder)
+    if args.voc is not None:
+        from ..own.voc import read_voc
+
+        return read_voc(args.voc)
+    from ..own.listing import read_listing
+
+    return read_listing(args.csv)

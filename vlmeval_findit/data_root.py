@@ -1,0 +1,19 @@
+"""Where files lie that belong to no run: VLMEvalKit's data folder and what is kept in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def lmu_data_root() -> Path:
+    """VLMEvalKit's data folder, found as VLMEvalKit finds it but without importing or making it."""
+    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's own spelling)
+    if named and Path(named).exists():
+        return Path(named)
+    return Path.home() / "LMUData"
+
+
+def own_datasets_file() -> Path:
+    """The file that makes datasets of one's own known; it need not exist."""
+    return lmu_data_root() / "findit_datasets.json"

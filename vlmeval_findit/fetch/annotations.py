@@ -1,0 +1,84 @@
+"""The release's annotations: a checked Parquet file of each table, and the table made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..data_root import lmu_data_root
+from ..datasets import Dataset, Subset
+from ..files import file_sha256
+from ..places import find_table
+from ..records import Query
+from ..tables import meta_path, prepare_subset
+from .verify import Size
+
+if TYPE_CHECKING:
+    from .download import Client
+
+
+def subsets_folder() -> Path:
+    """Where fetched Parquet files are kept."""
+    return lmu_data_root() / "findit_subsets"
+
+
+def ready_table(dataset: Dataset, multilabel: bool, out: Path | None) -> Path | None:
+    """The table, if it is there and made of the release's file; ``out``: look there alone."""
+    known = dataset.subset_for(multilabel)
+    name = dataset.table_name(multilabel)
+    try:
+        path = find_table(name) if out is None else out / f"{name}.tsv"
+        meta = json.loads(meta_path(path).read_text(encoding="utf-8"))
+        same = meta["source_sha256"] == (known.sha256 if known else None)
+        return path if same and meta["table_sha256"] == file_sha256(path) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def make_table(dataset: Dataset, multilabel: bool, subsets: Path, out: Path | None) -> Path:
+    """Prepare a table from a folder of Parquet files; see :func:`..tables.prepare_subset`."""
+    return prepare_subset(subsets, out or Path("datasets_tsv"), dataset, multilabel).path
+
+
+def has_subset(known: Subset) -> bool:
+    """Whether the Parquet file was fetched before."""
+    return _problem(known, subsets_folder() / f"{known.file}.parquet") is None
+
+
+def fetch_subset(client: Client, base: str, known: Subset) -> None:
+    """Bring one Parquet file into :func:`subsets_folder`.
+
+    Raises:
+        DownloadError: it did not come, or it is not the release's.
+    """
+    from .download import address, fetch_file
+
+    file = f"{known.file}.parquet"
+    target = subsets_folder() / file
+    part = subsets_folder() / f".{file}.part"
+    fetch_file(client, (address(base, file),), part, target, lambda path: _problem(known, path))
+
+
+def _problem(known: Subset, path: Path) -> str | None:
+    if not path.is_file():
+        return "is missing"
+    checksum = file_sha256(path)
+    if checksum != known.sha256:
+        return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
+    return None
+
+
+def wanted_images(queries: Iterable[Query]) -> dict[str, Size | None]:
+    """Every image that queries name, with the size of their annotations.
+
+    Reference shots have no annotations, so their size is not known.
+    """
+    wanted: dict[str, Size | None] = {}
+    for query in queries:
+        for name in query.support:
+            wanted.setdefault(name, None)
+        for name in query.images:
+            wanted[name] = (query.width, query.height)
+    return wanted

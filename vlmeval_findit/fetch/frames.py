@@ -1,0 +1,89 @@
+"""Named frames out of video files, by PyAV (``pip install 'vlmeval-findit[video]'``).
+
+Frames are counted from 0 in the order in which they are shown.  The packets' time stamps are sorted
+first, which needs no decoding; then only the stretch from the key frame before each wanted frame is
+decoded.  So a frame's number is exact whatever the video's frame rate does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
+
+
+class VideoError(ValueError):
+    """A video or a frame of it that is not to be had; the message names both."""
+
+
+def find_video(folder: Path, stem: str) -> Path:
+    """The file of a video in a folder.
+
+    Raises:
+        VideoError: there is none.
+    """
+    for suffix in SUFFIXES:
+        path = folder / f"{stem}{suffix}"
+        if path.is_file():
+            return path
+    raise VideoError(f"no video {stem} in {folder} ({', '.join(SUFFIXES)})")
+
+
+def cut(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]]:
+    """The frames of these numbers, in ascending order, as RGB images of the video's size.
+
+    Raises:
+        VideoError: PyAV is not installed, the file is no video, or it has fewer frames.
+    """
+    try:
+        import av
+    except ImportError:
+        raise VideoError("cutting frames needs PyAV: pip install 'vlmeval-findit[video]'") from None
+    try:
+        with av.open(str(video)) as container:
+            stamps = _stamps(container)
+        missing = [frame for frame in frames if frame >= len(stamps)]
+        if missing:
+            raise VideoError(f"{video}: no frame {missing[0]}, it has {len(stamps)}")
+        with av.open(str(video)) as container:
+            yield from _decoded(container, video, {stamps[frame]: frame for frame in set(frames)})
+    except (av.FFmpegError, IndexError) as error:
+        raise VideoError(f"{video}: {error}") from None
+
+
+def _stamps(container: Any) -> list[int]:
+    """The time stamp of every frame, in the order of showing."""
+    packets = container.demux(container.streams.video[0])
+    return sorted(packet.pts for packet in packets if packet.pts is not None)
+
+
+def _decoded(container: Any, video: Path, wanted: dict[int, int]) -> Iterator[tuple[int, Image]]:
+    """Decode from key frame to key frame; ``wanted`` gives a frame's number by its time stamp."""
+    stream = container.streams.video[0]
+    stream.thread_type = "AUTO"
+    left = sorted(wanted)
+    while left:
+        container.seek(left[0], stream=stream)
+        for frame in container.decode(stream):
+            if frame.pts is not None and frame.pts > left[0]:
+                raise VideoError(f"{video}: frame {wanted[left[0]]} does not decode")
+            if frame.pts == left[0]:
+                yield wanted[left.pop(0)], frame.to_image()
+                # A long way to the next one is left to the next seek.
+                if not left or _far(frame, left[0], stream):
+                    break
+        else:
+            raise VideoError(f"{video}: ends before frame {wanted[left[0]]}")
+
+
+_FAR_SECONDS = 10
+"""Decoding this much costs about as much as a seek and the frames after its key frame."""
+
+
+def _far(frame: Any, stamp: int, stream: Any) -> bool:
+    return float((stamp - frame.pts) * stream.time_base) > _FAR_SECONDS

@@ -1,0 +1,235 @@
+"""Figures, intervals, averages and ranks: models x datasets."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..runs import Run
+from ..statistics import (
+    METRICS,
+    RESAMPLES,
+    SEED,
+    Array,
+    Difference,
+    Interval,
+    cluster_sums,
+    difference,
+    interval,
+    metric_values,
+    resample,
+)
+from .columns import Column, SetApart, columns_of, format_name
+from .formats import FormatRow, choose, format_rows, wanted_formats
+
+OVERALL = "Overall"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One figure of a model, in percent, with its rank among the models of its column.
+
+    ``to_above`` is the paired difference to the model one rank above; None for the first.
+    """
+
+    value: float
+    interval: Interval | None
+    rank: int
+    to_above: Difference | None
+
+    @property
+    def tied(self) -> bool:
+        """Whether the difference to the one above is not significant."""
+        return self.to_above is not None and not self.to_above.significant
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A model in a column, or in an average over columns (``run`` is None then)."""
+
+    model: str
+    column: str
+    run: Run | None
+    queries: int
+    failures: int
+    entries: Mapping[str, Entry]
+
+    @property
+    def format(self) -> str:
+        return format_name(self.run.variant) if self.run else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The mean over columns: of a family, or of all."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The leaderboard.
+
+    ``models`` stand in order of their overall F1@0.5; those that lack a column come last, because
+    they have no average that could be compared.  ``cells`` are by (model, column or average);
+    ``sweep`` holds every comparable run; ``apart`` the runs that are not in it.
+    """
+
+    models: tuple[str, ...]
+    columns: tuple[Column, ...]
+    averages: tuple[Average, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    sweep: tuple[FormatRow, ...]
+    apart: tuple[SetApart, ...]
+    resamples: int
+    seed: int
+
+    def names(self) -> list[str]:
+        """Averages, then columns: the order in which tables show them."""
+        return [average.name for average in self.averages] + [c.name for c in self.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A model in a column before ranking: (5,) figures and (resamples, 5) of the resamples."""
+
+    cell: Cell
+    values: Array
+    draws: Array
+
+
+def make_board(
+    runs: Iterable[Run],
+    formats: Iterable[str] = (),
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Board:
+    """The leaderboard of scored runs.
+
+    Args:
+        runs: any; those that cannot be compared are set apart.
+        formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
+        resamples, seed: of the bootstrap.
+
+    Raises:
+        FormatError, VariantError: a format that is not there, or is none.
+    """
+    columns, apart = columns_of(runs)
+    chosen = choose(columns, wanted_formats(formats, columns))
+    averages = tuple(_averages(columns))
+    seeds = {column.name: column_seed(column.name, seed) for column in columns}
+    drawn: dict[str, list[_Drawn]] = {}
+    for column in columns:
+        drawn[column.name] = _drawn(column, chosen, resamples, seeds[column.name])
+    for average in averages:
+        drawn[average.name] = _averaged(average, drawn)
+    cells = {(cell.model, cell.column): cell for group in drawn.values() for cell in _ranked(group)}
+    return Board(
+        models=tuple(_ordered({model for model, _ in chosen}, columns, cells)),
+        columns=columns,
+        averages=averages,
+        cells=cells,
+        sweep=tuple(format_rows(columns, chosen, resamples, seeds)),
+        apart=apart,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def column_seed(column: str, seed: int) -> int:
+    """Every column draws for itself, whatever other columns there are."""
+    return (seed << 32) | zlib.crc32(column.encode())
+
+
+def _averages(columns: Sequence[Column]) -> Iterable[Average]:
+    yield Average(OVERALL, tuple(column.name for column in columns))
+    for family in sorted({column.family for column in columns}):
+        yield Average(family, tuple(c.name for c in columns if c.family == family))
+
+
+def _drawn(
+    column: Column, chosen: Mapping[tuple[str, str], Run], resamples: int, seed: int
+) -> list[_Drawn]:
+    models = sorted({run.model for run in column.runs})
+    runs = [run for m in models if (run := chosen.get((m, column.name))) is not None]
+    if not runs:
+        return []
+    draws = resample(runs, resamples, seed)
+    return [
+        _Drawn(
+            Cell(run.model, column.name, run, len(run.answers), run.totals.failed, {}),
+            metric_values(cluster_sums(run)[1].sum(axis=0)),
+            draws[at],
+        )
+        for at, run in enumerate(runs)
+    ]
+
+
+def _averaged(average: Average, drawn: Mapping[str, Sequence[_Drawn]]) -> list[_Drawn]:
+    """The models that have every column of an average.
+
+    A mean over fewer columns is a mean over others: it would not be comparable.
+    """
+    by_model: dict[str, list[_Drawn]] = {}
+    for name in average.columns:
+        for one in drawn[name]:
+            by_model.setdefault(one.cell.model, []).append(one)
+    return [
+        _Drawn(
+            Cell(
+                model,
+                average.name,
+                None,
+                sum(one.cell.queries for one in parts),
+                sum(one.cell.failures for one in parts),
+                {},
+            ),
+            np.mean([one.values for one in parts], axis=0),
+            np.mean([one.draws for one in parts], axis=0),
+        )
+        for model, parts in sorted(by_model.items())
+        if len(parts) == len(average.columns)
+    ]
+
+
+def _ranked(group: Sequence[_Drawn]) -> Iterable[Cell]:
+    """The cells of one column with their entries: ranks by every figure on its own."""
+    entries: dict[str, dict[str, Entry]] = {one.cell.model: {} for one in group}
+    for at, metric in enumerate(METRICS):
+        # Rounded: equal figures must not be ordered by their last bits.
+        order = sorted(group, key=lambda one: (-round(float(one.values[at]), 9), one.cell.model))
+        rank = 0
+        for place, one in enumerate(order):
+            above = order[place - 1] if place else None
+            to_above = _difference(one, above, at) if above is not None else None
+            if to_above is None or abs(to_above.value) > 1e-9:
+                rank = place + 1
+            entries[one.cell.model][metric] = Entry(
+                float(one.values[at]), interval(one.draws[:, at]), rank, to_above
+            )
+    for one in group:
+        c = one.cell
+        yield Cell(c.model, c.column, c.run, c.queries, c.failures, entries[c.model])
+
+
+def _difference(one: _Drawn, above: _Drawn, at: int) -> Difference:
+    return difference(
+        float(one.values[at]), float(above.values[at]), one.draws[:, at], above.draws[:, at]
+    )
+
+
+def _ordered(
+    models: Iterable[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Cell]
+) -> list[str]:
+    def place(model: str) -> tuple[float, float, str]:
+        overall = cells.get((model, OVERALL))
+        if overall is not None:
+            return -1.0, -overall.entries[METRICS[0]].value, model
+        have = sum((model, column.name) in cells for column in columns)
+        return 0.0, -have, model
+
+    return sorted(models, key=place)

@@ -1,0 +1,212 @@
+"""What a column of the leaderboard is, and which runs can be compared in it.
+
+A column is a question: a dataset, with one label or several, with or without a caption, with so
+many frames.  How the answer was to be written, the format, is the run's own affair.  Two runs of a
+column are comparable when they were asked in the words of the same prompt set, over the same table,
+and scored over the same rows.  What is not comparable with the rest of its column is set apart with
+the reason; it is never mixed in and never silently dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from ..runs import UNKNOWN_PROMPTS, Run
+from ..variant import PREFIX, Variant, VariantError, parse
+
+
+def column_name(variant: Variant) -> str:
+    """The question that a variant asks: the front of its name.
+
+    >>> column_name(parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d"))
+    'iGround_multilabel_f8'
+    """
+    parts = [variant.table]
+    parts += ["caption"] * variant.caption
+    parts += [f"f{variant.frames}"] * variant.row.family.is_video
+    return "_".join(parts)
+
+
+def format_name(variant: Variant) -> str:
+    """How the answer is to be written: the rest of a variant's name.
+
+    >>> format_name(parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d"))
+    'xyxy_json_bbox_2d'
+    """
+    return variant.name.removeprefix(f"{PREFIX}{column_name(variant)}_")
+
+
+def check_format(name: str) -> str:
+    """A format's canonical name.
+
+    Raises:
+        VariantError: it is no format; the message says what is nearest.
+    """
+    # Pascal with several labels takes every format that any dataset takes.
+    try:
+        return format_name(parse(f"{PREFIX}Pascal_multilabel_{name}"))
+    except VariantError as error:
+        why = str(error).partition(": ")[2]
+        raise VariantError(
+            f"format {name!r}: {why}; "
+            "a format is <representation>_<text|json>[_<key>][_<structure>]"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The runs of one question that can be compared with each other."""
+
+    name: str
+    family: str
+    runs: tuple[Run, ...]
+
+    @property
+    def queries(self) -> int:
+        return len(self.runs[0].answers)
+
+    @property
+    def sources(self) -> int:
+        """How many pictures or videos its queries show."""
+        return len({answer.source for answer in self.runs[0].answers})
+
+
+@dataclass(frozen=True, slots=True)
+class SetApart:
+    """A run that is not in the leaderboard, and why."""
+
+    run: Run
+    reason: str
+
+
+def columns_of(runs: Iterable[Run]) -> tuple[tuple[Column, ...], tuple[SetApart, ...]]:
+    """Sort runs into columns; what cannot be compared with the rest of its column is set apart.
+
+    The rest is the largest group of a column: of the most models, then of the most rows, then of
+    the most runs.
+    """
+    columns: list[Column] = []
+    apart: list[SetApart] = []
+    ordered = sorted(runs, key=lambda run: column_name(run.variant))
+    for name, members in groupby(ordered, key=lambda run: column_name(run.variant)):
+        kept = list(members)
+        for rule in (_with_rows, _comparable, _same_words, _newest):
+            kept, left = rule(kept)
+            apart += left
+        if kept:
+            kept.sort(key=lambda run: (run.model, run.variant.name))
+            columns.append(Column(name, kept[0].variant.family.value, tuple(kept)))
+    return tuple(columns), tuple(apart)
+
+
+Sorted = tuple[list[Run], list[SetApart]]
+
+
+def _with_rows(runs: Sequence[Run]) -> Sorted:
+    kept = [run for run in runs if run.answers]
+    return kept, [SetApart(run, "no row was scored") for run in runs if not run.answers]
+
+
+# --- the same questions ---------------------------------------------------------------------------
+
+
+def _key(run: Run) -> tuple[str, str, frozenset[int]]:
+    basis = run.basis
+    return basis.prompts, basis.table_sha256, basis.rows
+
+
+def _comparable(runs: Sequence[Run]) -> Sorted:
+    groups = _groups(runs, _key)
+    if not groups:
+        return [], []
+    rest = groups[0]
+    return rest, [SetApart(run, _reason(run, rest)) for group in groups[1:] for run in group]
+
+
+def _reason(run: Run, rest: Sequence[Run]) -> str:
+    ours, theirs = run.basis, rest[0].basis
+    why = []
+    if ours.prompts != theirs.prompts:
+        if ours.prompts == UNKNOWN_PROMPTS:
+            why.append(f"it did not record its prompts, the rest was asked in {theirs.prompts}")
+        else:
+            why.append(f"other prompts: {ours.prompts}, the rest {theirs.prompts}")
+    if ours.table_sha256 != theirs.table_sha256:
+        why.append(
+            f"other subset: {ours.table} has SHA-256 {ours.table_sha256[:12]}…, "
+            f"the rest {theirs.table_sha256[:12]}…"
+        )
+    if ours.rows != theirs.rows:
+        why.append(_rows_reason(run, theirs.rows))
+    return "; ".join(why)
+
+
+def _rows_reason(run: Run, rest: frozenset[int]) -> str:
+    rows = run.basis.rows
+    missing, extra = sorted(rest - rows), sorted(rows - rest)
+    parts = []
+    if missing:
+        unsent = len(set(missing) & set(run.basis.left_out))
+        because = f", {unsent} of them without a usable image" if unsent else ""
+        parts.append(f"rows missing: {len(missing)} (first: {missing[0]}){because}")
+    if extra:
+        parts.append(f"rows that the rest lacks: {len(extra)} (first: {extra[0]})")
+    return f"other rows: {len(rows)} scored, the rest {len(rest)}; {', '.join(parts)}"
+
+
+def _same_words(runs: Sequence[Run]) -> Sorted:
+    """Runs of one variant that say they used one prompt set must have asked the same words."""
+    kept: list[Run] = []
+    apart: list[SetApart] = []
+    for members in _by(runs, lambda run: run.variant).values():
+        rest, *others = _groups(members, lambda run: run.basis.prompt_hash)
+        kept += rest
+        apart += [SetApart(run, _words_reason(run, rest[0])) for group in others for run in group]
+    return kept, apart
+
+
+def _words_reason(run: Run, other: Run) -> str:
+    return (
+        f"other words under the same name {run.basis.prompts}: prompts hash "
+        f"{_short(run.basis.prompt_hash)}, the rest {_short(other.basis.prompt_hash)}"
+    )
+
+
+def _short(checksum: str | None) -> str:
+    return f"{checksum[:12]}…" if checksum else "unknown"
+
+
+def _newest(runs: Sequence[Run]) -> Sorted:
+    """One run a model and format: the one that was scored last."""
+    kept: list[Run] = []
+    apart: list[SetApart] = []
+    for members in _by(runs, lambda run: (run.model, run.variant)).values():
+        *older, newest = sorted(members, key=lambda run: (run.basis.scored_at, str(run.path)))
+        kept.append(newest)
+        for run in older:
+            same = run.basis.predictions_sha256 == newest.basis.predictions_sha256
+            what = "the same predictions as" if same else "another run of this cell, older than"
+            apart.append(SetApart(run, f"{what} {newest.path}"))
+    return kept, apart
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def _by(runs: Iterable[Run], key: Callable[[Run], Any]) -> Mapping[Hashable, list[Run]]:
+    groups: dict[Hashable, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def _groups(runs: Iterable[Run], key: Callable[[Run], Any]) -> list[list[Run]]:
+    """Runs by key, the largest group first: by models, rows, runs; then the one met first."""
+
+    def size(group: Sequence[Run]) -> tuple[int, int, int]:
+        return len({run.model for run in group}), len(group[0].basis.rows), len(group)
+
+    return sorted(_by(runs, key).values(), key=size, reverse=True)

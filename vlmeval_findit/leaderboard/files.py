@@ -1,0 +1,32 @@
+"""Every format of the leaderboard, in one folder."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from ..files import atomic_write
+from .board import Board
+from .openvlm import NO_META, Meta, as_openvlm
+from .sheet import write_sheet
+from .tables import apart_rows, board_rows, sweep_rows
+from .text import as_csv, as_latex, as_markdown
+
+
+def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -> list[Path]:
+    """Write the leaderboard into a folder, which is made; returns the files."""
+    out.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "leaderboard.csv": as_csv(board_rows(board)),
+        "formats.csv": as_csv(sweep_rows(board)),
+        "not_compared.csv": as_csv(apart_rows(board)),
+        "leaderboard.json": as_openvlm(board, time, meta),
+        "leaderboard.md": as_markdown(board),
+        "leaderboard.tex": as_latex(board),
+    }
+    for name, text in texts.items():
+        with atomic_write(out / name) as f:
+            f.write(text)
+    sheet = out / "leaderboard.xlsx"
+    write_sheet(board, sheet)
+    return [sheet, *(out / name for name in texts)]

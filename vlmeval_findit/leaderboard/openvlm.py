@@ -1,0 +1,125 @@
+"""The leaderboard as JSON in the schema of the OpenVLM leaderboard.
+
+``time`` is ``yymmddHHMMSS``; ``results[model]`` has ``META`` and one object a dataset, in which
+``Overall`` is the figure that is shown.  What is known of a model comes from its maker, not from
+its scores: it is read from a file of the user's, and what is not known stays empty.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..statistics import METRICS
+from ..variant import PREFIX, nearest
+from .board import Board, Cell
+from .tables import apart_rows
+
+META_FIELDS = (
+    "Method",
+    "Parameters",
+    "Language Model",
+    "Vision Model",
+    "Org",
+    "Time",
+    "Verified",
+    "OpenSource",
+)
+
+Meta = Mapping[str, Mapping[str, Any]]
+"""What is known of models: name -> field of :data:`META_FIELDS` -> value."""
+
+NO_META: Meta = {}
+
+
+class MetaError(ValueError):
+    """A file about models that cannot be used; the message names model and field."""
+
+
+def read_meta(path: Path) -> Meta:
+    """What is known of models, from a YAML or JSON file: model -> field -> value.
+
+    ``Method`` is a name, or a list of a name and an address.
+
+    Raises:
+        OSError: the file cannot be opened.
+        MetaError: not such a file, or a field that the schema does not have.
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise MetaError(f"{path}: {error}") from None
+    if not isinstance(values, dict):
+        raise MetaError(f"{path}: should be an object, model -> field -> value")
+    for model, known in values.items():
+        if not isinstance(known, dict):
+            raise MetaError(f"{path}, {model}: should be an object, field -> value")
+        for name in known:
+            if name not in META_FIELDS:
+                raise MetaError(f"{path}, {model}: no field {name!r}{nearest(name, META_FIELDS)}")
+    return values
+
+
+def as_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
+    """The leaderboard in OpenVLM's schema; under ``findit`` what that has no place for."""
+    content = {
+        "time": time.strftime("%y%m%d%H%M%S"),
+        "results": {
+            model: {"META": _meta(model, meta.get(model, {})), **_datasets(board, model)}
+            for model in board.models
+        },
+        "findit": {
+            "metrics": list(METRICS),
+            "resamples": board.resamples,
+            "seed": board.seed,
+            "not_compared": apart_rows(board),
+        },
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False)
+
+
+def _meta(model: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    method = known.get("Method", model)
+    empty = dict.fromkeys(META_FIELDS, "")
+    return {
+        **empty,
+        "Verified": "No",
+        "OpenSource": "",
+        **{name: str(value) for name, value in known.items()},
+        "Method": list(method) if isinstance(method, (list, tuple)) else [method, ""],
+        "dir_name": model,
+    }
+
+
+def _datasets(board: Board, model: str) -> dict[str, Any]:
+    averages = {average.name for average in board.averages}
+    found = {}
+    for name in board.names():
+        if (model, name) in board.cells:
+            key = f"average_{name}" if name in averages else name
+            found[f"{PREFIX}{key}"] = _dataset(board.cells[model, name])
+    return found
+
+
+def _dataset(cell: Cell) -> dict[str, Any]:
+    row: dict[str, Any] = {"Overall": round(cell.entries[METRICS[0]].value, 2)}
+    for metric in METRICS:
+        entry = cell.entries[metric]
+        bounds = entry.interval
+        row[metric] = round(entry.value, 2)
+        row[f"{metric} interval"] = (
+            [round(bounds.low, 2), round(bounds.high, 2)] if bounds else None
+        )
+        row[f"{metric} rank"] = entry.rank
+        row[f"{metric} tied with rank above"] = entry.tied
+    return {
+        **row,
+        "Format": cell.format,
+        "Queries": cell.queries,
+        "Failed calls": cell.failures,
+    }

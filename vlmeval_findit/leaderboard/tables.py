@@ -1,0 +1,188 @@
+"""The leaderboard as rows: what every format of it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..statistics import METRICS, Interval
+from .board import Board, Cell
+from .columns import format_name
+
+Row = dict[str, Any]
+"""Column name -> value: text, number, or None where there is none."""
+
+TIED = "≈"
+"""Stands at a rank whose difference to the one above is not significant."""
+
+NOTE = (
+    f"Figures in percent with 95 % intervals (bootstrap over queries; queries of one picture are "
+    f"drawn together). {TIED}: the difference to the rank above is not significant at 5 % (paired "
+    "bootstrap, not corrected for the number of comparisons). Averages are given for models that "
+    "have every dataset in them."
+)
+
+
+def board_rows(board: Board) -> list[Row]:
+    """One row a model and dataset or average, with everything: the long table."""
+    return [_cell_row(board, cell) for cell in _cells(board)]
+
+
+def _cells(board: Board) -> Iterator[Cell]:
+    for model in board.models:
+        for name in board.names():
+            if (model, name) in board.cells:
+                yield board.cells[model, name]
+
+
+def _cell_row(board: Board, cell: Cell) -> Row:
+    column = next((c for c in board.columns if c.name == cell.column), None)
+    row: Row = {
+        "model": cell.model,
+        "dataset": cell.column if column else f"average: {cell.column}",
+        "family": column.family if column else "",
+        "format": cell.format,
+        "queries": cell.queries,
+        "pictures": column.sources if column else None,
+        "failed calls": cell.failures,
+    }
+    for metric in METRICS:
+        entry = cell.entries[metric]
+        row[metric] = entry.value
+        row |= _bounds(metric, entry.interval)
+        row[f"{metric} rank"] = entry.rank
+        row[f"{metric} p to rank above"] = entry.to_above.p_value if entry.to_above else None
+        row[f"{metric} tied"] = TIED if entry.tied else ""
+    return row
+
+
+def _bounds(metric: str, bounds: Interval | None) -> Row:
+    return {
+        f"{metric} low": bounds.low if bounds else None,
+        f"{metric} high": bounds.high if bounds else None,
+    }
+
+
+def sweep_rows(board: Board) -> list[Row]:
+    """One row a comparable run: every format of every model."""
+    return [
+        {
+            "dataset": one.column,
+            "model": one.run.model,
+            "format": format_name(one.run.variant),
+            "reported": "yes" if one.reported else "",
+            **{
+                key: value
+                for metric, figure in zip(METRICS, _figures(one.run.figures), strict=True)
+                for key, value in {metric: figure, **_bounds(metric, one.intervals[metric])}.items()
+            },
+            "F1@0.5 to reported": one.to_reported.value if one.to_reported else None,
+            "p to reported": one.to_reported.p_value if one.to_reported else None,
+            "queries": len(one.run.answers),
+            "failed calls": one.run.totals.failed,
+        }
+        for one in board.sweep
+    ]
+
+
+def _figures(f: Any) -> tuple[float, ...]:
+    return (f.f1, f.miou, f.adherence, f.precision, f.recall)
+
+
+def apart_rows(board: Board) -> list[Row]:
+    """One row a run that could not be compared, with the reason."""
+    return [
+        {
+            "model": one.run.model,
+            "dataset": one.run.variant.name,
+            "reason": one.reason,
+            "queries": len(one.run.answers),
+            "F1@0.5": one.run.figures.f1,
+            "file": str(one.run.path),
+        }
+        for one in board.apart
+    ]
+
+
+# --- one metric as a grid: models x columns -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """One figure of a grid; ``best`` where no model of its column is better."""
+
+    value: float
+    interval: Interval | None
+    rank: int
+    tied: bool
+    best: bool
+    format: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.value:.1f}"
+
+    @property
+    def mark(self) -> str:
+        """What stands after the figure where its difference to the rank above may be chance."""
+        return f" {TIED}" if self.tied else ""
+
+    @property
+    def bounds(self) -> str:
+        """``61.2–70.5``; empty where there is no interval."""
+        return f"{self.interval.low:.1f}–{self.interval.high:.1f}" if self.interval else ""
+
+
+def grid(board: Board, metric: str) -> list[tuple[str, list[GridCell | None]]]:
+    """(model, cells by :meth:`.Board.names`) with the models in the order of this metric."""
+    order = sorted(range(len(board.models)), key=lambda at: _overall_rank(board, at, metric))
+    return [
+        (model, [_grid_cell(board.cells.get((model, name)), metric) for name in board.names()])
+        for model in (board.models[at] for at in order)
+    ]
+
+
+def _overall_rank(board: Board, at: int, metric: str) -> tuple[float, int]:
+    cell = board.cells.get((board.models[at], board.averages[0].name))
+    return (cell.entries[metric].rank if cell else float("inf")), at
+
+
+def _grid_cell(cell: Cell | None, metric: str) -> GridCell | None:
+    if cell is None:
+        return None
+    e = cell.entries[metric]
+    return GridCell(e.value, e.interval, e.rank, e.tied, e.rank == 1, cell.format)
+
+
+def rank_text(cell: GridCell | None) -> str:
+    """``2 ≈``; a dash for a model without an average."""
+    if cell is None:
+        return "–"
+    return f"{cell.rank}{cell.mark}"
+
+
+def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
+    """(model, format, columns): which format a model is reported at, and where."""
+    used: dict[tuple[str, str], list[str]] = {}
+    for model in board.models:
+        for column in board.columns:
+            if (model, column.name) in board.cells:
+                found = board.cells[model, column.name].format
+                used.setdefault((model, found), []).append(column.name)
+    return [(model, found, names) for (model, found), names in used.items()]
+
+
+def failure_lines(board: Board) -> list[str]:
+    """A sentence for every reported run with failed calls: they are in none of its figures."""
+    return [
+        f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed and are in "
+        f"none of its figures; as misses its F1@0.5 is {cell.run.figures.f1_failed_missed:.1f}"
+        for cell in _cells(board)
+        if cell.run is not None and cell.failures
+    ]
+
+
+def header_of(rows: Iterable[Row]) -> list[str]:
+    """The column names of rows, in order; empty where there are no rows."""
+    return list(next(iter(rows), {}))

@@ -1,0 +1,164 @@
+"""The leaderboard as text: CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from io import StringIO
+
+from ..statistics import METRICS
+from .board import OVERALL, Board
+from .tables import (
+    NOTE,
+    TIED,
+    GridCell,
+    Row,
+    apart_rows,
+    failure_lines,
+    formats_used,
+    grid,
+    header_of,
+    rank_text,
+)
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV with a header; numbers with four decimals, nothing where there is no value."""
+    out = StringIO()
+    writer = csv.DictWriter(out, header_of(rows), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
+    return out.getvalue()
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
+def as_markdown(board: Board) -> str:
+    """The whole leaderboard as a Markdown page."""
+    parts = ["# FindIt leaderboard", NOTE, "## Overall", _overall_table(board)]
+    for metric in METRICS:
+        parts += [f"## {metric}", _metric_table(board, metric)]
+    parts += ["## Formats", _formats_table(board)]
+    if failures := failure_lines(board):
+        parts += ["## Failed calls", "\n".join(f"* {_md(line)}" for line in failures)]
+    if board.apart:
+        parts += [
+            f"## Not compared: {len(board.apart)} runs",
+            _table(
+                ["model", "dataset", "reason", "queries"],
+                [
+                    [_md(r["model"]), _md(r["dataset"]), _md(r["reason"]), str(r["queries"])]
+                    for r in apart_rows(board)
+                ],
+            ),
+        ]
+    parts.append(f"{board.resamples:,} resamples, seed {board.seed}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _overall_table(board: Board) -> str:
+    rows = []
+    for model in board.models:
+        cell = board.cells.get((model, OVERALL))
+        have = [c for c in board.columns if (model, c.name) in board.cells]
+        if cell is None:
+            failures = sum(board.cells[model, c.name].failures for c in have)
+            queries = sum(board.cells[model, c.name].queries for c in have)
+            rows.append(["–", _md(model), *["–"] * len(METRICS), str(queries), str(failures)])
+        else:
+            found = [dict(grid(board, metric))[model][0] for metric in METRICS]
+            figures = [_md_cell(one) for one in found]
+            counts = [str(cell.queries), str(cell.failures)]
+            rows.append([rank_text(found[0]), _md(model), *figures, *counts])
+        rows[-1].append(f"{len(have)}/{len(board.columns)}")
+    return _table(["rank", "model", *METRICS, "queries", "failed calls", "datasets"], rows)
+
+
+def _metric_table(board: Board, metric: str) -> str:
+    rows = [
+        [rank_text(cells[0]), _md(model), *(_md_cell(cell) for cell in cells)]
+        for model, cells in grid(board, metric)
+    ]
+    names = [f"*{_md(a.name)}*" for a in board.averages] + [_md(c.name) for c in board.columns]
+    return _table(["rank", "model", *names], rows)
+
+
+def _formats_table(board: Board) -> str:
+    rows = [
+        [_md(model), _md(found), _md(", ".join(names))]
+        for model, found, names in formats_used(board)
+    ]
+    return _table(["model", "format", "datasets"], rows)
+
+
+def _md_cell(cell: GridCell | None) -> str:
+    if cell is None:
+        return "–"
+    value = f"**{cell.text}**" if cell.best else cell.text
+    bounds = f" <sub>{cell.bounds}</sub>" if cell.bounds else ""
+    return value + cell.mark + bounds
+
+
+def _md(text: str) -> str:
+    """Text as it stands: nothing of it is markup."""
+    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", " ".join(text.split()))
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+# --- LaTeX ----------------------------------------------------------------------------------------
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    TIED: r"$\approx$",
+    "–": "--",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def as_latex(board: Board) -> str:
+    """One ``table*`` a metric; needs the packages booktabs and graphicx."""
+    return "\n".join(
+        ["% needs \\usepackage{booktabs,graphicx}", *(_latex_table(board, m) for m in METRICS)]
+    )
+
+
+def _latex_table(board: Board, metric: str) -> str:
+    names = [_latex(name) for name in board.names()]
+    lines = [
+        r"\begin{table*}",
+        r"\centering",
+        rf"\caption{{{_latex(f'{metric}. {NOTE}')}}}",
+        r"\resizebox{\textwidth}{!}{%",
+        rf"\begin{{tabular}}{{rl{'r' * len(names)}}}",
+        r"\toprule",
+        " & ".join(["", "Model", *names]) + r" \\",
+        r"\midrule",
+    ]
+    for model, cells in grid(board, metric):
+        figures = [_latex_cell(cell) for cell in cells]
+        lines.append(" & ".join([_latex(rank_text(cells[0])), _latex(model), *figures]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table*}", ""])
+
+
+def _latex_cell(cell: GridCell | None) -> str:
+    if cell is None:
+        return "--"
+    value = rf"\textbf{{{cell.text}}}" if cell.best else cell.text
+    mark = r"\,$\approx$" if cell.tied else ""
+    bounds = rf" {{\scriptsize {_latex(cell.bounds)}}}" if cell.bounds else ""
+    return value + mark + bounds
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in text)

@@ -1,0 +1,138 @@
+"""What it takes to run a model of a family on this machine (protocol sections 4 and 7).
+
+A :class:`LocalFamily` is the part of a model's row (:mod:`.table`) that inference reads: class,
+checkpoints, image bounds, template switches, what ends a reply and what is stripped from it.
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ..datasets import Dataset
+from ..spaces import Space
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits on an image; None leaves a limit to the checkpoint's own processor.
+
+    ``min_pixels`` and ``max_pixels`` bound the area after the processor's resize, in pixels.
+    ``patches`` is the greatest number of tiles (InternVL).  ``two_step``: Qwen's chat interface
+    resizes once more, before the processor does.
+    """
+
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    patches: int | None = None
+    two_step: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The limits that are set."""
+        return {k: v for k, v in asdict(self).items() if v not in (None, False)}
+
+    def overridden(self, values: Mapping[str, Any]) -> Bounds:
+        """These limits with those of a run that are not None.
+
+        Raises:
+            ValueError: the least area is above the greatest.
+        """
+        new = replace(self, **{k: v for k, v in values.items() if v is not None})
+        if new.min_pixels and new.max_pixels and new.min_pixels > new.max_pixels:
+            raise ValueError(f"min_pixels {new.min_pixels} > max_pixels {new.max_pixels}")
+        return new
+
+
+BoundsRule = Callable[[Dataset], Bounds]
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtMarks:
+    """What stands around a thought; ``title`` is a word that the model writes at its start."""
+
+    opens: str
+    closes: str
+    title: str = ""
+
+
+THINK = ThoughtMarks("<think>", "</think>")
+"""What most families, and servers that leave a thought in its reply, write."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFamily:
+    """How the models of a family are run.
+
+    ``class_name`` is the VLMEvalKit class (for ``--config``), ``checkpoints`` maps the names that
+    people type to Hugging Face identifiers.  ``template`` are switches of the chat template.
+    ``stops`` end a reply in addition to what the checkpoint says.  Special tokens are stripped from
+    a reply, but those that ``keeps`` names; a thought goes into a field of its own.
+    ``pixels_counted`` is how often the processor's areas count a pixel (GLM counts both frames of
+    a temporal patch, an image too).
+    """
+
+    class_name: str
+    checkpoints: Mapping[str, str]
+    bounds: BoundsRule
+    template: Mapping[str, Any] = field(default_factory=dict)
+    stops: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
+    thought: ThoughtMarks | None = None
+    pixels_counted: int = 1
+
+    @property
+    def kept_tokens(self) -> tuple[str, ...]:
+        """Special tokens that decoding must leave in the text, thought marks among them."""
+        marks = (self.thought.opens, self.thought.closes) if self.thought else ()
+        return (*self.keeps, *marks)
+
+
+# --- bounds, by dataset ---------------------------------------------------------------------------
+
+
+def processors_own(dataset: Dataset) -> Bounds:
+    """The checkpoint's own processor decides."""
+    return Bounds()
+
+
+def qwen2_5_bounds(dataset: Dataset) -> Bounds:
+    """The paper's two ways: the simple interface for instance detection, else the chat one."""
+    if dataset.family.has_references:
+        return Bounds(min_pixels=200_704, max_pixels=12_845_056)
+    return Bounds(min_pixels=200_704, max_pixels=1_605_632, two_step=True)
+
+
+def qwen3_bounds(dataset: Dataset) -> Bounds:
+    """As Qwen2.5-VL without the second resize.
+
+    The protocol states the greatest area for instance detection only; the others are those of
+    Qwen2.5-VL.  These models answer in thousandths, so no score is read in wrong pixels by it.
+    """
+    return replace(qwen2_5_bounds(dataset), two_step=False)
+
+
+def internvl3_bounds(dataset: Dataset) -> Bounds:
+    """Up to 64 tiles for instance detection, else the processor's own twelve."""
+    return Bounds(patches=64 if dataset.family.has_references else 12)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def sized(name: str, identifier: str, sizes: str) -> dict[str, str]:
+    """``{name with the size: identifier with the size}``; ``#`` is the size's place in both."""
+    return {name.replace("#", s): identifier.replace("#", s) for s in sizes.split()}
+
+
+def space_within(space: Space, bounds: Bounds) -> Space:
+    """A row's coordinate space under the bounds that a run had: they matter where it resizes."""
+    if space.kind != "smart_resize":
+        return space
+    return replace(
+        space,
+        min_pixels=bounds.min_pixels,
+        max_pixels=bounds.max_pixels,
+        two_step=bounds.two_step,
+    )

@@ -1,0 +1,118 @@
+"""Variants of one image share its visual tokens: they are encoded and prefilled once.
+
+What is shared is everything up to where the variants' texts part.  From there all variants go on as
+one batch whose cache repeats the shared state, or, where a cache cannot be repeated with padding
+behind it (sliding windows, linear attention), each from a copy of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+from typing import Any
+
+import torch
+
+from .encoding import Encoded
+from .transformer import Generated, Loaded, continue_greedily
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A prefilled beginning: its token ids, the cache after them, and the model's hidden state.
+
+    ``rope_deltas`` is what multimodal rotary positions leave in the model itself (None: nothing);
+    a continuation without it would silently be at other positions.
+    """
+
+    ids: tuple[int, ...]
+    cache: Any
+    rope_deltas: Any
+
+
+def common_length(rows: Sequence[Sequence[int]]) -> int:
+    """How many tokens all rows begin with; at least one of every row is left to be read."""
+    shortest = min(map(len, rows)) - 1
+    columns = zip(*(row[:shortest] for row in rows), strict=True)
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+
+
+def covers_images(one: Encoded, length: int) -> bool:
+    """Whether all image features of a query lie within its first ``length`` tokens."""
+    return not any(one.types[length:])
+
+
+def prefill(loaded: Loaded, one: Encoded, length: int) -> Prefix:
+    """Encode the images and the first ``length`` tokens of a query."""
+    inputs = loaded.inputs([one])
+    tokens = {"input_ids", "attention_mask", "mm_token_type_ids"}
+    cut = {k: v[:, :length] if k in tokens else v for k, v in inputs.items()}
+    inner: Any = getattr(loaded.model, "model", None)
+    if hasattr(inner, "rope_deltas"):
+        inner.rope_deltas = None
+    with torch.no_grad():
+        state = loaded.model(**cut, use_cache=True, logits_to_keep=1).past_key_values
+    return Prefix(one.ids[:length], state, copy.deepcopy(getattr(inner, "rope_deltas", None)))
+
+
+def can_repeat(state: Any) -> bool:
+    """Whether a cache may be repeated for rows with padding between it and what follows.
+
+    It may where every layer keeps all keys and values: positions that are masked out then do not
+    matter.  A sliding window would count the padding, a recurrent state would take it in.
+    """
+    from transformers.cache_utils import DynamicLayer
+
+    return all(type(layer) is DynamicLayer for layer in state.layers)
+
+
+def continue_variants(
+    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], limit: int
+) -> list[Generated]:
+    """The greedy replies to variants that begin with the prefix; the prefix stays as it was."""
+    if can_repeat(prefix.cache):
+        return _as_one_batch(loaded, prefix, variants, limit)
+    _say_copies(type(loaded.model).__name__)
+    return [_as_one_batch(loaded, prefix, [one], limit)[0] for one in variants]
+
+
+def _as_one_batch(
+    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], limit: int
+) -> list[Generated]:
+    state = copy.deepcopy(prefix.cache)
+    if len(variants) > 1:
+        state.batch_repeat_interleave(len(variants))
+    if prefix.rope_deltas is not None:
+        loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
+    inputs = _after(prefix, variants, loaded.encoder.pad_id)
+    inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
+    return continue_greedily(loaded, {**inputs, "past_key_values": state}, limit)
+
+
+def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:
+    """The whole token rows: the prefix, padding, then what is each variant's own."""
+    length = len(prefix.ids)
+    own = [one.ids[length:] for one in variants]
+    longest = max(map(len, own))
+    gaps = [longest - len(row) for row in own]
+    rows = [[*prefix.ids, *[pad_id] * gap, *row] for gap, row in zip(gaps, own, strict=True)]
+    seen = [
+        [*[1] * length, *[0] * gap, *[1] * len(row)] for gap, row in zip(gaps, own, strict=True)
+    ]
+    return {"input_ids": torch.tensor(rows), "attention_mask": torch.tensor(seen)}
+
+
+@cache
+def _say_copies(model: str) -> None:
+    """Say it once a model."""
+    log.warning(
+        "FindIt: the cache of %s has sliding windows or linear attention, so variants go on from "
+        "copies of the shared prefix one after the other, not as one batch",
+        model,
+    )

@@ -1,0 +1,5 @@
+"""Datasets of one's own: annotations of common formats in, boxes as COCO results out.
+
+``annotations`` is what all formats are read into, ``coco_in``, ``yolo``, ``voc`` and ``listing``
+read them, ``build`` checks and makes the tables, ``coco_out`` writes a run's boxes.
+"""

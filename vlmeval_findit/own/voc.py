@@ -1,0 +1,75 @@
+"""Pascal VOC XML: one file an image, boxes as xmin, ymin, xmax, ymax.
+
+The numbers are taken as they stand, as FindIt's own Pascal does.  Objects marked as difficult are
+left out, as the challenge leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+from .annotations import AnnotationError, Annotations, Box, number
+
+
+def read_voc(folder: Path) -> Annotations:
+    """Read ``Annotations/*.xml`` below a folder, or the folder's own XML files.
+
+    Raises:
+        AnnotationError: there are none, or one lacks what it should have.
+    """
+    inner = folder / "Annotations"
+    files = sorted((inner if inner.is_dir() else folder).glob("*.xml"))
+    if not files:
+        raise AnnotationError(f"{folder}: no XML files there, nor in Annotations")
+    sizes: dict[str, tuple[int, int] | None] = {}
+    boxes: list[Box] = []
+    left_out: Counter[str] = Counter()
+    for file in files:
+        root = _root(file)
+        name = _text(file, root, "filename")
+        sizes[name] = _size(file, root)
+        for at, entry in enumerate(root.iter("object")):
+            where = f"{file}, object {at}"
+            if (entry.findtext("difficult") or "0").strip() == "1":
+                left_out["objects marked as difficult"] += 1
+                continue
+            boxes.append(_box(where, file, entry, name))
+    return Annotations(folder, sizes, tuple(boxes), left_out=left_out)
+
+
+def _root(file: Path) -> ElementTree.Element:
+    text = file.read_bytes()
+    if b"<!ENTITY" in text:
+        # An entity may stand for more text than memory holds.
+        raise AnnotationError(f"{file}: declares entities, which annotations have no use for")
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise AnnotationError(f"{file}: {error}") from None
+
+
+def _text(file: Path, element: ElementTree.Element, path: str) -> str:
+    text = (element.findtext(path) or "").strip()
+    if not text:
+        raise AnnotationError(f"{file}: no <{path}>")
+    return text
+
+
+def _size(file: Path, root: ElementTree.Element) -> tuple[int, int] | None:
+    if root.find("size") is None:
+        return None
+    width, height = (number(_text(file, root, f"size/{side}"), file.name) for side in _SIDES)
+    return (int(width), int(height))
+
+
+_SIDES = ("width", "height")
+
+
+def _box(where: str, file: Path, entry: ElementTree.Element, image: str) -> Box:
+    x1, y1, x2, y2 = (
+        number(_text(file, entry, f"bndbox/{side}"), where)
+        for side in ("xmin", "ymin", "xmax", "ymax")
+    )
+    return Box(image, _text(file, entry, "name"), (x1, y1, x2, y2), where)

@@ -1,0 +1,298 @@
+"""The plots of the report, as SVG that takes its colours for text and lines from the page.
+
+matplotlib draws; text stays text, so it can be read out, searched and shown in light and dark.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from ..statistics import Interval
+from .assigned import THRESHOLDS, Curve
+
+_INK = "#010203"
+"""Stands for the page's text colour while matplotlib draws; nothing else has this colour."""
+
+_COLOURS = (
+    "#3b86c8",
+    "#e08a2c",
+    "#2fa37b",
+    "#c9618f",
+    "#8b73d6",
+    "#a08f3c",
+    "#c9574d",
+    "#5aa9b8",
+)
+"""Of middle lightness, so that they stand out from light and dark alike."""
+
+_MARKERS = "osD^vPX*"
+
+_INKED = (
+    "text.color",
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "axes.titlecolor",
+    "xtick.color",
+    "ytick.color",
+    "grid.color",
+)
+
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.alpha": 0.25,
+    "hatch.color": _INK,
+    **dict.fromkeys(_INKED, _INK),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A plot: ``svg`` is markup that is safe to put into a page, ``alt`` says what it shows."""
+
+    svg: str
+    alt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One figure in percent, with its interval."""
+
+    value: float
+    interval: Interval | None
+
+
+def colour_of(place: int) -> str:
+    """The colour of the model at a place of the leaderboard."""
+    return _COLOURS[place % len(_COLOURS)]
+
+
+# --- plots ----------------------------------------------------------------------------------------
+
+
+def heat_map(
+    name: str,
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Mapping[tuple[str, str], float],
+) -> Plot:
+    """F1@0.5 in percent by representation (rows) and output format (columns).
+
+    Args:
+        name: of the plot, unique on its page.
+        values: by (row, column); what is not there was not run and stays empty.
+    """
+    with mpl.rc_context(_STYLE):
+        longest = max(len(word) for column in columns for word in column.split())
+        width = max(0.62, 0.078 * longest)
+        figure = Figure(
+            figsize=(2.1 + width * len(columns), 1.25 + 0.34 * len(rows)), layout="constrained"
+        )
+        axes = figure.subplots()
+        table = [[values.get((row, column), math.nan) for column in columns] for row in rows]
+        mesh = axes.pcolormesh(table, cmap="viridis", vmin=0, vmax=100, edgecolors="none")
+        for y, row in enumerate(table):
+            for x, value in enumerate(row):
+                if not math.isnan(value):
+                    axes.text(x + 0.5, y + 0.5, f"{value:.1f}", color=_readable(value), **_MIDDLE)
+        axes.set_xticks(
+            [x + 0.5 for x in range(len(columns))], [c.replace(" ", "\n") for c in columns]
+        )
+        axes.set_yticks([y + 0.5 for y in range(len(rows))], rows)
+        axes.tick_params(length=0)
+        axes.invert_yaxis()
+        axes.set(title=title, xlabel="output format", ylabel="representation")
+        axes.spines[:].set_visible(False)
+        bar = figure.colorbar(mesh, ax=axes, label="F1@0.5 (%)")
+        bar.outline.set_visible(False)
+        best = max(values, key=lambda at: values[at])
+        alt = (
+            f"{title}: F1@0.5 by representation and output format; "
+            f"best {' '.join(best)} with {values[best]:.1f} %, worst {min(values.values()):.1f} %"
+        )
+        return Plot(_svg(figure, name, alt), alt)
+
+
+_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
+
+
+def _readable(value: float) -> str:
+    """Black or white, whichever can be read on the colour of a value in percent."""
+    red, green, blue, _ = colormaps["viridis"](value / 100)
+    return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#000000"
+
+
+def bars(
+    name: str, title: str, models: Sequence[str], figures: Mapping[str, Sequence[Bar | None]]
+) -> Plot:
+    """Bars with 95 % intervals: one panel a metric, one bar a model.
+
+    Args:
+        name: of the plot, unique on its page.
+        models: top to bottom.
+        figures: by metric, one a model; None where the model has none.
+    """
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9.2, 0.95 + 0.36 * len(models)), layout="constrained")
+        panels = figure.subplots(1, len(figures), sharey=True, squeeze=False)[0]
+        for axes, (metric, values) in zip(panels, figures.items(), strict=True):
+            for y, bar in enumerate(values):
+                if bar is not None:
+                    _bar(axes, y, bar)
+            axes.set_xlim(0, 118)
+            axes.set_xticks(range(0, 101, 25))
+            axes.set_xlabel(f"{metric} (%)")
+            axes.grid(axis="x")
+            axes.set_axisbelow(True)
+        panels[0].set_yticks(range(len(models)), models)
+        panels[0].set_ylim(len(models) - 0.4, -0.6)
+        figure.suptitle(title, fontsize=10, fontweight="bold")
+        first, values = next(iter(figures.items()))
+        shown = [
+            f"{model} {bar.value:.1f} %"
+            for model, bar in zip(models, values, strict=True)
+            if bar is not None
+        ]
+        alt = f"{title}: {', '.join(figures)} with 95 % intervals; {first}: {', '.join(shown)}"
+        return Plot(_svg(figure, name, alt), alt)
+
+
+def _bar(axes: Axes, y: int, bar: Bar) -> None:
+    axes.barh(y, bar.value, height=0.62, color=colour_of(y), alpha=0.85)
+    end = bar.value
+    if bar.interval is not None:
+        low, high = bar.interval.low, bar.interval.high
+        axes.plot([low, high], [y, y], color=_INK, linewidth=1.3)
+        for x in (low, high):
+            axes.plot([x, x], [y - 0.14, y + 0.14], color=_INK, linewidth=1.3)
+        end = max(end, high)
+    axes.text(end + 1.5, y, f"{bar.value:.1f}", va="center", fontsize=8)
+
+
+def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[str, int]) -> Plot:
+    """Precision, recall and F1 of box matching by IoU threshold.
+
+    Boxes have no confidences, so only the threshold can be turned.
+
+    Args:
+        name: of the plot, unique on its page.
+        found: by model.
+        places: of models on the leaderboard; they say the colour.
+    """
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9.2, 2.7), layout="constrained")
+        panels = figure.subplots(1, 3, sharey=True)
+        for axes, what in zip(panels, ("precision", "recall", "F1"), strict=True):
+            for model, one in found.items():
+                values = {"precision": one.precision, "recall": one.recall, "F1": one.f1}[what]
+                _line(axes, values, model, places[model])
+            axes.axvline(0.5, color=_INK, linewidth=0.8, linestyle=":")
+            axes.set(xlabel="IoU threshold", ylabel=f"{what} (%)", xlim=(0, 1), ylim=(-2, 103))
+            axes.tick_params(labelleft=True)
+            axes.grid()
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False
+        )
+        figure.suptitle(title, fontsize=10, fontweight="bold")
+        half = THRESHOLDS.index(0.5)
+        shown = ", ".join(
+            f"{model} {one.precision[half]:.1f} % and {one.recall[half]:.1f} %"
+            for model, one in found.items()
+        )
+        alt = f"{title}: precision and recall by IoU threshold; at 0.5: {shown}"
+        return Plot(_svg(figure, name, alt), alt)
+
+
+def _line(axes: Axes, values: Sequence[float], model: str, place: int) -> None:
+    axes.plot(
+        THRESHOLDS,
+        values,
+        color=colour_of(place),
+        label=model,
+        linewidth=1.8,
+        marker=_MARKERS[place % len(_MARKERS)],
+        markersize=4,
+        markevery=3,
+    )
+
+
+def reasons(
+    name: str, title: str, counts: Mapping[str, Mapping[str, float]], places: Mapping[str, int]
+) -> Plot:
+    """Reasons why replies do not adhere, stacked, one bar a row.
+
+    Args:
+        name: of the plot, unique on its page.
+        counts: by row, then by reason: replies in percent of those of the row.
+        places: of reasons, the same on every plot of a page; they say the colour.
+    """
+    names = list(dict.fromkeys(reason for row in counts.values() for reason in row))
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9.2, 1.3 + 0.3 * len(counts)), layout="constrained")
+        axes = figure.subplots()
+        end = max(1.0, 1.08 * max(sum(row.values()) for row in counts.values()))
+        for y, row in enumerate(counts.values()):
+            left = 0.0
+            for reason, share in row.items():
+                axes.barh(y, share, left=left, height=0.62, **_fill(places[reason]))
+                left += share
+            axes.text(left + 0.008 * end, y, f"{left:.1f}", va="center", fontsize=8)
+        axes.set_yticks(range(len(counts)), list(counts))
+        axes.set_ylim(len(counts) - 0.4, -0.6)
+        axes.set_xlim(0, end)
+        axes.set_xlabel("replies that do not adhere (% of all replies)")
+        axes.grid(axis="x")
+        axes.set_axisbelow(True)
+        handles = [Patch(**_fill(places[reason])) for reason in names]
+        figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
+        figure.suptitle(title, fontsize=10, fontweight="bold")
+        alt = f"{title}: {', '.join(names)}"
+        return Plot(_svg(figure, name, alt), alt)
+
+
+def _fill(place: int) -> dict[str, Any]:
+    """Colour, and beyond the last colour a hatch."""
+    hatch = "//" if place >= len(_COLOURS) else ""
+    return {"facecolor": colour_of(place), "hatch": hatch, "linewidth": 0}
+
+
+# --- SVG ------------------------------------------------------------------------------------------
+
+
+def _svg(figure: Figure, name: str, alt: str) -> str:
+    """A figure as an ``<svg>`` element for a page: no prologue, own ids, the page's text colour."""
+    out = StringIO()
+    with mpl.rc_context({"svg.hashsalt": name, "svg.id": None}):
+        figure.savefig(
+            out,
+            format="svg",
+            transparent=True,
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = text.replace(_INK, "currentColor")
+    label = f'role="img" aria-label="{escape(alt)}"'
+    return text.replace("<svg", f"<svg {label}", 1)

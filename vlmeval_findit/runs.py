@@ -1,0 +1,263 @@
+"""Scored runs: what statistics, leaderboard and report read, and nothing else.
+
+A run is one prediction file that was scored: ``<stem>_provenance.json`` and
+``<stem>_details.jsonl`` beside it, as :func:`.results.write_score` leaves them.  The model is not
+asked and the annotation table is not needed.  Every score becomes one frozen :class:`Run`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .files import file_sha256
+from .metrics import Figures, Totals, add_up, figures
+from .records import Reason
+from .variant import Variant, parse
+
+_PROVENANCE = "_provenance.json"
+_DETAILS = "_details.jsonl"
+_SIDE_FILES = ("_provenance", "_asked", "_score", "_details")
+
+UNKNOWN_PROMPTS = "unknown"
+"""The prompt set of a run that did not record what it asked."""
+
+
+class RunError(ValueError):
+    """A run that cannot be read; the message names the file, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One query of a run: its sums and what they are made of.
+
+    ``source`` is the picture or the video that the query shows: queries of the same one are not
+    independent.  ``boxes[i]`` is the i-th box that was read, (x1, y1, x2, y2) in pixels of the
+    original image, None where a number of it is not finite; ``labels`` and ``frames`` belong to
+    them.  ``ious[j]`` is the IoU of the j-th ground-truth box with the box assigned to it,
+    ``hits[j]`` whether it was found.  ``totals`` are the sums that enter the figures.
+    """
+
+    index: int
+    label: str
+    image: str
+    source: str
+    reason: Reason | None
+    boxes: tuple[tuple[float, ...] | None, ...]
+    labels: tuple[str, ...]
+    frames: tuple[int, ...]
+    ious: tuple[float, ...]
+    hits: tuple[bool, ...]
+    totals: Totals
+
+    @property
+    def f1(self) -> float:
+        """F1@0.5 of this query alone, in percent; silence where nothing is to be found is 100."""
+        if not self.totals.n_pred + self.totals.n_gt and not self.totals.failed:
+            return 100.0
+        return figures(self.totals).f1
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a score rests on, as far as its run recorded it.
+
+    ``prompt_hash`` covers every row of the table; it is None where the run did not record what it
+    asked.  ``rows`` are the indices that were scored, ``missing`` those that were not, of which
+    ``left_out`` had no usable image.
+    """
+
+    prompts: str
+    prompt_hash: str | None
+    table: str
+    table_sha256: str
+    rows: frozenset[int]
+    missing: tuple[int, ...]
+    left_out: tuple[int, ...]
+    spaces: tuple[str, ...]
+    versions: Mapping[str, str]
+    predictions_sha256: str
+    scored_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One scored run: a model over one cell of the grid.  ``path`` is its prediction file."""
+
+    model: str
+    variant: Variant
+    path: Path
+    answers: tuple[Answer, ...]
+    basis: Basis
+
+    @property
+    def totals(self) -> Totals:
+        return add_up(answer.totals for answer in self.answers)
+
+    @property
+    def figures(self) -> Figures:
+        return figures(self.totals)
+
+
+def load_runs(paths: Iterable[Path]) -> list[Run]:
+    """The scored runs of prediction files and folders, each once, by model and variant.
+
+    Args:
+        paths: prediction files, or folders that are searched to any depth.
+
+    Raises:
+        FileNotFoundError: a path is not there.
+        RunError: a prediction file without a score, a folder without any, files that do not hold
+            what :func:`.results.write_score` leaves, or a score of other predictions.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        for provenance in _provenances(path):
+            # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
+            found.setdefault(provenance.resolve(), provenance)
+    runs = [load_run(path) for path in found.values()]
+    return sorted(runs, key=lambda run: (run.model, run.variant.name, str(run.path)))
+
+
+def _provenances(path: Path) -> list[Path]:
+    if path.is_dir():
+        inside = sorted(path.rglob(f"*{_PROVENANCE}"))
+        if not inside:
+            raise RunError(
+                f"{path}: no scored run in it (no *{_PROVENANCE}); score prediction files with: "
+                "python run_findit.py score <model>_<dataset>.json"
+            )
+        return inside
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file or folder")
+    if path.name.endswith(_PROVENANCE):
+        return [path]
+    stem = path.stem
+    for ending in _SIDE_FILES:
+        stem = stem.removesuffix(ending)
+    beside = path.with_name(stem + _PROVENANCE)
+    if not beside.is_file():
+        raise RunError(
+            f"{path}: not scored yet ({beside.name} is not beside it); score it with: "
+            f"python run_findit.py score {path}"
+        )
+    return [beside]
+
+
+def load_run(provenance: Path) -> Run:
+    """The run of one ``…_provenance.json``; see :func:`load_runs` for what it raises."""
+    stem = provenance.name.removesuffix(_PROVENANCE)
+    details = provenance.with_name(stem + _DETAILS)
+    try:
+        values = json.loads(provenance.read_text(encoding="utf-8"))
+        variant = parse(values["variant"]["name"])
+        answers = tuple(_answers(details, variant))
+        basis = _basis(values, answers)
+        predictions = provenance.with_name(values["predictions"]["file"])
+        run = Run(str(values["model"]), variant, predictions, answers, basis)
+    except FileNotFoundError:
+        raise RunError(f"{details} is missing; {_again(provenance, stem)}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, RunError):
+            raise
+        what = f"no key {error}" if isinstance(error, KeyError) else str(error)
+        raise RunError(f"{provenance}: {what}; {_again(provenance, stem)}") from None
+    _check(run, values, provenance)
+    return run
+
+
+def _again(side_file: Path, stem: str) -> str:
+    return f"score it again: python run_findit.py score {side_file.with_name(stem)}.json"
+
+
+def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
+    """Details, provenance and predictions must be of one scoring."""
+    expected, t = values["totals"], run.totals
+    for name in ("responses", "adherent", "failed", "tp", "n_pred", "n_gt", "n_gt_failed"):
+        if getattr(t, name) != expected.get(name):
+            raise RunError(
+                f"{provenance}: totals.{name} is {expected.get(name)}, but the details beside it "
+                f"add up to {getattr(t, name)}; {_again(provenance, run.path.stem)}"
+            )
+    if run.path.is_file() and file_sha256(run.path) != run.basis.predictions_sha256:
+        raise RunError(
+            f"{run.path}: changed after it was scored; {_again(provenance, run.path.stem)}"
+        )
+
+
+def _basis(values: Mapping[str, Any], answers: Iterable[Answer]) -> Basis:
+    asked = values["asked"] or {}
+    return Basis(
+        prompts=asked.get("prompts", UNKNOWN_PROMPTS),
+        prompt_hash=asked.get("prompt_hash"),
+        table=values["table"]["file"],
+        table_sha256=values["table"]["sha256"],
+        rows=frozenset(answer.index for answer in answers),
+        missing=tuple(values["predictions"]["rows_missing"]),
+        left_out=tuple(asked.get("left_out", ())),
+        spaces=tuple(_space_text(space) for space in values["spaces"]),
+        versions=dict(values["versions"]),
+        predictions_sha256=values["predictions"]["sha256"],
+        scored_at=values["scored_at"],
+    )
+
+
+def _space_text(space: Mapping[str, Any]) -> str:
+    settings = " ".join(f"{k}={v}" for k, v in space.items() if k not in ("kind", "source") and v)
+    return f"{space['kind']}{' ' if settings else ''}{settings} ({space['source']})"
+
+
+def _answers(details: Path, variant: Variant) -> Iterator[Answer]:
+    with details.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield _answer(json.loads(line), variant)
+            except KeyError as error:
+                raise RunError(
+                    f"{details}, line {number}: no key {error}, as before this version; "
+                    + _again(details, details.name.removesuffix(_DETAILS))
+                ) from None
+            except (TypeError, ValueError) as error:
+                raise RunError(f"{details}, line {number}: {error}") from None
+
+
+def _answer(row: Mapping[str, Any], variant: Variant) -> Answer:
+    ious, hits = tuple(row["ious"]), tuple(row["hits"])
+    boxes = tuple(None if None in box else tuple(box) for box in row["boxes"])
+    if row["failed"]:
+        totals = Totals(failed=1, n_gt_failed=len(ious))
+    else:
+        totals = Totals(
+            responses=1,
+            adherent=int(row["adherent"]),
+            tp=sum(hits),
+            n_pred=len(boxes),
+            n_gt=len(ious),
+            iou_sum=sum(ious),
+        )
+    return Answer(
+        index=row["index"],
+        label=row["label"],
+        image=row["image"],
+        source=source_of(row["image"]) if variant.row.family.is_video else row["image"],
+        reason=Reason(row["reason"]) if row["reason"] else None,
+        boxes=boxes,
+        labels=tuple(row.get("labels", ())),
+        frames=tuple(row.get("frames", ())),
+        ious=ious,
+        hits=hits,
+        totals=totals,
+    )
+
+
+def source_of(frame: str) -> str:
+    """The video that a frame is of: its path without the frame's number.
+
+    >>> source_of("000005/rgb/00003.png"), source_of("qyrH8GUlgC4_f008606.jpg")
+    ('000005/rgb', 'qyrH8GUlgC4')
+    """
+    return re.sub(r"[_/]f?\d+\.\w+$", "", frame)
