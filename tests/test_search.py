@@ -12,13 +12,11 @@ import pytest
 import yaml
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.bootstrap import cluster_sums, intervals, metric_values
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.engine.cells import Format, all_tables
 from vlmeval_findit.engine.config import ConfigError, ModelEntry
 from vlmeval_findit.engine.run import Result
 from vlmeval_findit.metrics import Totals, figures
-from vlmeval_findit.scoring import score_file
 from vlmeval_findit.search import (
     SearchError,
     averages,
@@ -104,7 +102,7 @@ def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> Result:
     made = figures(Totals(responses=100, adherent=more.get("adherent", 100), n_gt=200, n_pred=200))
     made = replace(made, f1=f1, f1_failed_missed=more.get("missed", f1), miou=more.get("miou", 40))
     totals = Totals(responses=more.get("responses", 100), failed=failed)
-    return Result("M", parse(name), made, totals, np.ones((3, 8)), 100, Path("x.json"))
+    return Result("M", parse(name), made, totals, 100, Path("x.json"))
 
 
 def first(*results: Result) -> str:
@@ -139,38 +137,6 @@ def test_no_winner_without_answers() -> None:
         best_format([dead, result("FindIt_Demo_xyxy_json")])
 
 
-# --- intervals ------------------------------------------------------------------------------------
-
-
-def test_figures_of_sums_are_the_scores(tmp_path: Path) -> None:
-    (one, *_) = go(demo_sweep(tmp_path), FakeHost(Knowing(["FindIt_Demo_xyxy_text"])))
-    run = score_file(one.path)
-    sums = cluster_sums(run)
-    assert sums.shape == (len({s.query.images[0] for s in run.scored}), 8)
-    f = run.figures
-    expected = (f.f1, f.miou, f.adherence, f.precision, f.recall)
-    assert metric_values(sums.sum(axis=0)) == pytest.approx(np.array(expected))
-    bounds = intervals(sums)
-    low, high = bounds["F1@0.5"]
-    assert low <= f.f1 <= high
-    assert intervals(sums) == bounds, "seeded"
-
-
-def test_one_picture_has_no_interval() -> None:
-    assert set(intervals(np.ones((1, 8))).values()) == {None}
-
-
-def test_an_interval_is_about_as_wide_as_theory_says() -> None:
-    rng = np.random.default_rng(1)
-    sums = np.zeros((400, 8))
-    hit = rng.random(400) < 0.3
-    sums[:, 0] = 1
-    sums[:, 1] = hit
-    low, high = intervals(sums)["Adherence"]
-    spread = 100 * np.sqrt(hit.mean() * (1 - hit.mean()) / 400)
-    assert high - low == pytest.approx(2 * 1.96 * spread, rel=0.05)
-
-
 # --- the file -------------------------------------------------------------------------------------
 
 
@@ -193,7 +159,9 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
     ]  # fmt: skip
 
 
-def test_models_of_earlier_searches_stay(tmp_path: Path) -> None:
+def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
+    monkeypatch.setattr("vlmeval_findit.search.intervals_of", lambda result: none)
     results = [result("FindIt_Demo_xyxy_text"), result("FindIt_Demo_xyxy_json")]
     path = tmp_path / "formats.yaml"
     write_formats(path, {"A": outcome(results, "p"), "B": outcome(results, "p")})

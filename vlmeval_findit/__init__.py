@@ -26,7 +26,6 @@ The package reads in the order in which the data flows, and imports only against
 ``statistics``        bootstrap in clusters: intervals and paired tests
 ``leaderboard``       models x datasets, only of runs that can be compared
 ``report``            one page with plots and every answer on its picture
-``bootstrap``         intervals of a score
 ``engine``            sweeps: cells, calls, the journal, who answers
 ``search``            the format that a model answers best in
 ``host``              the one place that touches VLMEvalKit

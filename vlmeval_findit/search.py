@@ -14,13 +14,14 @@ from typing import Any
 
 import yaml
 
-from .bootstrap import intervals
 from .engine.cells import NO_CENTRE, WINNER, Axes, Format, Table, format_of
 from .engine.config import ModelEntry, Sweep
 from .engine.marked import ConfigError, Marked, compose
 from .engine.run import Result
 from .files import atomic_write
 from .representation import REPRESENTATIONS
+from .runs import load_run
+from .statistics import Interval, intervals
 from .variant import CENTRES, KEYS, OUTPUTS, STRUCTURES, Variant, problem
 
 STAGES = (
@@ -142,17 +143,24 @@ def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
 
 
 def _cell(result: Result) -> dict[str, Any]:
-    figures, bounds = result.figures, intervals(result.sums)
+    figures, bounds = result.figures, intervals_of(result)
     values = {"F1@0.5": figures.f1, "mIoU": figures.miou, "Adherence": figures.adherence}
     cell: dict[str, Any] = {"dataset": result.variant.name, "rows": result.rows}
     for name, value in values.items():
         cell[name] = round(value, 4)
         interval = bounds[name]
-        cell[f"{name} 95 %"] = None if interval is None else [round(n, 4) for n in interval]
+        cell[f"{name} 95 %"] = (
+            None if interval is None else [round(interval.low, 4), round(interval.high, 4)]
+        )
     if result.totals.failed:
         cell["failed calls"] = result.totals.failed
         cell["F1@0.5 (failed calls as misses)"] = round(figures.f1_failed_missed, 4)
     return cell
+
+
+def intervals_of(result: Result) -> dict[str, Interval | None]:
+    """The 95 % intervals of a cell's figures, from the files that its score left."""
+    return intervals(load_run(result.path.with_name(f"{result.path.stem}_provenance.json")))
 
 
 def format_fields(made: Format) -> dict[str, str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..bootstrap import Array, cluster_sums
 from ..images import rows_to_leave_out
 from ..metrics import Figures, Totals
 from ..places import image_folder
@@ -68,13 +67,12 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The score of one cell; ``sums`` are those of :func:`..bootstrap.cluster_sums`."""
+    """The score of one cell; ``path`` is its prediction file."""
 
     model: str
     variant: Variant
     figures: Figures
     totals: Totals
-    sums: Array
     rows: int
     path: Path
 
@@ -86,7 +84,6 @@ def result_of(run: RunScore, path: Path) -> Result:
         run.task.variant,
         run.figures,
         run.totals,
-        cluster_sums(run),
         len(run.scored),
         path,
     )

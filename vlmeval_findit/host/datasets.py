@@ -287,7 +287,7 @@ def stock_bounds(model: str) -> Mapping[str, Any] | None:
     The host's entries set other bounds than the paper's runs; scored within the wrong ones, perfect
     boxes reach a recall of a few percent.
     """
-    if not model.startswith("Qwen2.5-VL") or _records_space(model):
+    if not model.startswith("Qwen2.5-VL") or records_space(model):
         return None
     words = getattr(_entry(model), "keywords", {})
     if "min_pixels" not in words or "max_pixels" not in words:
