@@ -29,12 +29,14 @@ from engine_fakes import (
 
 from vlmeval_findit.engine.asking import Answer, ModelAsker, Work, answer_from
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.endpoints import ServerAsker, body, data_url
+from vlmeval_findit.engine.endpoints import Served, ServerAsker
 from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal import DiskFullError, Journal, JournalError, records
 from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.client import ChatClient, Endpoint
 from vlmeval_findit.predictions import FAILED, PredictionError
+from vlmeval_findit.spaces import Space
 from vlmeval_findit.variant import parse
 
 CALLS = 4 * (19 + 6)
@@ -403,6 +405,7 @@ def test_calls_are_spread_over_servers(servers: tuple[Server, Server], tmp_path:
     record = next(records(tmp_path / "calls.jsonl"))
     assert record["tokens"] == {"prompt": 5, "completion": 9}
     assert record["settings"]["served"] == "org/model"
+    assert json.loads(record["extra_records"])["findit"]["space"] == {"kind": "grid1000"}
 
 
 def test_a_server_that_fails_is_passed_by(servers: tuple[Server, Server], tmp_path: Path) -> None:
@@ -416,13 +419,16 @@ def test_a_server_that_fails_is_passed_by(servers: tuple[Server, Server], tmp_pa
 def test_servers_that_all_fail_leave_failures() -> None:
     server = Server(status=400)
     waits: list[float] = []
-    asker = ServerAsker([server.url], "m", sleep=waits.append)
+    served = Served("FullImage", "m", lambda variant: Space("grid1000"), {"seed": 3})
+    clients = [ChatClient(Endpoint(server.url), attempts=1)]
+    asker = ServerAsker(served, clients, sleep=waits.append)
     message = [{"type": "text", "value": "where?"}]
     work = Work((message,), ("FindIt_Demo_xyxy_json",), {"max_new_tokens": 768}, False)
     (answer,) = asker.ask(work)
     assert answer.error is not None
     assert answer.error.startswith("HTTP 400")
     assert len(server.seen) == 1, "what was refused once is refused again"
+    assert server.seen[0]["seed"] == 3
     server.status = 500
     (answer,) = asker.ask(work)
     assert answer.error is not None
@@ -435,17 +441,6 @@ def test_servers_that_all_fail_leave_failures() -> None:
 def test_an_endpoint_is_a_url() -> None:
     with pytest.raises(ValueError, match="should begin with http"):
         ServersHost(["localhost:8000"], Inference())
-
-
-def test_images_that_servers_do_not_read_go_as_png(tmp_path: Path) -> None:
-    from PIL import Image
-
-    for name, kind in (("a.png", "png"), ("a.jpg", "jpeg"), ("a.bmp", "png")):
-        Image.new("RGB", (3, 2)).save(tmp_path / name)
-        assert data_url(tmp_path / name).startswith(f"data:image/{kind};base64,")
-    asked = body([{"type": "text", "value": "?"}], "m", {"max_new_tokens": 9, "seed": 3})
-    assert asked["max_tokens"] == 9
-    assert asked["seed"] == 3
 
 
 def test_answers_without_a_record_have_none() -> None:

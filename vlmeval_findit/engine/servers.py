@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..models.client import ChatClient, Endpoint
+from ..models.services import server_key, server_space, template_fields
+from ..variant import parse
 from .asking import Asker
 from .config import Inference, ModelEntry
-from .endpoints import ServerAsker, check_url
+from .endpoints import Served, ServerAsker
 from .executors import Executor, ThreadsExecutor
+
+_ANY = "FindIt_Pascal_xyxy_json"
+"""Whether a space needs bounds that only the user knows shows on any variant."""
 
 
 class ServersHost:
@@ -23,11 +29,12 @@ class ServersHost:
     """
 
     def __init__(self, urls: Sequence[str], inference: Inference) -> None:
-        self._urls = [check_url(url) for url in urls]
+        self._endpoints = [Endpoint(url, server_key()) for url in urls]
         self._inference = inference
 
     def check(self, entry: ModelEntry) -> None:
-        """Servers know their models themselves: the first call finds out."""
+        """Servers know their models themselves; the space of the replies must be known here."""
+        server_space(entry.name, entry.space)(parse(_ANY))
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         # Served by another program, the same weights may say something else.
@@ -39,13 +46,20 @@ class ServersHost:
         return {"kind": entry.space}
 
     def records_space(self, entry: ModelEntry) -> bool:
-        return False
+        return True
 
     def executor(self, entry: ModelEntry) -> Executor:
-        served = entry.served or entry.name
+        given = {k: v for k, v in entry.settings.items() if k != "max_new_tokens"}
+        model = Served(
+            name=entry.name,
+            served=entry.served or entry.name,
+            space=server_space(entry.name, entry.space),
+            fields={**template_fields(entry.name), **given},
+        )
 
         def askers() -> list[Asker]:
-            turns = [self._urls[at:] + self._urls[:at] for at in range(len(self._urls))]
-            return [ServerAsker(urls, served) for urls in turns]
+            clients = [ChatClient(endpoint, attempts=1) for endpoint in self._endpoints]
+            turns = [clients[at:] + clients[:at] for at in range(len(clients))]
+            return [ServerAsker(model, turn) for turn in turns]
 
         return ThreadsExecutor(askers, self._inference.threads)
