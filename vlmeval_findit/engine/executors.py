@@ -1,8 +1,8 @@
 """Who answers: this process, or threads over one or more askers.
 
 An executor takes units as it can do them and gives back their answers, in any order.  It holds few
-units at a time: when units stop coming, what it has taken is answered and given back, so that a
-sweep can stop at any point without losing a reply that somebody has paid for.
+calls at a time: when it is told to stop it takes no more, and what it has taken is answered and
+given back, so that a sweep can stop at any point without losing a reply that was paid for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import cycle, islice
+from threading import Event
 from typing import Protocol
 
 from .asking import Answer, Asker, Work
@@ -23,8 +24,8 @@ Loader = Callable[[], Asker]
 class Executor(Protocol):
     """Who answers units."""
 
-    def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
-        """Every unit with its answers, in any order."""
+    def run(self, units: Iterable[Unit], stop: Event) -> Iterator[Answered]:
+        """Every unit, or its calls one by one, with answers, in any order; fewer once stopped."""
 
 
 def work_of(unit: Unit) -> Work:
@@ -46,19 +47,27 @@ def single_calls(unit: Unit) -> list[Unit]:
     return [Unit((call,), unit.shares_images) for call in unit.calls]
 
 
+def until(stop: Event, units: Iterable[Unit]) -> Iterator[Unit]:
+    """Units as long as nobody asks to stop."""
+    for unit in units:
+        if stop.is_set():
+            return
+        yield unit
+
+
 class LocalExecutor:
     """One model in this process, loaded when the first unit comes."""
 
     def __init__(self, load: Loader) -> None:
         self._load = load
 
-    def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
+    def run(self, units: Iterable[Unit], stop: Event) -> Iterator[Answered]:
         asker: Asker | None = None
-        for unit in units:
+        for unit in until(stop, units):
             if asker is None:
                 asker = self._load()
             together = asker.answers_together(shares_images=unit.shares_images)
-            for piece in [unit] if together else single_calls(unit):
+            for piece in until(stop, [unit] if together else single_calls(unit)):
                 yield piece, asker.ask(work_of(piece))
 
 
@@ -74,8 +83,8 @@ class ThreadsExecutor:
         self._load = load
         self._threads = threads
 
-    def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
-        coming = (piece for unit in units for piece in single_calls(unit))
+    def run(self, units: Iterable[Unit], stop: Event) -> Iterator[Answered]:
+        coming = until(stop, (piece for unit in units for piece in single_calls(unit)))
         first = next(coming, None)
         if first is None:
             return

@@ -12,11 +12,12 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from threading import Event
 from typing import Any
 
 from .asking import Answer, Asker, Work, said
 from .config import Inference
-from .executors import Answered, Loader, single_calls, work_of
+from .executors import Answered, Loader, single_calls, until, work_of
 from .plan import Unit
 
 _WAITING = 2
@@ -55,7 +56,7 @@ class RayExecutor:
         self._load = load
         self._inference = inference
 
-    def run(self, units: Iterable[Unit]) -> Iterator[Answered]:
+    def run(self, units: Iterable[Unit], stop: Event) -> Iterator[Answered]:
         coming = iter(units)
         first = next(coming, None)
         if first is None:
@@ -68,7 +69,7 @@ class RayExecutor:
                 for unit in chain([first], coming)
                 for piece in ([unit] if together[unit.shares_images] else single_calls(unit))
             )
-            yield from self._spread(actors, pieces)
+            yield from self._spread(actors, until(stop, pieces))
 
     def _together(self, actor: Any, shares_images: bool) -> bool:
         """What the model can do; the first to notice that it cannot be loaded.

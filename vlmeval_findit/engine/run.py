@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -278,7 +278,7 @@ def run_model(
     sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
     work = unfinished(units(plan.calls, sizes), left)
     full: DiskFullError | None = None
-    for unit, answers in _answers(work, around.host.executor(entry), around.stop):
+    for unit, answers in around.host.executor(entry).run(work, around.stop):
         made = zip(unit.calls, answers, strict=True)
         try:
             journal.append(record_of(call, answer, hashes) for call, answer in made)
@@ -301,20 +301,6 @@ def run_model(
 
 def _also_full(before: DiskFullError | None, now: DiskFullError) -> DiskFullError:
     return now if before is None else DiskFullError(now.path, before.lost + now.lost)
-
-
-def _answers(
-    work: Iterator[Unit], executor: Executor, stop: threading.Event
-) -> Iterator[tuple[Unit, list[Answer]]]:
-    """Answers until there is no more work or somebody asks to stop; what is asked is answered."""
-
-    def coming() -> Iterator[Unit]:
-        for unit in work:
-            if stop.is_set():
-                return
-            yield unit
-
-    return executor.run(coming())
 
 
 def record_of(call: Call, answer: Answer, hashes: ImageHash) -> dict[str, Any]:

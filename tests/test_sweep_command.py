@@ -1,0 +1,61 @@
+"""What the command of a sweep shows and returns."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from engine_fakes import FakeHost, FakeModel, demo_sweep
+
+from vlmeval_findit.cli.progress import State, SweepProgress, duration
+from vlmeval_findit.cli.sweep import INTERRUPTED, run
+
+
+def test_progress_shows_cells_calls_a_second_time_left_and_failures() -> None:
+    state = State("M", cells=4, cells_done=1, calls=100, calls_done=40, before=20, started=5.0)
+    line = state.line(now=15.0)
+    assert line == "M  cells 1/4  calls 40/100  2.0/s  left 30 s  failed 0"
+    assert "left ?" in State("M").line(now=0.0)
+    assert [duration(s) for s in (7, 185, 3720)] == ["7 s", "3 min 05 s", "1 h 02 min"]
+
+
+def test_a_bar_is_shown_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    progress = SweepProgress()
+    assert progress._bar is not None
+    monkeypatch.setattr("vlmeval_findit.cli.sweep.SweepProgress", lambda: progress)
+    assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "best.yaml") == 0
+    assert progress.state.cells_done == 8
+    assert progress.state.calls_done == 100
+
+
+def test_failed_calls_are_an_exit_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(number: int, text: str) -> None:
+        if number == 3:
+            raise TimeoutError
+
+    assert run(demo_sweep(tmp_path), FakeHost(FakeModel(fail)), None, tmp_path / "b.yaml") == 1
+    shown = capsys.readouterr()
+    assert "1 calls failed; run the same command again" in shown.out
+    assert "calls 100/100" in shown.err
+    assert "failed 1" in shown.err
+    assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "b.yaml") == 0
+
+
+def test_the_first_ctrl_c_stops_between_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    model = FakeModel(
+        lambda number, text: os.kill(os.getpid(), signal.SIGINT) if number == 5 else None
+    )
+    assert run(demo_sweep(tmp_path), FakeHost(model), None, tmp_path / "b.yaml") == INTERRUPTED
+    assert "calls on their way are still kept" in capsys.readouterr().err
+    assert model.calls <= 6
+    assert signal.getsignal(signal.SIGINT) is before
