@@ -83,6 +83,11 @@ setup(
             "pycocotools>=2.0.8",
             "trustme>=1.1",
             "selenium>=4.20",
+            # What the tests of other extras need: frames, Ray, `transformers serve`.
+            "av>=12",
+            "ray>=2.9",
+            "fastapi",
+            "uvicorn",
             "ruff==0.17.5",
             "mypy==2.4.1",
             "setuptools>=77",

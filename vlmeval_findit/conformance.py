@@ -22,7 +22,7 @@ from .reading import Reader, reader
 from .records import Matched, Query, Reading
 from .spaces import Space, SpaceError, reference_size, space_from
 from .tables import subset_queries, thinned
-from .variant import _SUBSETS, DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat, nearest
+from .variant import DEFAULT_KEY, DEFAULT_STRUCTURE, SUBSETS, ReplyFormat, nearest
 
 BOX_TOLERANCE = 1e-3
 IOU_TOLERANCE = 1e-5
@@ -55,9 +55,9 @@ def load_cases(path: Path, subsets: Path) -> list[Case]:
 
     @cache
     def rows(subset: str) -> list[Query]:
-        if subset not in _SUBSETS:
-            raise CaseError(f"no subset {subset!r}{nearest(subset, _SUBSETS)}")
-        dataset, multilabel = _SUBSETS[subset]
+        if subset not in SUBSETS:
+            raise CaseError(f"no subset {subset!r}{nearest(subset, SUBSETS)}")
+        dataset, multilabel = SUBSETS[subset]
         return subset_queries(subsets / f"{subset}.parquet", dataset, multilabel)
 
     @cache
@@ -74,7 +74,7 @@ def load_cases(path: Path, subsets: Path) -> list[Case]:
             space = _space(kwargs)
             width, height = raw["width"], raw["height"]
             w, h = reference_size(space, width, height)
-            dataset, _ = _SUBSETS.get(raw["dataset"], (None, False))
+            dataset, _ = SUBSETS.get(raw["dataset"], (None, False))
             cases.append(
                 Case(
                     line=number,

@@ -313,7 +313,7 @@ def parse_alias(name: str) -> Variant | None:
     ``FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box``.
     """
     rest = _Rest(name.removeprefix(PREFIX))
-    subset = rest.take(_SUBSETS)
+    subset = rest.take(SUBSETS)
     family = rest.take(f.value for f in Family)
     output = rest.take(OUTPUTS)
     representation = rest.take(REPRESENTATIONS)
@@ -322,7 +322,7 @@ def parse_alias(name: str) -> Variant | None:
     key, structure = rest.take(KEYS), rest.take(STRUCTURES)
     frames = rest.take_match(r"f([1-9][0-9]{0,3})")
     centre = rest.take_match(r"cx-([a-z]+)")
-    row, multilabel = _SUBSETS[subset]
+    row, multilabel = SUBSETS[subset]
     variant = Variant(
         dataset=row.name,
         representation=representation,
@@ -338,12 +338,13 @@ def parse_alias(name: str) -> Variant | None:
     return variant
 
 
-_SUBSETS: dict[str, tuple[Dataset, bool]] = {
+SUBSETS: dict[str, tuple[Dataset, bool]] = {
     subset.file: (row, multilabel)
     for row in BENCHMARK.values()
     for multilabel in (False, True)
     if (subset := row.subset_for(multilabel)) is not None
 }
+"""The table of each subset file of the release, as (dataset, multi-label)."""
 
 
 def grid(datasets: Iterable[Dataset] | None = None) -> Iterator[Variant]:
