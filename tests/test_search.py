@@ -202,3 +202,17 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str, tmp_path: 
 def test_a_model_without_a_format_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="search --model FullImage"):
         go(demo_sweep(tmp_path), FakeHost(FakeModel()), {"Other": Format("xyxy", "text")})
+
+
+def test_another_checkpoint_is_part_of_every_key() -> None:
+    """Answers of two checkpoints under one name must not be taken for each other's."""
+    from argparse import Namespace
+
+    from vlmeval_findit.cli.search import _entry
+
+    one = _entry(Namespace(model="Qwen3-VL=/models/a", space=None, served=None))
+    assert (one.name, dict(one.settings)) == ("Qwen3-VL", {"model_path": "/models/a"})
+    plain = _entry(Namespace(model="Qwen3-VL", space=None, served=None))
+    assert dict(plain.settings) == {}
+    with pytest.raises(ValueError, match="no model 'Qwen4-VL'"):
+        _entry(Namespace(model="Qwen4-VL=/models/a", space=None, served=None))

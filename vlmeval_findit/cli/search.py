@@ -25,7 +25,9 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="run_findit.py search", description=__doc__, epilog=f"the winner: {RULE}"
     )
-    parser.add_argument("--model", required=True)
+    parser.add_argument(
+        "--model", required=True, help="a name, or NAME=CHECKPOINT for another checkpoint of it"
+    )
     parser.add_argument("--dataset", default="Pascal", help="default: Pascal")
     parser.add_argument(
         "--limit",
@@ -59,13 +61,16 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _entry(args: argparse.Namespace) -> ModelEntry:
+    name, given, checkpoint = args.model.partition("=")
     if args.space:
         space_from(args.space)
-    elif find_model(args.model) is None:
+    elif find_model(name) is None:
         raise ValueError(
-            f"no model {args.model!r} in the model table{nearest(args.model, MODELS)}; "
+            f"no model {name!r} in the model table{nearest(name, MODELS)}; "
             "one that the table does not have needs --space"
         )
-    if "/" in args.model:
-        raise ValueError(f"--model {args.model} names files: no / in it (--served may have one)")
-    return ModelEntry(args.model, space=args.space or None, served=args.served)
+    if "/" in name:
+        raise ValueError(f"--model {name} names files: no / in it (--served may have one)")
+    # Part of every call's key: the answers of two checkpoints are never taken for each other's.
+    settings = {"model_path": checkpoint} if given else {}
+    return ModelEntry(name, settings=settings, space=args.space or None, served=args.served)
