@@ -29,9 +29,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_host()
     for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
         pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
-    from tiny_qwen3_vl import build
+    from tiny_checkpoints import build
 
-    return build(tmp_path_factory.mktemp("checkpoint"))
+    return build("Qwen3-VL", tmp_path_factory.mktemp("checkpoint"))
 
 
 @pytest.fixture(scope="module")

@@ -286,3 +286,20 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
     stock = predictions(tmp_path / "stock", MODEL, "FindIt_Pascal_xyxy_json")
     ours = predictions(tmp_path / "outputs", MODEL, "FindIt_Pascal_xyxy_json")
     assert figures(stock) == figures(ours)
+
+
+@pytest.mark.parametrize("module", ["datasets", "models", "local", "api", "engine"])
+def test_our_modules_may_be_imported_before_the_host(
+    module: str, lmu: Path, tmp_path: Path
+) -> None:
+    """The start-up hook asks for our classes while one of our own modules imports the host."""
+    code = (
+        "import warnings; warnings.filterwarnings('error', message='vlmeval_findit could not')\n"
+        f"import vlmeval_findit.host.{module}\n"
+        "import vlmeval.dataset, vlmeval.config\n"
+        f"dataset = vlmeval.dataset.build_dataset('{DATA}')\n"
+        "assert type(dataset).__name__ == 'FindItObjectDetection'\n"
+        "assert 'FullImage' in vlmeval.config.supported_VLM"
+    )
+    done = run(["-c", code], [], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout

@@ -72,3 +72,8 @@ def register() -> None:
 
     register_datasets(vlmeval.dataset)
     register_models(vlmeval.config)
+
+
+# Last, when all of the above is defined: whoever imports one of our modules here imports the host
+# first.  They subclass the host's, and the start-up hook asks for them as soon as it is loaded.
+import vlmeval.dataset  # noqa: E402, F401
