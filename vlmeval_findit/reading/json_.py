@@ -110,13 +110,13 @@ def _why_not_json(reply: str) -> Reason:
     return Reason.NOT_JSON
 
 
-def _entries(value: Any, how: ReplyFormat) -> list[Any] | None:
-    """The list of a reply; one bare object counts as a list where the structure is nested."""
-    if isinstance(value, list):
-        return value
+def _entries(value: Any, reply: str, how: ReplyFormat) -> list[Any] | Reason:
+    """The list of a reply, or why it has none; where nested, one bare object counts as a list."""
+    if value is _NOT_JSON:
+        return _why_not_json(reply)
     if isinstance(value, dict) and how.structure == "nested":
         return [value]
-    return None
+    return value if isinstance(value, list) else Reason.NOT_A_LIST
 
 
 def _text_of(value: Any) -> str:
@@ -187,12 +187,9 @@ def image(how: ReplyFormat) -> Reader:
     boxes_of = _boxes_of(how)
 
     def reading(reply: str) -> Reading:
-        value = _image_json(reply)
-        if value is _NOT_JSON:
-            return nothing(_why_not_json(reply))
-        entries = _entries(value, how)
-        if entries is None:
-            return nothing(Reason.NOT_A_LIST)
+        entries = _entries(_image_json(reply), reply, how)
+        if isinstance(entries, Reason):
+            return nothing(entries)
         found = Boxes()
         for entry in entries:
             for label, values in boxes_of(entry):
@@ -210,12 +207,9 @@ def video(how: ReplyFormat) -> Reader:
     boxes_of = _boxes_of(how)
 
     def reading(reply: str) -> Reading:
-        value = _video_json(reply)
-        if value is _NOT_JSON:
-            return nothing(_why_not_json(reply))
-        entries = _entries(value, how)
-        if entries is None:
-            return nothing(Reason.NOT_A_LIST)
+        entries = _entries(_video_json(reply), reply, how)
+        if isinstance(entries, Reason):
+            return nothing(entries)
         found = Boxes()
         indices: list[int] = []
         good: list[tuple[int, str, Sequence[Any]]] = []
