@@ -77,7 +77,9 @@ class Dataset:
     ``frames`` is what every row is first thinned to (1: an image dataset).  ``images`` is the key
     of the image folder in ``configs/datasets.yaml``; ``image_name`` maps a name of the subset to a
     path in that folder, ``support_name`` likewise for reference shots.  ``folder`` says where the
-    images of a dataset of one's own lie; ours have none, their users configure it.
+    images of a dataset of one's own lie; ours have none, their users configure it.  ``maker`` is the
+    part of this package that makes tables and images when they are first asked for (its module
+    ``tables`` has an ``ensure``).
     """
 
     name: str
@@ -92,6 +94,7 @@ class Dataset:
     image_name: Callable[[str], str] = _same
     support_name: Callable[[str], str] = _same
     folder: str | None = None
+    maker: str | None = None
 
     def subset_for(self, multilabel: bool) -> Subset | None:
         return self.multilabel_subset if multilabel else self.subset
@@ -99,6 +102,19 @@ class Dataset:
     def table_name(self, multilabel: bool) -> str:
         """The name of its TSV, without suffix: ``Pascal``, ``Pascal_multilabel``."""
         return f"{self.name}_multilabel" if multilabel else self.name
+
+
+def _made_here(name: str, maker: str) -> tuple[Dataset, ...]:
+    """The tables of a set that this package makes itself: one a task family, the same images."""
+    return (
+        Dataset(name, Family.OBJDET, images=name, has_multilabel=True, maker=maker),
+        Dataset(f"{name}_refexp", Family.REFEXP, images=name, maker=maker),
+        Dataset(
+            f"{name}_described", Family.REFEXP_ALL, images=name, has_negatives=True, maker=maker
+        ),
+        Dataset(f"{name}_insdet", Family.INSDET, images=name, maker=maker),
+        Dataset(f"{name}_video", Family.OBJDET_VIDEO, images=name, frames=8, maker=maker),
+    )
 
 
 # fmt: off
@@ -290,21 +306,15 @@ _ROWS = (
         ),
     ),
     # The demonstration: photographs that ship in Python packages, annotated by hand.
-    Dataset(name="Demo", family=Family.OBJDET, images="Demo", has_multilabel=True),
-    Dataset(name="Demo_refexp", family=Family.REFEXP, images="Demo"),
-    Dataset(
-        name="Demo_described", family=Family.REFEXP_ALL, images="Demo", has_negatives=True
-    ),
-    Dataset(name="Demo_insdet", family=Family.INSDET, images="Demo"),
-    Dataset(name="Demo_video", family=Family.OBJDET_VIDEO, images="Demo", frames=8),
+    *_made_here("Demo", maker="demo"),
+    # Scenes that are rendered from seeds: the test set, and a small one of other scenes.
+    *_made_here("Scenes", maker="rendered"),
+    *_made_here("Scenes_mini", maker="rendered"),
 )
 # fmt: on
 
 BENCHMARK: Mapping[str, Dataset] = MappingProxyType({row.name: row for row in _ROWS})
-"""The rows that ship with us: the benchmark's and the demonstration's."""
-
-DEMO_IMAGES = "Demo"
-"""Image-folder key of the datasets that are built from installed packages."""
+"""The rows that ship with us: the benchmark's and those that we make."""
 
 
 # --- datasets of one's own ------------------------------------------------------------------------

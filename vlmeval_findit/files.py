@@ -15,6 +15,36 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
+def sha256_of(*contents: bytes) -> str:
+    """The SHA-256 of contents, one behind the other, in hexadecimal."""
+    digest = hashlib.sha256()
+    for content in contents:
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def write_once(path: Path, data: bytes) -> None:
+    """Leave exactly ``data`` at ``path``, so that no reader ever sees half a file.
+
+    A file that already holds ``data`` is not touched. Otherwise the data goes to a temporary
+    file next to it which then takes its place: processes that build at once do not disturb
+    each other.
+    """
+    if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        # mkstemp makes files for their owner alone; these are data for everybody.
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
 class atomic_write:  # noqa: N801 (used as a function)
     """``with atomic_write(path) as f``: the file appears whole or not at all."""
 

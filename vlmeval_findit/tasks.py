@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .datasets import DEMO_IMAGES
 from .files import atomic_write, file_sha256
 from .places import find_table
 from .predictions import PredictionError
@@ -42,10 +42,8 @@ def load_task(name: str) -> Task:
         TableError: its table cannot be read.
     """
     variant = parse(name)
-    if variant.row.images == DEMO_IMAGES:
-        from .demo.tables import ensure_demo
-
-        ensure_demo()
+    if variant.row.maker is not None:
+        import_module(f"{__package__}.{variant.row.maker}.tables").ensure(variant.row)
     table = find_table(variant.table)
     queries = (thinned(query, variant.frames) for query in read_table(table))
     return Task(name, variant, table, {query.index: query for query in queries})

@@ -27,9 +27,11 @@ def write(boxes: Sequence[Said], how: ReplyFormat, digits: int = 1) -> str:
     Args:
         boxes: what to say, in order.
         how: the format.
-        digits: digits after the decimal point.
+        digits: digits after the decimal point; 0 says whole numbers.
     """
-    rows = [(said, [round(n, digits) for n in how.row.from_corners(said.box)]) for said in boxes]
+    # round(n, 0) is a float still, and JSON would say 120.0.
+    places = digits or None
+    rows = [(said, [round(n, places) for n in how.row.from_corners(said.box)]) for said in boxes]
     return _json(rows, how) if how.output == "json" else _text(rows, how, digits)
 
 

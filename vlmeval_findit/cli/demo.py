@@ -1,4 +1,4 @@
-"""``run_findit.py demo``: the demonstration, without a network or weights."""
+"""``run_findit.py demo``: a real model, its best format, a report; no network, no download."""
 
 from __future__ import annotations
 
@@ -9,52 +9,87 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..demo.tables import ensure_demo
-from ..places import image_folder
+from ..tasks import load_task
+from ..variant import Variant
+from . import leaderboard, report, search
 from .printing import print_rows
 
-DEMO_DATASETS = (
-    "FindIt_Demo_xyxy_json",
-    "FindIt_Demo_cxcywh_text",
-    "FindIt_Demo_all-labelled_json_bbox_2d_nested",
-    "FindIt_Demo_multilabel_yxyx_json_class_name",
-    "FindIt_Demo_refexp_xywh_text",
-    "FindIt_Demo_described_yxhw_json_decomposed",
-    "FindIt_Demo_insdet_xyxy_json_coordinates",
-    "FindIt_Demo_video_f8_xyxy_json",
-    "FindIt_Demo_video_f1_xyxy_text",
+FORMAT = {"representation": "xyxy", "output": "json", "key": "bbox_2d"}
+SCENES = tuple(
+    Variant(dataset, multilabel=multilabel, **FORMAT).name
+    for dataset, multilabel in (
+        ("Scenes_mini", False),
+        ("Scenes_mini", True),
+        ("Scenes_mini_refexp", False),
+        ("Scenes_mini_insdet", False),
+    )
 )
-DEMO_MODELS = ("OpenCV-Detector", "FullImage")
+PHOTOGRAPHS = tuple(
+    Variant(dataset, frames=8 if dataset == "Demo_video" else 1, **FORMAT).name
+    for dataset in ("Demo", "Demo_refexp", "Demo_described", "Demo_insdet", "Demo_video")
+)
+NANO = "FindIt-Nano"
+MODELS = (NANO, "OpenCV-Detector", "FullImage")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Real photographs, a classical detector, the whole path; needs no network and no weights."""
-
+    """The model that ships with the package and two baselines, from prompts to a report."""
     parser = argparse.ArgumentParser(prog="run_findit.py demo", description=__doc__)
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/demo"))
-    args = parser.parse_args(argv)
-    ensure_demo()
-    args.work_dir.mkdir(parents=True, exist_ok=True)
-    log = args.work_dir / "demo.log"
-    print(f"Photographs: {image_folder('Demo').path}")
-    print(f"Running {len(DEMO_DATASETS)} variants with {', '.join(DEMO_MODELS)} through VLMEvalKit")
-    command = [sys.executable, "-m", "vlmeval_findit", "--data", *DEMO_DATASETS]
-    command += ["--model", *DEMO_MODELS, "--work-dir", str(args.work_dir)]
+    work_dir: Path = parser.parse_args(argv).work_dir
+    runs, searched = work_dir / "runs", work_dir / "search"
+    for path in (runs, searched):
+        path.mkdir(parents=True, exist_ok=True)
+
+    names = (*SCENES, *PHOTOGRAPHS)
+    queries = [len(load_task(name).queries) for name in names]
+    print(
+        f"1. {', '.join(MODELS)} through VLMEvalKit: {sum(queries[: len(SCENES)])} queries of "
+        f"rendered scenes, {sum(queries[len(SCENES) :])} of photographs, asked as xyxy_json_bbox_2d"
+    )
+    print_rows(_run(names, runs, work_dir / "demo.log"))
+
+    print(f"\n2. Which format does {NANO} answer best in? Every one, on the first 50 scenes:")
+    best = work_dir / "best_formats.yaml"
+    table = ["--dataset", "Scenes_mini", "--out", str(best), "--work-dir", str(searched)]
+    status = search.main(
+        ["--model", NANO, *table, "--journal", str(work_dir / "search_calls.jsonl")]
+    )
+    if status:
+        return status
+
+    print("\n3. Leaderboard and report:")
+    # One of the search's cells is among the runs already.
+    found = [path for path in _predictions(searched) if not path.stem.endswith(names)]
+    both = [str(runs), *map(str, found)]
+    leaderboard.main([*both, "--out", str(work_dir / "leaderboard")])
+    return report.main([*both, "--out", str(work_dir / "report.html")])
+
+
+def _run(names: Sequence[str], runs: Path, log: Path) -> list[dict[str, str]]:
+    """Run all models through VLMEvalKit and read the score files.
+
+    Raises:
+        ValueError: VLMEvalKit did not run through; the message has the end of its log.
+    """
+    command = [sys.executable, "-m", "vlmeval_findit", "--data", *names]
+    command += ["--model", *MODELS, "--work-dir", str(runs)]
     with log.open("w", encoding="utf-8") as f:
         done = subprocess.run(command, stdout=f, stderr=subprocess.STDOUT, check=False)
-    files = [
-        args.work_dir / model / f"{model}_{name}_score.csv"
-        for name in DEMO_DATASETS
-        for model in DEMO_MODELS
-    ]
-    missing = [path for path in files if not path.is_file()]
-    if done.returncode or missing:
+    files = [runs / m / f"{m}_{name}_score.csv" for name in names for m in MODELS]
+    if done.returncode or not all(path.is_file() for path in files):
         tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
         raise ValueError(f"the demonstration did not run through; the end of {log}:\n{tail}")
     rows: list[dict[str, str]] = []
     for path in files:
         with path.open(encoding="utf-8", newline="") as f:
             rows += csv.DictReader(f)
-    print_rows(rows)
-    print(f"Scores, details and provenance: {args.work_dir}/<model>/; VLMEvalKit's log: {log}")
-    return 0
+    return rows
+
+
+def _predictions(folder: Path) -> list[Path]:
+    """The scored prediction files below a folder."""
+    return sorted(
+        path.with_name(path.name.replace("_provenance.json", ".json"))
+        for path in folder.rglob("*_provenance.json")
+    )

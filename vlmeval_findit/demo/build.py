@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import io
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -21,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 from PIL import Image
+
+from ..files import write_once
 
 Pixels = npt.NDArray[np.uint8]
 """An image: height x width x 3, RGB."""
@@ -166,28 +166,6 @@ def encode_png(pixels: Pixels) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, format="PNG")
     return buffer.getvalue()
-
-
-def write_once(path: Path, data: bytes) -> None:
-    """Leave exactly ``data`` at ``path``, so that no reader ever sees half a file.
-
-    A file that already holds ``data`` is not touched. Otherwise the data goes to a temporary
-    file next to it which then takes its place: processes that build at once do not disturb
-    each other.
-    """
-    if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        # mkstemp makes files for their owner alone; these are data for everybody.
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def slug(text: str) -> str:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 
-from ..datasets import DATASETS, DEMO_IMAGES, Dataset
+from ..datasets import BENCHMARK, Dataset
 from ..files import file_sha256
 from ..places import image_folder, lmu_data_root
 from ..tables import Prepared, meta_path, query_from_row, write_table
 from .build import ANNOTATIONS, build_demo
 
 
+IMAGES = "Demo"
+"""The key of the demonstration's image folder."""
+
+
 def demo_tables() -> list[tuple[Dataset, bool]]:
     """The demonstration's tables, as (dataset, multi-label)."""
     return [
         (row, multilabel)
-        for row in DATASETS.values()
-        if row.images == DEMO_IMAGES
+        for row in BENCHMARK.values()
+        if row.images == IMAGES
         for multilabel in (False, True)[: 1 + row.has_multilabel]
     ]
 
@@ -28,7 +32,7 @@ def prepare_demo() -> list[Prepared]:
         FileNotFoundError: a package whose photographs are shown is not installed.
         ValueError: a photograph is not the one that was annotated.
     """
-    folder = image_folder(DEMO_IMAGES).path
+    folder = image_folder(IMAGES).path
     folder.mkdir(parents=True, exist_ok=True)
     rows = build_demo(folder)
     origin = {"source": f"demo/{ANNOTATIONS.name}", "source_sha256": file_sha256(ANNOTATIONS)}
@@ -42,8 +46,8 @@ def prepare_demo() -> list[Prepared]:
     return done
 
 
-def ensure_demo() -> None:
-    """Build the demonstration unless its tables of these annotations are there already."""
+def ensure(dataset: Dataset) -> None:
+    """Build the demonstration, all of it, unless its tables of these annotations are there."""
     wanted = file_sha256(ANNOTATIONS)
     for dataset, multilabel in demo_tables():
         table = lmu_data_root() / f"{dataset.table_name(multilabel)}.tsv"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ..datasets import Dataset
@@ -27,6 +28,9 @@ from .families import (
     sized,
     space_within,
 )
+
+NANO_CHECKPOINT = str(Path(__file__).parents[1] / "nano" / "checkpoint")
+"""The folder of the checkpoint that ships with the package."""
 
 # --- spaces, by dataset ---------------------------------------------------------------------------
 
@@ -288,7 +292,19 @@ _ROWS = (
         _always(Space("claude_highres")),
         api=_with_default_reasoning("anthropic/claude-opus-5.5"),
     ),
-    # The baselines that ship with the package.
+    # The model that ships with the package, and its baselines.
+    ModelRow(
+        "FindIt-Nano",
+        r"FindIt-Nano",
+        _GRID,
+        _QWEN_ALL_TEXT,
+        local=LocalFamily(
+            class_name="FindItQwen3VL",
+            checkpoints={"FindIt-Nano": NANO_CHECKPOINT},
+            bounds=processors_own,
+            stops=("<|im_end|>", "<|endoftext|>"),
+        ),
+    ),
     ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
     ModelRow("FullImage", r"FullImage", _GRID),
 )

@@ -1,0 +1,279 @@
+"""FindIt-Nano: what it is taught, how it is trained, and the checkpoint that ships."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from PIL import Image  # noqa: E402
+
+from vlmeval_findit import prompts  # noqa: E402
+from vlmeval_findit.models.encoding import Encoder  # noqa: E402
+from vlmeval_findit.models.families import Bounds  # noqa: E402
+from vlmeval_findit.models.pictures import Picture  # noqa: E402
+from vlmeval_findit.nano import lessons, train  # noqa: E402
+from vlmeval_findit.nano.batches import IGNORED  # noqa: E402
+from vlmeval_findit.nano.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
+from vlmeval_findit.nano.optimizers import orthogonal  # noqa: E402
+from vlmeval_findit.nano.train import Training, read_recipe  # noqa: E402
+from vlmeval_findit.reading import reader  # noqa: E402
+from vlmeval_findit.rendered import asking  # noqa: E402
+from vlmeval_findit.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
+from vlmeval_findit.variant import Variant, grid, parse  # noqa: E402
+
+pytestmark = pytest.mark.host
+
+RECIPE = read_recipe(train.RECIPE)
+SMALL = replace(
+    RECIPE,
+    corpus=30,
+    vocabulary=500,
+    text={"width": 64, "depth": 2, "heads": 2},
+    vision={"width": 32, "depth": 2, "heads": 1},
+    rows=2,
+    room=120,
+    warmup=2,
+    save_every=2,
+    stages=(replace(RECIPE.stages[-1], until=4),),
+)
+EVEN = Shares(
+    representation=dict.fromkeys(RECIPE.shares.representation, 1),
+    output={"text": 1, "json": 2},
+    key=dict.fromkeys(RECIPE.shares.key, 1),
+    structure=dict.fromkeys(RECIPE.shares.structure, 1),
+    task={"detection": 1, "multilabel": 1, "refexp": 1, "described": 1},
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def untrained() -> Training:
+    return Training(SMALL, "cpu")
+
+
+# --- lessons --------------------------------------------------------------------------------------
+
+ASKED = {
+    "Scenes": asking.detection,
+    "Scenes_multilabel": asking.several,
+    "Scenes_refexp": asking.referring,
+    "Scenes_described": asking.described,
+}
+
+
+def rows_of_scenes() -> list[Variant]:
+    """Every variant of the rendered image tables, but those of the centre experiment."""
+    tables = {*ASKED, "Scenes_insdet"}
+    return [v for v in grid() if v.table in tables and v.centre is None]
+
+
+def test_every_reply_that_is_taught_reads_as_its_boxes() -> None:
+    shown = scene(11)
+    width, height = shown.width, shown.height
+    for variant in rows_of_scenes():
+        rng = rng_of(Stream.QUESTION, 11)
+        if variant.table == "Scenes_insdet":
+            found = asking.instance(rng, shown)
+            assert found is not None
+            asked = found[0]
+        else:
+            asked = ASKED[variant.table](rng, shown)
+        assert asked is not None
+        turn = lessons.turn_of(asked, variant, shown, [0] * len(asked.boxes))
+        reading = reader(NANO.reads(variant))(turn.reply)
+        assert reading.reason is None, (variant.name, turn.reply)
+        pixels = [
+            (x1 * width / 1000, y1 * height / 1000, x2 * width / 1000, y2 * height / 1000)
+            for x1, y1, x2, y2 in reading.boxes
+        ]
+        right = [box for _, box in turn.objects]
+        assert np.allclose(pixels, right, atol=STEP / 1000 * max(width, height)), variant.name
+        assert sorted(right) == sorted(asked.boxes)
+        by_box = dict(zip(asked.boxes, asked.labels, strict=True)) if asked.labels else {}
+        assert list(reading.labels) == [by_box[box] for box in right if asked.labels]
+
+
+def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
+    frames = clip(5, 8)
+    asked, places = asking.in_clip(rng_of(Stream.QUESTION, 5), frames)
+    variant = parse("FindIt_Scenes_video_f8_xyxy_json_bbox_2d")
+    turn = lessons.turn_of(asked, variant, frames[0], places)
+    reading = reader(NANO.reads(variant))(turn.reply)
+    assert reading.reason is None
+    assert sorted(reading.frames) == sorted(places)
+    assert [picture for picture, _ in turn.objects] == list(reading.frames)
+
+
+def test_formats_come_by_their_shares() -> None:
+    rng = rng_of(Stream.BATCH, 0)
+    drawn = [lessons.draw_variant(rng, RECIPE.shares, "Scenes") for _ in range(2000)]
+    favourite = sum(v.name == "FindIt_Scenes_xyxy_json_bbox_2d" for v in drawn) / len(drawn)
+    assert 0.35 < favourite < 0.5
+    assert len({v.name for v in drawn}) > 40
+
+
+def test_training_sees_scenes_of_its_own_split_only() -> None:
+    seeds = [lessons.train_seed(1, step, row) for step in range(200) for row in range(4)]
+    assert all(seed in SPLITS["train"] for seed in seeds)
+    assert len({*seeds}) == len(seeds)
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+class Shown:
+    """Pixels that are in memory already, where the encoder looks for files."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        self._pixels = [Image.fromarray(one.pixels) for one in lesson.pictures]
+
+    def message(self, lesson: Lesson, request: str) -> prompts.Message:
+        numbers = iter(range(len(self._pixels)))
+        opening = tuple(
+            prompts.image(str(next(numbers))) if part.kind is prompts.PartKind.IMAGE else part
+            for part in lesson.opening
+        )
+        return (*opening, prompts.text(request))
+
+    def __getitem__(self, name: str) -> Picture:
+        pixels = self._pixels[int(name)]
+        return Picture(pixels, pixels.size)
+
+
+LESSONS = {
+    "scene": lambda: lessons.scene_lesson(2**21, 4, EVEN, (3, 5), (192, 144)),
+    "instance": lambda: lessons.instance_lesson(2**21, 3, EVEN, (3, 5), (144, 192)),
+    "clip": lambda: lessons.clip_lesson(2**21, 2, EVEN, 3, (1, 3), (168, 168)),
+}
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
+    kind: str, untrained: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens and the scores of a packed row are those of the package's own encoder."""
+    lesson = LESSONS[kind]()
+    batch = untrained.writer.batch([lesson], room=2000)
+    model = untrained.model.eval()
+    with torch.no_grad():
+        packed = model.model(
+            input_ids=batch.ids,
+            pixel_values=batch.pixels,
+            image_grid_thw=batch.grid,
+            attention_mask=batch.mask,
+            position_ids=batch.positions,
+            use_cache=False,
+        ).last_hidden_state[0]
+    family = NANO.local
+    assert family is not None
+    encoder = Encoder(untrained.processor, family)
+    shown = Shown(lesson)
+    learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]
+    at = 0
+    monkeypatch.setattr(
+        "vlmeval_findit.models.encoding.pictures_of",
+        lambda message, pictures: [
+            shown[part.value] for part in message if part.kind is prompts.PartKind.IMAGE
+        ],
+    )
+    for turn in lesson.turns:
+        alone = encoder.encode(shown.message(lesson, turn.request), None, Bounds())  # type: ignore[arg-type]
+        reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids
+        ids = torch.tensor([[*alone.ids, *reply]])
+        with torch.no_grad():
+            hidden = model.model(
+                input_ids=ids,
+                mm_token_type_ids=torch.tensor([[*alone.types, *([0] * len(reply))]]),
+                use_cache=False,
+                **alone.features,
+            ).last_hidden_state[0, len(alone.ids) - 1 :]
+        places = learnt[at : at + len(reply) + 1]
+        at += len(places)
+        targets = batch.targets[0, places].tolist()
+        assert targets == [*reply, untrained.processor.tokenizer.eos_token_id]
+        assert torch.allclose(packed[places], hidden, atol=1e-4)
+    assert at == len(learnt)
+
+
+def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: Training) -> None:
+    lesson = LESSONS["scene"]()
+    batch = untrained.writer.batch([lesson], room=2000)
+    assert torch.allclose(batch.covers.sum(-1), torch.ones(len(batch.covers)))
+    coordinates = sum(len(turn.objects) * turn.numbers for turn in lesson.turns)
+    assert len(batch.looks) == coordinates
+
+
+def test_turns_that_do_not_fit_are_left_out(untrained: Training) -> None:
+    lesson = LESSONS["scene"]()
+    batch = untrained.writer.batch([lesson], room=40)
+    assert batch.ids.shape[1] < untrained.writer.batch([lesson], room=2000).ids.shape[1]
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    train.train(SMALL, tmp_path / "whole", "cpu", report_every=2)
+    stopped = Training(SMALL, "cpu")
+    for _ in range(2):
+        stopped.advance(stopped.batch())
+    stopped.save(tmp_path / "stopped")
+    train.train(SMALL, tmp_path / "stopped", "cpu", report_every=2)
+    whole, other = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
+    assert all(torch.equal(whole[name], other[name]) for name in whole)
+    assert (tmp_path / "whole" / "curve.jsonl").read_text().count("\n") == 2
+
+
+def test_the_losses_fall(untrained: Training) -> None:
+    training = Training(replace(SMALL, rows=4, warmup=5, stages=(SMALL.stages[0],) * 1), "cpu")
+    batch = training.batch()
+    first = training.advance(batch)
+    for _ in range(12):
+        training.step = 1
+        last = training.advance(batch)
+    assert last["reply"] < first["reply"]
+    assert last["cells"] < first["cells"]
+    assert last["looks"] < first["looks"]
+
+
+def test_two_processes_share_a_step_s_scenes() -> None:
+    whole = train.lessons_of(SMALL, 3)
+    parts = [train.lessons_of(SMALL, 3, rank, 2) for rank in range(2)]
+    assert [lesson.turns for lesson in whole] == [
+        lesson.turns for pair in zip(*parts, strict=True) for lesson in pair
+    ]
+
+
+def test_a_recipe_that_is_misspelt_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(train.RECIPE.read_text().replace("warmup", "warm_up"))
+    with pytest.raises(ValueError, match=r"recipe\.yaml.*warm_up"):
+        read_recipe(path)
+
+
+def test_orthogonal_makes_all_directions_alike() -> None:
+    torch.manual_seed(0)
+    for shape in ((20, 50), (50, 20)):
+        sizes = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
+        assert sizes.min() > 0.5
+        assert sizes.max() < 1.4

@@ -1,0 +1,260 @@
+"""Rendered scenes: the same everywhere, boxes of what is seen, questions with one right answer."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vlmeval_findit.datasets import BENCHMARK
+from vlmeval_findit.rendered import asking, drawing, tables
+from vlmeval_findit.rendered.asking import ATTRIBUTES, RELATIONS
+from vlmeval_findit.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place
+from vlmeval_findit.rendered.picture import png
+from vlmeval_findit.rendered.scene import (
+    HALVES,
+    SHOT_SIZE,
+    SIZES,
+    SPLITS,
+    Scene,
+    Stream,
+    Thing,
+    clip,
+    paint_all,
+    rng_of,
+    scene,
+    shot,
+)
+from vlmeval_findit.tables import meta_path, read_table
+from vlmeval_findit.tasks import load_task
+
+SCENES = [scene(seed) for seed in range(120)]
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+# --- the same bytes on every machine --------------------------------------------------------------
+
+
+def test_a_seed_is_the_same_picture_everywhere() -> None:
+    look = Look("ring", "red", "striped")
+    assert [sha256(png(picture.pixels)) for picture in (scene(7), shot(7, look), *clip(7, 2))] == [
+        "254cac4495f14090",
+        "413b51f25261dc5b",
+        "233fa653a2960f86",
+        "74fb23f8a6f82d8c",
+    ]
+
+
+def test_a_png_holds_the_pixels_and_no_compressor_s_choices() -> None:
+    pixels = SCENES[0].pixels
+    data = png(pixels)
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.mode == "RGB"
+        assert np.array_equal(np.asarray(image), pixels)
+    assert pixels.size < len(data) < pixels.size + 500
+
+
+def test_splits_share_no_seed() -> None:
+    spans = sorted((split.start, split.stop) for split in SPLITS.values())
+    assert all(stop <= start for (_, stop), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+def test_a_scene_and_a_shot_of_one_seed_have_streams_of_their_own() -> None:
+    drawn = [rng_of(stream, 5).randint(2**31, size=4).tolist() for stream in Stream]
+    assert len({tuple(one) for one in drawn}) == len(Stream)
+
+
+# --- boxes ----------------------------------------------------------------------------------------
+
+
+def test_a_box_is_of_the_pixels_that_are_seen() -> None:
+    """A square of 40 pixels whose right half is behind another one."""
+    canvas = np.zeros((100, 100, 3))
+    square = Look("square", "red", "plain")
+    boxes = paint_all(
+        canvas,
+        [(square, Place(40, 50, 20)), (square, Place(60, 50, 20))],
+        [(255, 0, 0), (0, 0, 255)],
+        least_seen=0.2,
+    )
+    assert boxes == [(20, 30, 40, 70), (40, 30, 80, 70)]
+    assert canvas[50, 39].round().tolist() == [255, 0, 0]
+    assert canvas[50, 40].round().tolist() == [0, 0, 255]
+
+
+def test_what_is_hidden_too_much_has_no_box() -> None:
+    square = Look("square", "red", "plain")
+    placed = [(square, Place(50, 50, 20)), (square, Place(54, 50, 20))]
+    assert paint_all(np.zeros((100, 100, 3)), placed, [(1, 1, 1)] * 2, 0.2)[0] is None
+
+
+def test_what_leaves_the_picture_keeps_the_part_inside() -> None:
+    square = Look("square", "red", "plain")
+    assert paint_all(np.zeros((60, 60, 3)), [(square, Place(0, 30, 20))], [(1, 1, 1)], 0.2) == [
+        (0, 10, 20, 50)
+    ]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_fills_its_square(shape: str) -> None:
+    canvas = np.zeros((80, 80, 3))
+    painted = drawing.paint(canvas, Look(shape, "red", "plain"), Place(40, 40, 25), (255, 0, 0))
+    rows, columns = np.flatnonzero(painted.mask.any(1)), np.flatnonzero(painted.mask.any(0))
+    for first, last in (
+        (painted.top + rows[0], painted.top + rows[-1] + 1),
+        (painted.left + columns[0], painted.left + columns[-1] + 1),
+    ):
+        assert abs(first - 15) <= 1
+        assert abs(last - 65) <= 1
+
+
+def test_scenes_are_varied_and_sound() -> None:
+    for shown in SCENES:
+        assert (shown.width, shown.height) in SIZES
+        assert 3 <= len(shown.things) <= 5
+        for thing in shown.things:
+            x1, y1, x2, y2 = thing.box
+            assert 0 <= x1 < x2 <= shown.width
+            assert 0 <= y1 < y2 <= shown.height
+            assert max(x2 - x1, y2 - y1) <= 2 * HALVES[thing.size][1] + 2
+    seen = {word for s in SCENES for t in s.things for word in (*t.look, t.size)}
+    assert seen == {*SHAPES, *COLOURS, *TEXTURES, *HALVES}
+
+
+def test_objects_of_a_clip_move_and_boxes_follow() -> None:
+    frames = clip(3, 8)
+    assert len(frames) == 8
+    moved = [
+        abs(b.box[0] - a.box[0]) + abs(b.box[1] - a.box[1])
+        for a, b in zip(frames[0].things, frames[1].things, strict=False)
+    ]
+    assert max(moved) > 0
+    assert not np.array_equal(frames[0].pixels, frames[1].pixels)
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+def meant(shown: Scene, expression: str) -> list[Thing]:
+    """What an expression means, worked out from its words alone."""
+    words = expression.removeprefix("the ")
+    relation = next((name for name in RELATIONS if f" {name} the " in words), None)
+    anchors: list[Thing] = []
+    if relation:
+        words, _, anchor = words.partition(f" {relation} the ")
+        anchors = [t for t in shown.things if t.look.shape == anchor]
+        assert len(anchors) == 1, "the object that another one is placed by must be the only one"
+    *attributes, noun = words.split()
+    return [
+        t
+        for t in shown.things
+        if noun in (t.look.shape, asking.ANY_SHAPE)
+        and all(word in {of(t) for of in ATTRIBUTES.values()} for word in attributes)
+        and (relation is None or RELATIONS[relation](t, anchors[0]) > 0)
+    ]
+
+
+def test_an_expression_means_one_object_and_its_shape_alone_does_not() -> None:
+    relations = 0
+    for seed, shown in enumerate(SCENES):
+        asked = asking.referring(rng_of(Stream.QUESTION, seed), shown)
+        if asked is None:
+            continue
+        (thing,) = meant(shown, asked.label)
+        assert asked.boxes == (thing.box,)
+        assert sum(t.look.shape == thing.look.shape for t in shown.things) > 1
+        relations += any(name in asked.label for name in RELATIONS)
+    assert relations > 10
+
+
+def test_a_description_means_all_that_it_fits_and_often_nothing() -> None:
+    empty = 0
+    for seed, shown in enumerate(SCENES):
+        asked = asking.described(rng_of(Stream.QUESTION, seed), shown)
+        assert asked.boxes == tuple(t.box for t in meant(shown, asked.label))
+        empty += not asked.boxes
+    assert 0.1 < empty / len(SCENES) < 0.5
+
+
+def test_detection_asks_for_every_object_of_a_shape() -> None:
+    for seed, shown in enumerate(SCENES):
+        asked = asking.detection(rng_of(Stream.QUESTION, seed), shown)
+        assert asked.boxes == tuple(t.box for t in shown.things if t.look.shape == asked.label)
+        assert asked.boxes
+
+
+def test_several_labels_are_distinct_and_each_box_has_its_own() -> None:
+    for seed, shown in enumerate(SCENES):
+        asked = asking.several(rng_of(Stream.QUESTION, seed), shown)
+        names = asked.label.split(", ")
+        assert len({*names}) == len(names) >= 2
+        right = sorted((t.look.shape, t.box) for t in shown.things if t.look.shape in names)
+        assert sorted(zip(asked.labels, asked.boxes, strict=True)) == right
+
+
+def test_the_object_of_a_shot_is_the_only_one_of_its_look() -> None:
+    for seed, shown in enumerate(SCENES):
+        found = asking.instance(rng_of(Stream.QUESTION, seed), shown)
+        assert found is not None
+        asked, look = found
+        assert [t.box for t in shown.things if t.look == look] == [*asked.boxes]
+        assert shot(seed, look).pixels.shape == (SHOT_SIZE[1], SHOT_SIZE[0], 3)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    return tmp_path
+
+
+def test_a_set_is_made_when_it_is_first_asked_for(lmu: Path) -> None:
+    task = load_task("FindIt_Scenes_mini_insdet_xyxy_json")
+    assert len(task.queries) == 50
+    query = task.queries[0]
+    for name in (*query.images, *query.support):
+        assert (lmu / "images" / "Scenes_mini" / name).is_file()
+    with Image.open(lmu / "images" / "Scenes_mini" / query.images[0]) as image:
+        assert image.size == (query.width, query.height)
+
+
+def test_it_is_made_once_and_again_when_the_code_that_makes_it_changed(lmu: Path) -> None:
+    table = load_task("FindIt_Scenes_mini_refexp_xyxy_json").table
+    made = table.stat().st_mtime_ns
+    load_task("FindIt_Scenes_mini_refexp_yxyx_text")
+    assert table.stat().st_mtime_ns == made
+    meta = json.loads(meta_path(table).read_text())
+    meta_path(table).write_text(json.dumps(meta | {"source_sha256": "older"}))
+    load_task("FindIt_Scenes_mini_refexp_xyxy_json")
+    assert json.loads(meta_path(table).read_text()) == meta
+    assert table.stat().st_mtime_ns > made
+
+
+def test_all_image_families_ask_about_the_same_scenes(lmu: Path) -> None:
+    names = ("Scenes_mini", "Scenes_mini_refexp", "Scenes_mini_described", "Scenes_mini_insdet")
+    asked = [load_task(f"FindIt_{name}_xyxy_json").queries.values() for name in names]
+    assert len({tuple(query.images for query in queries) for queries in asked}) == 1
+
+
+def test_clips_are_rows_of_eight_frames(lmu: Path) -> None:
+    queries = load_task("FindIt_Scenes_mini_video_f8_xyxy_json").queries
+    assert len(queries) == 10
+    assert all(len(query.images) == 8 for query in queries.values())
+
+
+def test_tables_hold_what_was_pinned(lmu: Path) -> None:
+    """The same questions everywhere: scores of two machines can be compared."""
+    row = BENCHMARK["Scenes_mini"]
+    made = tables.prepare(row, multilabel=True)
+    assert sha256(made.path.read_bytes()) == "811c45add7c2db15"
+    assert len(read_table(made.path)) == 50

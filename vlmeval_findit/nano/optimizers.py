@@ -1,0 +1,62 @@
+"""Muon for the matrices, AdamW for the rest.
+
+torch has a Muon of its own, but it orthogonalises in bfloat16, which some processors cannot
+multiply; this one stays in the gradients' own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+_A, _B, _C = 3.4445, -4.775, 2.0315
+"""The quintic of Newton and Schulz as Muon's authors tuned it (Jordan et al. 2024)."""
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose updates are orthogonalised: every direction of a matrix learns as fast.
+
+    Args:
+        params: matrices (more dimensions are flattened into the second).
+        lr: the root mean square of an update's entries is about 0.2 of it, as AdamW's is.
+        momentum: Nesterov's.
+        weight_decay: decoupled.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Update every matrix that has a gradient."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                state = self.state[weight]
+                if not state:
+                    state["momentum"] = torch.zeros_like(weight)
+                kept = state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
+                ahead = weight.grad.lerp(kept, group["momentum"]).flatten(1)
+                update = orthogonal(ahead).view_as(weight)
+                size = 0.2 * max(ahead.shape) ** 0.5
+                weight.mul_(1 - group["lr"] * group["weight_decay"])
+                weight.add_(update, alpha=-group["lr"] * size)
+
+
+def orthogonal(matrix: Any, steps: int = 5) -> Any:
+    """About the nearest matrix whose singular values are all 1."""
+    wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    x = wide / (wide.norm() + 1e-7)
+    for _ in range(steps):
+        square = x @ x.T
+        x = _A * x + (_B * square + _C * square @ square) @ x
+    return x if matrix.shape[0] <= matrix.shape[1] else x.T
