@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -41,6 +43,7 @@ SMALL = replace(
     room=120,
     warmup=2,
     save_every=2,
+    evaluate_every=1000,
     stages=(replace(RECIPE.stages[-1], until=4),),
 )
 EVEN = Shares(
@@ -232,16 +235,62 @@ def weights(folder: Path) -> dict[str, Any]:
     return load_file(folder / "model.safetensors")
 
 
-def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
-    train.train(SMALL, tmp_path / "whole", "cpu", report_every=2)
+@pytest.fixture(scope="module")
+def recipe_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SMALL as a file."""
+    path = tmp_path_factory.mktemp("recipe") / "small.yaml"
+    path.write_text(yaml.safe_dump(json.loads(json.dumps(asdict(SMALL))), sort_keys=False))
+    assert read_recipe(path) == SMALL
+    return path
+
+
+@pytest.fixture
+def quick_validation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Validation over ten clips' first frames, with short replies."""
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    (tmp_path / "lmu").mkdir()
+    monkeypatch.setattr(train, "VALIDATION", ("FindIt_Scenes_mini_video_f1_xyxy_json",))
+    monkeypatch.setattr(train, "_LONGEST", 4)
+
+
+def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(
+    recipe_file: Path, quick_validation: None, tmp_path: Path
+) -> None:
+    train.train(recipe_file, tmp_path / "whole", "cpu", report_every=2)
     stopped = Training(SMALL, "cpu")
     for _ in range(2):
         stopped.advance(stopped.batch())
     stopped.save(tmp_path / "stopped")
-    train.train(SMALL, tmp_path / "stopped", "cpu", report_every=2)
-    whole, other = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
+    train.train(recipe_file, tmp_path / "stopped", "cpu", report_every=2)
+    whole, other = (weights(tmp_path / name / "checkpoint") for name in ("whole", "stopped"))
     assert all(torch.equal(whole[name], other[name]) for name in whole)
-    assert (tmp_path / "whole" / "curve.jsonl").read_text().count("\n") == 2
+
+
+def test_a_training_leaves_a_folder_that_says_how_it_came_about(
+    recipe_file: Path, quick_validation: None, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    train.main(["--config", str(recipe_file), "--out", str(out), "--report-every", "2"])
+    curve = [json.loads(line) for line in (out / "curve.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in curve] == [2, 4]
+    (scored,) = (out / "validation.jsonl").read_text().splitlines()
+    assert json.loads(scored).keys() == {"step", "Scenes_mini_video"}
+    checkpoint = out / "checkpoint"
+    assert {path.name for path in checkpoint.iterdir()} == {
+        "README.md",
+        "chat_template.jinja",
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "processor_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+    card = (checkpoint / "README.md").read_text()
+    assert recipe_file.read_text().strip() in card
+    assert f"| {curve[-1]['step']} | {curve[-1]['seconds']:.3f} |" in card
+    with pytest.raises(ValueError, match="begun with another recipe"):
+        train.main(["--out", str(out)])
 
 
 def test_the_losses_fall(untrained: Training) -> None:

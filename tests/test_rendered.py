@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def test_a_png_holds_the_pixels_and_no_compressor_s_choices() -> None:
 
 def test_splits_share_no_seed() -> None:
     spans = sorted((split.start, split.stop) for split in SPLITS.values())
-    assert all(stop <= start for (_, stop), (start, _) in zip(spans, spans[1:], strict=False))
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
 
 
 def test_a_scene_and_a_shot_of_one_seed_have_streams_of_their_own() -> None:

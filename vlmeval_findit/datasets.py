@@ -77,8 +77,8 @@ class Dataset:
     ``frames`` is what every row is first thinned to (1: an image dataset).  ``images`` is the key
     of the image folder in ``configs/datasets.yaml``; ``image_name`` maps a name of the subset to a
     path in that folder, ``support_name`` likewise for reference shots.  ``folder`` says where the
-    images of a dataset of one's own lie; ours have none, their users configure it.  ``maker`` is the
-    part of this package that makes tables and images when they are first asked for (its module
+    images of a dataset of one's own lie; ours have none, their users configure it.  ``maker`` is
+    the part of this package that makes tables and images when they are first asked for (its module
     ``tables`` has an ``ensure``).
     """
 

@@ -10,23 +10,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..tasks import load_task
-from ..variant import Variant
 from . import leaderboard, report, search
 from .printing import print_rows
 
-FORMAT = {"representation": "xyxy", "output": "json", "key": "bbox_2d"}
+FORMAT = "xyxy_json_bbox_2d"
 SCENES = tuple(
-    Variant(dataset, multilabel=multilabel, **FORMAT).name
-    for dataset, multilabel in (
-        ("Scenes_mini", False),
-        ("Scenes_mini", True),
-        ("Scenes_mini_refexp", False),
-        ("Scenes_mini_insdet", False),
+    f"FindIt_{table}_{FORMAT}"
+    for table in (
+        "Scenes_mini",
+        "Scenes_mini_multilabel",
+        "Scenes_mini_refexp",
+        "Scenes_mini_insdet",
     )
 )
 PHOTOGRAPHS = tuple(
-    Variant(dataset, frames=8 if dataset == "Demo_video" else 1, **FORMAT).name
-    for dataset in ("Demo", "Demo_refexp", "Demo_described", "Demo_insdet", "Demo_video")
+    f"FindIt_{table}_{FORMAT}"
+    for table in ("Demo", "Demo_refexp", "Demo_described", "Demo_insdet", "Demo_video_f8")
 )
 NANO = "FindIt-Nano"
 MODELS = (NANO, "OpenCV-Detector", "FullImage")
@@ -45,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     queries = [len(load_task(name).queries) for name in names]
     print(
         f"1. {', '.join(MODELS)} through VLMEvalKit: {sum(queries[: len(SCENES)])} queries of "
-        f"rendered scenes, {sum(queries[len(SCENES) :])} of photographs, asked as xyxy_json_bbox_2d"
+        f"rendered scenes, {sum(queries[len(SCENES) :])} of photographs, asked as {FORMAT}"
     )
     print_rows(_run(names, runs, work_dir / "demo.log"))
 

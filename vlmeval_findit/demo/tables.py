@@ -10,7 +10,6 @@ from ..places import image_folder, lmu_data_root
 from ..tables import Prepared, meta_path, query_from_row, write_table
 from .build import ANNOTATIONS, build_demo
 
-
 IMAGES = "Demo"
 """The key of the demonstration's image folder."""
 

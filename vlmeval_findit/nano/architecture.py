@@ -30,7 +30,7 @@ COORDINATE_STEP = 5
 """Coordinates that are one token are multiples of this on the grid of 0 to 1000."""
 COORDINATES = range(0, 1001, COORDINATE_STEP)
 COORDINATE_STYLES = ("{}", ", {}")
-"""A coordinate is one token, and so is one with the comma before it: replies are shorter by half."""
+"""A coordinate is one token, and so is one with the comma before it: replies get shorter."""
 
 _SPECIAL = (
     "<|endoftext|>",
@@ -70,9 +70,7 @@ def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(
-                Regex(rf" ?\b(?:{names})\b|{_FIELDS}|{_DIGIT}|\n"), "isolated"
-            ),
+            pre_tokenizers.Split(Regex(rf" ?\b(?:{names})\b|{_FIELDS}|{_DIGIT}|\n"), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

@@ -74,6 +74,7 @@ def summary(run: RunScore) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line of figures a dataset."""
     parser = argparse.ArgumentParser(prog="python -m vlmeval_findit.nano.evaluate")
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--data", nargs="+", default=VALIDATION, metavar="FindIt_…")

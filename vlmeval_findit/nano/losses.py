@@ -22,7 +22,7 @@ _FAR = 72.0
 """Pixels: distances in the loss are counted in these."""
 
 
-class Heads(nn.Module):
+class Heads(nn.Module):  # type: ignore[misc]
     """Heads of the auxiliary losses: over a language model of ``width`` and its last layers."""
 
     def __init__(self, width: int, layers: int) -> None:

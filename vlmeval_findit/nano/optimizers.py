@@ -15,7 +15,7 @@ _A, _B, _C = 3.4445, -4.775, 2.0315
 """The quintic of Newton and Schulz as Muon's authors tuned it (Jordan et al. 2024)."""
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(torch.optim.Optimizer):  # type: ignore[misc]
     """Momentum whose updates are orthogonalised: every direction of a matrix learns as fast.
 
     Args:
@@ -34,8 +34,8 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Any = None) -> None:
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
             for weight in group["params"]:

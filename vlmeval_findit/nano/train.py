@@ -8,6 +8,7 @@ stopped goes on as if it had not been (from the last save), and one that is spre
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import math
 import os
@@ -22,8 +23,9 @@ import torch.distributed as dist
 import yaml
 
 from ..rendered.scene import SIZES, Stream, rng_of
-from . import architecture, lessons
+from . import architecture, card, lessons
 from .batches import Batch, Writer
+from .evaluate import VALIDATION, evaluate
 from .lessons import Lesson, Shares
 from .losses import Grader, Heads
 from .optimizers import Muon
@@ -52,10 +54,11 @@ class Recipe:
     """All that a training depends on.
 
     The tokenizer has ``vocabulary`` tokens (coordinates not counted), learnt from the questions of
-    ``corpus`` scenes.  ``rows`` scenes a step with ``room`` tokens of questions each; ``rate`` is the greatest learning
-    rate, reached after ``warmup`` steps and falling to nothing along a half cosine; ``matrices`` is
-    Muon's, as a multiple of it.  ``cells`` and ``looks`` weigh the auxiliary losses, fading to a
-    tenth.
+    ``corpus`` scenes.  ``rows`` scenes a step with ``room`` tokens of questions each; ``rate`` is
+    the greatest learning rate, reached after ``warmup`` steps and falling to nothing along a half
+    cosine; ``matrices`` is Muon's, as a multiple of it.  ``softness`` is the width of a
+    coordinate's target in thousandths; ``cells`` and ``looks`` weigh the auxiliary losses, which
+    fade to a tenth.
     """
 
     seed: int
@@ -73,6 +76,7 @@ class Recipe:
     cells: float
     looks: float
     save_every: int
+    evaluate_every: int
     shares: Shares
     stages: tuple[Stage, ...]
 
@@ -173,10 +177,12 @@ class Training:
         return figures | {"right": losses.right, "off": losses.off, "norm": norm.item()}
 
     def save(self, folder: Path) -> None:
-        """The checkpoint as Hugging Face writes it, and beside it what going on needs."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.model.save_pretrained(folder)
-        self.processor.save_pretrained(folder)
+        """The checkpoint, in float16 as Hugging Face writes it, and what going on needs."""
+        checkpoint = folder / card.CHECKPOINT
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        halves = copy.deepcopy(self.model).to("cpu", torch.float16)
+        halves.save_pretrained(checkpoint)
+        self.processor.save_pretrained(checkpoint)
         state = {
             "step": self.step,
             "model": self.model.state_dict(),
@@ -234,11 +240,20 @@ def _average(weights: Sequence[Any], ranks: int) -> None:
         w.grad.copy_(part.view_as(w))
 
 
-def train(recipe: Recipe, out: Path, device: str, report_every: int = 50) -> None:
-    """Train to the recipe's end, from the last save of ``out`` where there is one."""
+def train(recipe_file: Path, out: Path, device: str, report_every: int = 50) -> None:
+    """Train to a recipe's end, from the last save of ``out`` where there is one.
+
+    ``out`` gets the checkpoint with its card, the curve, the validation's scores and the recipe.
+
+    Raises:
+        ValueError: the recipe cannot be read, or is not the one that ``out`` was begun with.
+    """
+    recipe = read_recipe(recipe_file)
     rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     if ranks > 1:
         dist.init_process_group("gloo")
+    if rank == 0:
+        _keep_recipe(recipe_file, out)
     training = Training(recipe, device)
     if (out / _STATE).is_file():
         training.resume(out)
@@ -255,19 +270,46 @@ def train(recipe: Recipe, out: Path, device: str, report_every: int = 50) -> Non
             left = seconds / (training.step - first) * (recipe.steps - training.step)
             _report(out, training.step, mean, seconds, left)
             recent = []
-        if training.step % recipe.save_every == 0 or last:
+        evaluates = training.step % recipe.evaluate_every == 0 or last
+        if training.step % recipe.save_every == 0 or evaluates:
             training.save(out)
+        if evaluates:
+            _validate(out, training.step, device)
+            card.write_card(out)
+
+
+def _keep_recipe(recipe_file: Path, out: Path) -> None:
+    """Leave the recipe beside what it makes; another one would not go on but begin anew."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept, wanted = out / card.RECIPE, recipe_file.read_text(encoding="utf-8")
+    if not kept.is_file():
+        kept.write_text(wanted, encoding="utf-8")
+    # As text: what is drawn depends on the order of the shares too, which equality does not see.
+    elif repr(read_recipe(kept)) != repr(read_recipe(recipe_file)):
+        raise ValueError(f"{out} was begun with another recipe ({kept}); name another --out")
+
+
+_LONGEST = 256
+"""New tokens of a reply in validation: an untrained model never ends by itself."""
+
+
+def _validate(out: Path, step: int, device: str) -> None:
+    runs = evaluate(out / card.CHECKPOINT, VALIDATION, device, longest=_LONGEST)
+    line = {"step": step} | {run.task.variant.table: round(run.figures.f1, 1) for run in runs}
+    print(line, flush=True)
+    with (out / card.VALIDATION).open("a", encoding="utf-8") as f:
+        f.write(json.dumps(line) + "\n")
 
 
 def _report(out: Path, step: int, mean: Mapping[str, float], seconds: float, left: float) -> None:
     figures = " ".join(f"{name} {value:.3f}" for name, value in mean.items())
     print(f"step {step}  {figures}  {seconds:.0f} s, {left / 60:.0f} min left", flush=True)
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "curve.jsonl").open("a", encoding="utf-8") as f:
+    with (out / card.CURVE).open("a", encoding="utf-8") as f:
         f.write(json.dumps({"step": step, "seconds": round(seconds, 1), **mean}) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Train by the command line."""
     parser = argparse.ArgumentParser(prog="python -m vlmeval_findit.nano.train")
     parser.add_argument("--config", type=Path, default=RECIPE, help="the recipe (YAML)")
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint")
@@ -276,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--report-every", type=int, default=50)
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(chosen.threads)
-    train(read_recipe(chosen.config), chosen.out, chosen.device, chosen.report_every)
+    train(chosen.config, chosen.out, chosen.device, chosen.report_every)
 
 
 if __name__ == "__main__":

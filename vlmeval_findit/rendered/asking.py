@@ -116,9 +116,7 @@ def _subsets(names: list[str], size: int) -> list[list[str]]:
     if size == 0:
         return [[]]
     return [
-        [name, *rest]
-        for i, name in enumerate(names)
-        for rest in _subsets(names[i + 1 :], size - 1)
+        [name, *rest] for i, name in enumerate(names) for rest in _subsets(names[i + 1 :], size - 1)
     ]
 
 
@@ -126,9 +124,7 @@ def _relations(scene: Scene, target: Thing) -> list[str]:
     """``ring left of the cross``: the cross is the only one, and no other ring is left of it."""
     twins = [t for t in _alike(scene, target) if t is not target]
     anchors = [
-        t
-        for t in scene.things
-        if t.look.shape != target.look.shape and len(_alike(scene, t)) == 1
+        t for t in scene.things if t.look.shape != target.look.shape and len(_alike(scene, t)) == 1
     ]
     return [
         f"{target.look.shape} {name} the {anchor.look.shape}"

@@ -188,8 +188,8 @@ def paint(canvas: Floats, look: Look, place: Place, colour: Colour) -> Painted:
     height, width, _ = canvas.shape
     x1, x2 = _span(place.x, place.half, width)
     y1, y2 = _span(place.y, place.half, height)
-    x = (np.arange(x1, x2) + 0.5 - place.x)[None, :]
-    y = (np.arange(y1, y2) + 0.5 - place.y)[:, None]
+    x: Floats = (np.arange(x1, x2, dtype=np.float64) + 0.5 - place.x)[None, :]
+    y: Floats = (np.arange(y1, y2, dtype=np.float64) + 0.5 - place.y)[:, None]
     distance = SHAPES[look.shape](x / place.half, y / place.half) * place.half
     cover = np.clip(0.5 - distance, 0.0, 1.0)
     share = TEXTURES[look.texture](x, y)[..., None]

@@ -7,6 +7,7 @@ front was painted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -111,7 +112,7 @@ def look(rng: Rng) -> Look:
     return Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
 
 
-def pick(rng: Rng, table: dict[str, object] | tuple[str, ...] | list[str]) -> str:
+def pick(rng: Rng, table: Iterable[str]) -> str:
     """One name of a table, each as likely."""
     names = list(table)
     return names[rng.randint(len(names))]
@@ -230,9 +231,10 @@ def clip(
     count: tuple[int, int] = (2, 4),
     size: tuple[int, int] | None = None,
 ) -> tuple[Scene, ...]:
-    """The frames of the clip of a seed: objects that move evenly, may cross each other, and may leave the frame.
+    """The frames of the clip of a seed.
 
-    An object of which less than 0.3 is seen in a frame has no box there.
+    Objects move evenly; they may cross each other and leave the frame.  An object of which less
+    than 0.3 is seen in a frame has no box there.
     """
     rng = rng_of(Stream.CLIP, seed)
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
