@@ -78,7 +78,9 @@ def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_outside_the_command_line_prints() -> None:
+    # The second line are commands too: python -m vlmeval_findit.nano.train.
     allowed = {"cli", "conformance.py"}
+    allowed |= {"train.py", "evaluate.py", "card.py"}
     for path in (ROOT / "vlmeval_findit").rglob("*.py"):
         if allowed & set(path.relative_to(ROOT / "vlmeval_findit").parts):
             continue

@@ -25,7 +25,14 @@ SCENES = tuple(
 )
 PHOTOGRAPHS = tuple(
     f"FindIt_{table}_{FORMAT}"
-    for table in ("Demo", "Demo_refexp", "Demo_described", "Demo_insdet", "Demo_video_f8")
+    for table in (
+        "Demo",
+        "Demo_multilabel",
+        "Demo_refexp",
+        "Demo_described",
+        "Demo_insdet",
+        "Demo_video_f8",
+    )
 )
 NANO = "FindIt-Nano"
 MODELS = (NANO, "OpenCV-Detector", "FullImage")
