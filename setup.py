@@ -52,6 +52,7 @@ setup(
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
     package_data={
         "vlmeval_findit.demo": ["*.yaml"],
+        "vlmeval_findit.nano": ["*.yaml", "checkpoint/*"],
         "vlmeval_findit.report": ["templates/*"],
     },
     install_requires=[

@@ -1,0 +1,101 @@
+"""The checkpoint that ships: small, a real Qwen3-VL, as good as it is said to be, and choosy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host_runs import RUN_FINDIT, STOCK, environment, figures, predictions, replies, require_host, run
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from vlmeval_findit.models.table import NANO_CHECKPOINT, find_model  # noqa: E402
+from vlmeval_findit.nano import train  # noqa: E402
+from vlmeval_findit.nano.evaluate import evaluate  # noqa: E402
+from vlmeval_findit.nano.train import read_recipe  # noqa: E402
+
+pytestmark = pytest.mark.host
+
+FOLDER = Path(NANO_CHECKPOINT)
+BEST = "xyxy_json_bbox_2d"
+LEAST = {"": 90.0, "_multilabel": 75.0, "_refexp": 75.0, "_insdet": 60.0}
+"""F1@0.5 in percent that the shipped checkpoint must reach on 1,000 test scenes."""
+ROOM = 10.0
+"""Fifty scenes of another split are a coarser measure."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("lmu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder))
+        yield folder
+
+
+def test_it_is_a_few_megabytes_of_a_real_qwen3_vl() -> None:
+    files = [path for path in FOLDER.iterdir() if path.is_file()]
+    assert sum(path.stat().st_size for path in files) <= 10e6
+    config = json.loads((FOLDER / "config.json").read_text())
+    assert config["architectures"] == ["Qwen3VLForConditionalGeneration"]
+    from safetensors import safe_open
+
+    with safe_open(FOLDER / "model.safetensors", "pt") as weights:
+        sizes = [weights.get_tensor(name).numel() for name in weights.keys()]  # noqa: SIM118
+    assert 1e6 <= sum(sizes) <= 4e6
+
+
+def test_it_is_run_by_the_class_of_its_big_sisters() -> None:
+    nano, big = find_model("FindIt-Nano"), find_model("Qwen3-VL-8B")
+    assert nano is not None and nano.local is not None
+    assert big is not None and big.local is not None
+    assert nano.local.class_name == big.local.class_name
+
+
+def test_its_card_holds_the_recipe_that_is_in_the_repository() -> None:
+    card = (FOLDER / "README.md").read_text()
+    (yaml_text,) = re.findall(r"```yaml\n(.*?)```", card, re.DOTALL)
+    assert yaml_text.strip() == train.RECIPE.read_text().strip()
+    assert read_recipe(train.RECIPE).steps > 1000
+    for name in ("Scores", "Validation while training", "Curve"):
+        assert f"## {name}" in card
+
+
+@pytest.mark.parametrize("table", LEAST)
+def test_it_finds_things(table: str, lmu: Path) -> None:
+    (scored,) = evaluate(FOLDER, [f"FindIt_Scenes_mini{table}_{BEST}"], "cpu")
+    assert scored.figures.f1 >= LEAST[table] - ROOM
+    assert scored.figures.adherence >= 98.0
+
+
+def test_it_prefers_the_format_that_it_was_mostly_taught(lmu: Path) -> None:
+    names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, "cxcywh_text", "all_json_bbox_2d")]
+    best, *others = [scored.figures.f1 for scored in evaluate(FOLDER, names, "cpu")]
+    assert all(best > other + 5.0 for other in others)
+
+
+def test_both_runners_get_the_same_replies(lmu: Path, tmp_path: Path) -> None:
+    require_host()
+    dataset = f"FindIt_Scenes_mini_insdet_{BEST}"
+    found: list[tuple[dict[int, str], dict[str, Any]]] = []
+    for name, program in (("ours", RUN_FINDIT), ("stock", STOCK)):
+        work = tmp_path / name
+        arguments = ["--data", dataset, "--model", "FindIt-Nano", "--work-dir", str(work)]
+        done = run(program, arguments, tmp_path, environment(lmu, PRED_FORMAT="json"))
+        assert done.returncode == 0, done.stdout
+        file = predictions(work, "FindIt-Nano", dataset)
+        found.append((replies(file), figures(file)))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 50
