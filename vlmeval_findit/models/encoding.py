@@ -196,18 +196,23 @@ def pictures_of(message: Message, pictures: Pictures) -> list[Picture]:
 
 def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str, Any]:
     """One batch, padded on the left: tensors of shape (queries, tokens), and all their images."""
-    longest = max(len(one.ids) for one in batch)
-
-    def padded(rows: Sequence[Sequence[int]], fill: int) -> Any:
-        return torch.tensor([[fill] * (longest - len(row)) + list(row) for row in rows])
-
-    inputs = {
-        "input_ids": padded([one.ids for one in batch], encoder.pad_id),
-        "attention_mask": padded([[1] * len(one.ids) for one in batch], 0),
-    }
+    inputs = token_rows(batch, encoder)
     if encoder.gives_types:
-        inputs["mm_token_type_ids"] = padded([one.types for one in batch], 0)
+        inputs["mm_token_type_ids"] = _padded([one.types for one in batch], 0)
     with_images = [one.features for one in batch if one.images]
     for key in with_images[0] if with_images else ():
         inputs[key] = torch.cat([features[key] for features in with_images])
     return {key: value.to(device) for key, value in inputs.items()}
+
+
+def token_rows(batch: Sequence[Encoded], encoder: Encoder) -> dict[str, Any]:
+    """The token ids of a batch, padded on the left, and which of them are no padding."""
+    return {
+        "input_ids": _padded([one.ids for one in batch], encoder.pad_id),
+        "attention_mask": _padded([[1] * len(one.ids) for one in batch], 0),
+    }
+
+
+def _padded(rows: Sequence[Sequence[int]], fill: int) -> Any:
+    longest = max(map(len, rows))
+    return torch.tensor([[fill] * (longest - len(row)) + list(row) for row in rows])

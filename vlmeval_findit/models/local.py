@@ -201,7 +201,7 @@ class LocalRunner:
 
     def _answer(self, batch: Sequence[Message], how: Plan) -> list[Answer]:
         """Replies to one batch; a message that cannot be encoded fails by itself."""
-        from .transformer import generate
+        from .apart import generate
 
         pictures = self._loaded.encoder.pictures(how.bounds)
         encoded: dict[int, Any] = {}
