@@ -21,11 +21,11 @@ from host_runs import (
     run,
 )
 
-from vlmeval_findit.models.table import local_names
+from vlmeval_findit.models.table import MODELS, local_names
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tiny_checkpoints import build  # noqa: E402
+from tiny_checkpoints import FAMILIES, build  # noqa: E402
 
 pytestmark = pytest.mark.host
 
@@ -283,6 +283,70 @@ def test_both_runners_go_through_with_equal_replies(
         assert provenance["sizes_recorded"] == 19
         assert provenance["answered_by"][0]["identifier"] == checkpoints[named[name]]
         assert provenance["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
+
+
+NAMES = {
+    "Qwen3-VL": "Qwen3-VL",
+    "Qwen2.5-VL": "Qwen2.5-VL-7B",
+    "Qwen3.5": "Qwen3.5-9B",
+    "Qwen3.5-nothink": "Qwen3.5-9B-nothink",
+    "GLM-4.6V": "GLM-4.6V-Flash-nothink",
+    "Gemma 4": "Gemma4-E4B",
+    "InternVL3": "InternVL3-8B-hf",
+}
+"""A name that people type, for every row of which there is a tiny checkpoint."""
+
+
+@pytest.fixture(scope="module")
+def both_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The work folders of two runs of all rows: of run_findit.py, and of VLMEvalKit's own runner.
+
+    Two queries each: start-up is most of the time, so all rows are run in one process.
+    """
+    require_host()
+    folder = tmp_path_factory.mktemp("rows")
+    built = {row: str(build(row, folder / row)) for row in FAMILIES}
+    env = environment(folder / "lmu")
+    limit = ["--limit", "2", "--work-dir"]
+    sources = [f"{NAMES[row]}={built[row]}" for row in built]
+    done = run(
+        RUN_FINDIT, ["--data", DATA, "--model", *sources, *limit, "ours"], cwd=folder, env=env
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    config = {
+        "model": {
+            NAMES[row]: {
+                "class": MODELS[row].local.class_name,
+                "model_path": built[row],
+                "row": row,
+                "batch_size": 1,
+            }
+            for row in built
+        },
+        "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    done = run(STOCK, ["--config", "config.json", *limit, "theirs"], cwd=folder, env=env)
+    assert done.returncode == 0, done.stdout[-2000:]
+    return folder / "ours", folder / "theirs"
+
+
+@pytest.mark.parametrize("row", list(FAMILIES))
+def test_every_row_goes_through_to_a_score_under_both_runners(
+    row: str, both_runs: tuple[Path, Path]
+) -> None:
+    """In batches under ours and one at a time under theirs: the same replies, the same figures."""
+    first, second = (predictions(folder, NAMES[row], DATA) for folder in both_runs)
+    said = json.loads(first.read_text())
+    assert said == json.loads(second.read_text()), "replies, thoughts, sizes, tokens"
+    assert [one["index"] for one in said] == [0, 1]
+    records = [json.loads(one["extra_records"])["findit"] for one in said]
+    assert all(record["tokens"]["reply"] for record in records)
+    assert figures(first) == figures(second)
+    for file in (first, second):
+        provenance = json.loads(file.with_name(f"{file.stem}_provenance.json").read_text())
+        assert provenance["sizes_recorded"] == 2
+        assert [by["row"] for by in provenance["answered_by"]] == [row]
 
 
 def test_show_prints_what_a_model_sees(

@@ -3,12 +3,16 @@
 HR-InsDet asks about a thousand things in 40 to 120 scenes of 8192x6144 pixels: without a cache a
 run decodes each of them up to two dozen times.  The cache is bounded, what was not used for longest
 goes first, and any number of processes may share it.
+
+What is sent to servers is made here (:func:`make`); what a checkpoint's own processor makes of a
+scene is kept in the same folder, see :mod:`.models.large`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -23,8 +27,14 @@ from .data_root import lmu_data_root
 if TYPE_CHECKING:
     from filelock import FileLock
 
-DEFAULT_LIMIT = 2 << 30
-"""Bytes on disk: all scenes of HR-InsDet at 2048x1536, as PNG, take about half of it."""
+log = logging.getLogger(__name__)
+
+DEFAULT_LIMIT = 6 << 30
+"""Bytes on disk: the 160 scenes of HR-InsDet as the largest that a row of the model table sends.
+
+Those are 12.8 megapixels of three bytes, 5.7 GiB together.  The rows of HR-InsDet do not come scene
+by scene, so a folder that holds only some of the scenes would be asked for the others.
+"""
 
 _LOCKS = 64
 """Lock files that all keys share: two keys on one lock wait for each other, no more."""
@@ -69,10 +79,19 @@ class Scene:
         Raises:
             OSError: the file is not there.
         """
-        path = self.path.resolve()
-        state = path.stat()
-        identity = (str(path), state.st_size, state.st_mtime_ns, self.size, self.format)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()
+        return key_of(self.path, self.size, self.format)
+
+
+def key_of(path: Path, *made: object) -> str:
+    """Names what is made of a file as it is now, by what is done to it.
+
+    Raises:
+        OSError: the file is not there.
+    """
+    path = path.resolve()
+    state = path.stat()
+    identity = (str(path), state.st_size, state.st_mtime_ns, *made)
+    return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 
 def make(scene: Scene) -> bytes:
@@ -109,13 +128,21 @@ def encoded(scene: Scene, original: tuple[int, int]) -> bytes:
     Args:
         scene: what is asked for.
         original: the file's own size in pixels.
-
-    ``FINDIT_SCENES_MB`` is the limit of the cache in MiB; 0 switches it off.
     """
-    limit = int(os.environ.get("FINDIT_SCENES_MB") or DEFAULT_LIMIT >> 20) << 20
-    if limit == 0 or scene.size == original or original[0] * original[1] < LARGE:
+    limit = limit_of_runs()
+    if limit == 0 or scene.size == original or not is_large(original):
         return make(scene)
     return SceneCache(limit=limit).encoded(scene)
+
+
+def is_large(size: tuple[int, int]) -> bool:
+    """Whether a file of this size (w, h) in pixels is worth keeping."""
+    return size[0] * size[1] >= LARGE
+
+
+def limit_of_runs() -> int:
+    """The limit of the runs' cache in bytes: ``FINDIT_SCENES_MB`` (in MiB); 0 switches it off."""
+    return int(os.environ.get("FINDIT_SCENES_MB") or DEFAULT_LIMIT >> 20) << 20
 
 
 class SceneCache:
@@ -128,6 +155,7 @@ class SceneCache:
     Every scene is made once, also when several processes ask for it at the same moment: locks of
     the system, which lets go of them when a process dies.  Files appear whole or not at all.  A use
     is marked in the file's time stamp, so all processes agree on what was not used for longest.
+    Where the disk is full, scenes are served and not kept.
     """
 
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
@@ -138,17 +166,28 @@ class SceneCache:
 
     def encoded(self, scene: Scene) -> bytes:
         """The scene as a file's bytes, in its format and size.  Raises what :func:`make` raises."""
-        key = scene.key()
-        path = self._folder / f"{key}{_SUFFIX}"
+        return self.kept(scene.key(), lambda: make(scene))
+
+    def kept(self, key: str, made: Callable[[], bytes]) -> bytes:
+        """What is kept by a key (:func:`key_of`), else what ``made`` returns, from now on kept.
+
+        Raises:
+            Exception: whatever ``made`` raises; nothing is kept then.
+        """
+        path = self._path(key)
         known = _used(path)
         if known is not None:
             return known
         with self._lock(f"{int(key[:8], 16) % _LOCKS:02}"):
             known = _used(path)
             if known is None:
-                known = make(scene)
+                known = made()
                 self._keep(path, known)
         return known
+
+    def drop(self, key: str) -> None:
+        """Let go of what is kept by a key."""
+        self._path(key).unlink(missing_ok=True)
 
     def image(self, scene: Scene) -> Image.Image:
         """The scene as an RGB image of its size.  Raises what :func:`make` raises."""
@@ -158,6 +197,9 @@ class SceneCache:
     def size(self) -> int:
         """Bytes that are kept."""
         return sum(file.size for file in _files(self._folder))
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{key}{_SUFFIX}"
 
     def _lock(self, name: str) -> FileLock:
         from filelock import FileLock
@@ -169,10 +211,20 @@ class SceneCache:
             return  # it would push out everything else and itself
         with self._lock("limit"):
             self._make_room(len(data))
-            handle, name = tempfile.mkstemp(dir=self._folder, suffix=".new")
+            try:
+                self._write(path, data)
+            except OSError as error:
+                log.warning("FindIt: a large scene cannot be kept in %s: %s", self._folder, error)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        handle, name = tempfile.mkstemp(dir=self._folder, suffix=".new")
+        try:
             with os.fdopen(handle, "wb") as f:
                 f.write(data)
             os.replace(name, path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
 
     def _make_room(self, size: int) -> None:
         """Let go of what was not used for longest, until so many bytes more are within the limit.

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from ..prompts import Message, PartKind
 from .families import Bounds, LocalFamily
+from .large import RAW, LargePictures, with_thumbnails
 from .pictures import Picture, Pictures
+from .resize import Resize
 
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
 """What a processor returns per token; everything else is per image, patch or tile."""
@@ -80,14 +84,8 @@ class Encoder:
         text = self.chat(message)
         shown = pictures_of(message, pictures)
         self._check_places(text, len(shown))
-        images = [picture.pixels for picture in shown]
-        resize = Resize(self.processor.image_processor, bounds, self.family.pixels_counted)
-        inputs = self.processor(
-            text=[text],
-            images=[images] if images else None,
-            images_kwargs=resize.as_arguments(),
-            return_tensors="pt",
-        )
+        resize = self._resize(bounds)
+        inputs = self._inputs(text, shown, resize)
         ids = tuple(inputs["input_ids"][0].tolist())
         return Encoded(
             text=text,
@@ -96,6 +94,13 @@ class Encoder:
             features={k: v for k, v in inputs.items() if k not in _TOKEN_KEYS},
             images=resize.records(shown, inputs),
         )
+
+    def pictures(self, bounds: Bounds) -> Pictures:
+        """The images of a group of queries within bounds; large ones are kept as resized."""
+        resize = self._resize(bounds)
+        raw = partial(self._inputs, self._placeholder, resize=resize, more=RAW)
+        large = LargePictures(resize, lambda picture: raw([picture]), type(self.processor))
+        return Pictures(bounds, large.get)
 
     def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
         """Encode a message that differs from an encoded one only after its last image.
@@ -145,6 +150,25 @@ class Encoder:
         pad = self.processor.tokenizer.pad_token_id
         return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
 
+    def _resize(self, bounds: Bounds) -> Resize:
+        return Resize(self.processor.image_processor, bounds, self.family.pixels_counted)
+
+    def _inputs(
+        self,
+        text: str,
+        shown: Sequence[Picture],
+        resize: Resize,
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Mapping[str, Any]:
+        """What the processor makes of a text and its images; ``more`` goes to its image side."""
+        inputs = self.processor(
+            text=[text],
+            images=[[picture.pixels for picture in shown]] if shown else None,
+            images_kwargs={**resize.as_arguments(), **more},
+            return_tensors="pt",
+        )
+        return with_thumbnails(inputs, shown, resize, more)
+
     def _check_places(self, text: str, images: int) -> None:
         places = text.count(self._placeholder)
         if places != images:
@@ -172,104 +196,23 @@ def pictures_of(message: Message, pictures: Pictures) -> list[Picture]:
 
 def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str, Any]:
     """One batch, padded on the left: tensors of shape (queries, tokens), and all their images."""
-    longest = max(len(one.ids) for one in batch)
-
-    def padded(rows: Sequence[Sequence[int]], fill: int) -> Any:
-        return torch.tensor([[fill] * (longest - len(row)) + list(row) for row in rows])
-
-    inputs = {
-        "input_ids": padded([one.ids for one in batch], encoder.pad_id),
-        "attention_mask": padded([[1] * len(one.ids) for one in batch], 0),
-    }
+    inputs = token_rows(batch, encoder)
     if encoder.gives_types:
-        inputs["mm_token_type_ids"] = padded([one.types for one in batch], 0)
+        inputs["mm_token_type_ids"] = _padded([one.types for one in batch], 0)
     with_images = [one.features for one in batch if one.images]
     for key in with_images[0] if with_images else ():
         inputs[key] = torch.cat([features[key] for features in with_images])
     return {key: value.to(device) for key, value in inputs.items()}
 
 
-# --- sizes ----------------------------------------------------------------------------------------
+def token_rows(batch: Sequence[Encoded], encoder: Encoder) -> dict[str, Any]:
+    """The token ids of a batch, padded on the left, and which of them are no padding."""
+    return {
+        "input_ids": _padded([one.ids for one in batch], encoder.pad_id),
+        "attention_mask": _padded([[1] * len(one.ids) for one in batch], 0),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Resize:
-    """What an image processor is told, and what it does to sizes.
-
-    ``counted`` is how often the processor's own areas count a pixel (:class:`.LocalFamily`).
-    """
-
-    image_processor: Any
-    bounds: Bounds
-    counted: int
-
-    @property
-    def area(self) -> dict[str, int]:
-        """The least and the greatest area, in pixels."""
-        own = self.image_processor.size
-        return {
-            "min_pixels": self.bounds.min_pixels or own["shortest_edge"] // self.counted,
-            "max_pixels": self.bounds.max_pixels or own["longest_edge"] // self.counted,
-        }
-
-    @property
-    def patches(self) -> int:
-        """The greatest number of tiles."""
-        return int(self.bounds.patches or self.image_processor.max_patches)
-
-    def as_arguments(self) -> dict[str, Any]:
-        """The bounds in the processor's own words; nothing where they are left to it."""
-        if self.bounds.patches is not None:
-            return {"crop_to_patches": True, "max_patches": self.bounds.patches}
-        if self.bounds.min_pixels is None and self.bounds.max_pixels is None:
-            return {}
-        least, greatest = (edge * self.counted for edge in self.area.values())
-        return {"size": {"shortest_edge": least, "longest_edge": greatest}}
-
-    def records(
-        self, shown: Sequence[Picture], inputs: Mapping[str, Any]
-    ) -> tuple[Mapping[str, Any], ...]:
-        """Of every image the original size, the size as sent, as processed, and the bounds."""
-        in_force = self._in_force(inputs)
-        return tuple(
-            {
-                "original": list(picture.original),
-                "sent": list(picture.sent),
-                "processed": list(size),
-                "bounds": in_force,
-            }
-            for picture, size in zip(shown, self._processed(shown, inputs), strict=True)
-        )
-
-    def _in_force(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The bounds with what the run left to the processor."""
-        if "image_grid_thw" in inputs:
-            return self.bounds.overridden(self.area).as_dict()
-        if "image_position_ids" in inputs:
-            return {"soft_tokens": self.image_processor.max_soft_tokens}
-        return self.bounds.overridden({"patches": self.patches}).as_dict()
-
-    def _processed(
-        self, shown: Sequence[Picture], inputs: Mapping[str, Any]
-    ) -> list[tuple[int, int]]:
-        """The size (w, h) in pixels of every image after the processor.
-
-        Read off what the processor returned where that says it (grids of patches: Qwen, GLM;
-        positions of patches: Gemma 4); for InternVL the canvas that was cut into tiles.
-        """
-        if "image_grid_thw" in inputs:
-            patch = self.image_processor.patch_size
-            return [(w * patch, h * patch) for _, h, w in inputs["image_grid_thw"].tolist()]
-        if "image_position_ids" in inputs:
-            patch = self.image_processor.patch_size
-            last = inputs["image_position_ids"].amax(dim=1).tolist()
-            return [((x + 1) * patch, (y + 1) * patch) for x, y in last]
-        return [self._canvas(*picture.sent) for picture in shown]
-
-    def _canvas(self, width: int, height: int) -> tuple[int, int]:
-        from transformers.models.got_ocr2 import image_processing_got_ocr2 as tiles
-
-        tile = (self.image_processor.size["height"], self.image_processor.size["width"])
-        least = self.image_processor.min_patches
-        grid = tiles.get_optimal_tiled_canvas((height, width), tile, least, self.patches)
-        return grid[0] * tile[1], grid[1] * tile[0]
+def _padded(rows: Sequence[Sequence[int]], fill: int) -> Any:
+    longest = max(map(len, rows))
+    return torch.tensor([[fill] * (longest - len(row)) + list(row) for row in rows])

@@ -18,7 +18,7 @@ from ..variant import Variant
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
 from .families import Bounds, LocalFamily, space_within
-from .pictures import Pictures, expected_length
+from .pictures import expected_length
 from .table import ModelRow
 from .thinking import opened_by, split_thought
 
@@ -193,7 +193,7 @@ class LocalRunner:
         if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
             return []
         try:
-            first = encoder.encode(messages[0], Pictures(how.bounds), how.bounds)
+            first = encoder.encode(messages[0], encoder.pictures(how.bounds), how.bounds)
         except OSError:
             return []
         others = [encoder.encode_like(first, message) for message in messages[1:]]
@@ -201,9 +201,9 @@ class LocalRunner:
 
     def _answer(self, batch: Sequence[Message], how: Plan) -> list[Answer]:
         """Replies to one batch; a message that cannot be encoded fails by itself."""
-        from .transformer import generate
+        from .apart import generate
 
-        pictures = Pictures(how.bounds)
+        pictures = self._loaded.encoder.pictures(how.bounds)
         encoded: dict[int, Any] = {}
         answers: dict[int, Answer] = {}
         for at, message in enumerate(batch):

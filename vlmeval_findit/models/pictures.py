@@ -20,20 +20,22 @@ from ..spaces import chat_resize
 from .families import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image as the processor gets it; ``original`` is the size (w, h) of its file."""
+    """An image as the processor gets it.
+
+    ``original`` is the size (w, h) of its file, ``sent`` that after the run's own limits.
+    ``pixels`` are of the size sent, or, where they were kept (:mod:`.large`), as the processor
+    resizes them; ``thumbnail`` is then what a processor that cuts tiles adds to these.
+    """
 
     pixels: Image.Image
     original: tuple[int, int]
-
-    @property
-    def sent(self) -> tuple[int, int]:
-        """The size (w, h) after the run's own limits."""
-        return self.pixels.size
+    sent: tuple[int, int]
+    thumbnail: Image.Image | None = None
 
 
 def decode(path: str | Path) -> Image.Image:
@@ -92,23 +94,30 @@ def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
         size = chat_resize(original)
         if size != original:
             pixels = pixels.resize(size)
-    return Picture(pixels, original)
+    return Picture(pixels, original, pixels.size)
 
 
 class Pictures:
     """The images of one group of queries: each file is decoded and limited once.
 
     The pixels of files that were seen lately are not decoded again for the next group either.
+
+    Args:
+        bounds: the run's limits.
+        kept: the pictures that are kept on disk by their path, None for others.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(
+        self, bounds: Bounds, kept: Callable[[str], Picture | None] = lambda path: None
+    ) -> None:
         self._bounds = bounds
+        self._kept = kept
         self._known: dict[str, Picture] = {}
 
     def get(self, path: str) -> Picture:
         """An image by its path; see :func:`decode` for what it raises."""
         if path not in self._known:
-            self._known[path] = limited(_RECENT.get(path), self._bounds)
+            self._known[path] = self._kept(path) or limited(_RECENT.get(path), self._bounds)
         return self._known[path]
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..prompts import Message
 from ..variant import Variant
-from .encoding import Encoder, Resize, pictures_of
+from .encoding import Encoder, pictures_of
 from .local import Answer, Plan, RunSettings, failed_answer, plan, spoken
 from .pictures import Picture, Pictures
+from .resize import Resize
 from .revision import revision_of
 from .table import ModelRow
 from .transformer import ended
