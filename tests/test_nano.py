@@ -14,12 +14,9 @@ import yaml
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from PIL import Image  # noqa: E402
-
 from vlmeval_findit import prompts  # noqa: E402
 from vlmeval_findit.models.encoding import Encoder  # noqa: E402
 from vlmeval_findit.models.families import Bounds  # noqa: E402
-from vlmeval_findit.models.pictures import Picture  # noqa: E402
 from vlmeval_findit.nano import lessons, train  # noqa: E402
 from vlmeval_findit.nano.batches import IGNORED  # noqa: E402
 from vlmeval_findit.nano.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
@@ -27,6 +24,7 @@ from vlmeval_findit.nano.optimizers import orthogonal  # noqa: E402
 from vlmeval_findit.nano.train import Training, read_recipe  # noqa: E402
 from vlmeval_findit.reading import reader  # noqa: E402
 from vlmeval_findit.rendered import asking  # noqa: E402
+from vlmeval_findit.rendered.picture import png  # noqa: E402
 from vlmeval_findit.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
 from vlmeval_findit.variant import Variant, grid, parse  # noqa: E402
 
@@ -138,23 +136,18 @@ def test_training_sees_scenes_of_its_own_split_only() -> None:
 # --- batches --------------------------------------------------------------------------------------
 
 
-class Shown:
-    """Pixels that are in memory already, where the encoder looks for files."""
-
-    def __init__(self, lesson: Lesson) -> None:
-        self._pixels = [Image.fromarray(one.pixels) for one in lesson.pictures]
-
-    def message(self, lesson: Lesson, request: str) -> prompts.Message:
-        numbers = iter(range(len(self._pixels)))
-        opening = tuple(
-            prompts.image(str(next(numbers))) if part.kind is prompts.PartKind.IMAGE else part
-            for part in lesson.opening
-        )
-        return (*opening, prompts.text(request))
-
-    def __getitem__(self, name: str) -> Picture:
-        pixels = self._pixels[int(name)]
-        return Picture(pixels, pixels.size)
+def message_of(lesson: Lesson, request: str, folder: Path) -> prompts.Message:
+    """A turn as the benchmark would ask it, the lesson's pictures as files."""
+    files = []
+    for number, shown in enumerate(lesson.pictures):
+        files.append(folder / f"{number}.png")
+        files[-1].write_bytes(png(shown.pixels))
+    names = iter(files)
+    opening = tuple(
+        prompts.image(str(next(names))) if part.kind is prompts.PartKind.IMAGE else part
+        for part in lesson.opening
+    )
+    return (*opening, prompts.text(request))
 
 
 LESSONS = {
@@ -166,7 +159,7 @@ LESSONS = {
 
 @pytest.mark.parametrize("kind", LESSONS)
 def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
-    kind: str, untrained: Training, monkeypatch: pytest.MonkeyPatch
+    kind: str, untrained: Training, tmp_path: Path
 ) -> None:
     """The tokens and the scores of a packed row are those of the package's own encoder."""
     lesson = LESSONS[kind]()
@@ -184,17 +177,11 @@ def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
     family = NANO.local
     assert family is not None
     encoder = Encoder(untrained.processor, family)
-    shown = Shown(lesson)
     learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]
     at = 0
-    monkeypatch.setattr(
-        "vlmeval_findit.models.encoding.pictures_of",
-        lambda message, pictures: [
-            shown[part.value] for part in message if part.kind is prompts.PartKind.IMAGE
-        ],
-    )
     for turn in lesson.turns:
-        alone = encoder.encode(shown.message(lesson, turn.request), None, Bounds())  # type: ignore[arg-type]
+        message = message_of(lesson, turn.request, tmp_path)
+        alone = encoder.encode(message, encoder.pictures(Bounds()), Bounds())
         reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids
         ids = torch.tensor([[*alone.ids, *reply]])
         with torch.no_grad():

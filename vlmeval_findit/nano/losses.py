@@ -59,12 +59,13 @@ class Grader:
 
     def __init__(self, model: Any, heads: Heads, tokenizer: Any, softness: float) -> None:
         self._model, self._heads = model, heads
-        self._coordinates = torch.tensor(coordinate_ids(tokenizer))
-        self._place = torch.full((len(tokenizer),), -1)
-        self._style = torch.full((len(tokenizer),), -1)
+        device = model.device
+        self._coordinates = torch.tensor(coordinate_ids(tokenizer), device=device)
+        self._place = torch.full((len(tokenizer),), -1, device=device)
+        self._style = torch.full((len(tokenizer),), -1, device=device)
         for style, ids in enumerate(self._coordinates):
-            self._place[ids], self._style[ids] = torch.arange(len(ids)), style
-        steps = torch.tensor([*COORDINATES], dtype=torch.float32)
+            self._place[ids], self._style[ids] = torch.arange(len(ids), device=device), style
+        steps = torch.tensor([*COORDINATES], dtype=torch.float32, device=device)
         apart = (steps[:, None] - steps[None]) / softness
         self._bells = torch.softmax(-apart.square() / 2, -1)
         self._seen: list[Any] = []
@@ -121,9 +122,9 @@ class Grader:
     def _looks(self, layers: Any, batch: Batch) -> Any:
         """Cross-entropy of where a coordinate's token looks, a mean over layers."""
         if not len(batch.looks):
-            return torch.zeros(())
+            return batch.covers.new_zeros(())
         rows, places = batch.looks.T
-        total = torch.zeros(())
+        total = batch.covers.new_zeros(())
         for asks, answers, hidden in zip(
             self._heads.asks, self._heads.answers, layers, strict=True
         ):
