@@ -19,7 +19,7 @@ from vlmeval_findit.models.payload import (
 from vlmeval_findit.models.services import server_name, server_space
 from vlmeval_findit.models.table import MODELS, find_model
 from vlmeval_findit.prompts import Part, image, text
-from vlmeval_findit.scenes import JPEG_QUALITY
+from vlmeval_findit.scene_cache import JPEG_QUALITY
 from vlmeval_findit.spaces import Space, SpaceError, reference_size
 from vlmeval_findit.variant import parse
 

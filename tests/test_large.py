@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit import scenes
+from vlmeval_findit import scene_cache
 from vlmeval_findit.data_root import lmu_data_root
 from vlmeval_findit.models.local import LocalRunner, RunSettings, load_local, plan
 from vlmeval_findit.models.pictures import Pictures
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.prompts import Message, image, text
-from vlmeval_findit.scenes import SceneCache
+from vlmeval_findit.scene_cache import SceneCache
 from vlmeval_findit.variant import parse
 
 torch = pytest.importorskip("torch")
@@ -56,7 +56,7 @@ def _cache_of_its_own(
     (tmp_path / "lmu").mkdir()
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     monkeypatch.delenv("FINDIT_SCENES_MB", raising=False)
-    monkeypatch.setattr(scenes, "LARGE", LARGE)
+    monkeypatch.setattr(scene_cache, "LARGE", LARGE)
 
 
 @pytest.fixture(scope="module")
@@ -290,8 +290,8 @@ def resize(pixels, size, *args, **kwargs):
         done.append("resized {1}x{0}".format(*pixels.shape[-2:]))
     return real_resize(pixels, size, *args, **kwargs)
 Image.Image.convert, functional.resize = convert, resize
-from vlmeval_findit import scenes
-scenes.LARGE = 1_000_000
+from vlmeval_findit import scene_cache
+scene_cache.LARGE = 1_000_000
 from vlmeval_findit.models.encoding import Encoder
 from vlmeval_findit.models.local import RunSettings, plan
 from vlmeval_findit.models.table import MODELS
@@ -361,7 +361,7 @@ def test_a_full_disk_costs_nothing_but_time(
         raise OSError(28, "No space left on device")
 
     encoder, message = encoder_of("Qwen3-VL"), (image(picture(folder, 1601, 1203, 1)), text("x"))
-    monkeypatch.setattr(scenes.os, "replace", full)
+    monkeypatch.setattr(scene_cache.os, "replace", full)
     assert_same(encoded(encoder, message), decoded_and_encoded(encoder, message))
     assert "cannot be kept" in caplog.text
     assert list((lmu_data_root() / "findit_scenes").glob("*.*")) == []

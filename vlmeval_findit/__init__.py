@@ -19,7 +19,7 @@ The package reads in the order in which the data flows, and imports only against
 ``predictions``       prediction files of VLMEvalKit runs
 ``tasks``             what a run asks, and the record of it
 ``scoring``           replies and a task in, a score out; ``results``: the files it leaves
-``scenes``            large scenes, decoded and resized once
+``scene_cache``       large scenes, decoded and resized once
 ``fetch``             the data: annotations, and only those images that they name
 ``own``               datasets of one's own in, COCO files out
 ``runs``              scored runs as frozen records
@@ -32,7 +32,8 @@ The package reads in the order in which the data flows, and imports only against
 ``cli``               the command line
 ====================  ===========================================================================
 
-``demo`` builds the demonstration, ``conformance`` holds the scorer against the release's.
+``demo`` and ``rendered`` make datasets that need no download, ``nano`` trains the model that ships
+with the package, ``conformance`` holds the scorer against the release's.
 Importing this package costs nothing: no submodule is imported here.
 """
 

@@ -19,7 +19,7 @@ from vlmeval_findit.models import pictures
 from vlmeval_findit.models.local import RunSettings, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.prompts import image, text
-from vlmeval_findit.scenes import Scene, SceneCache, make
+from vlmeval_findit.scene_cache import Scene, SceneCache, make
 from vlmeval_findit.variant import parse
 
 Asked = TypeVar("Asked")

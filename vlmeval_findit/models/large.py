@@ -1,4 +1,4 @@
-"""Large pictures as a checkpoint's processor resizes them, kept on disk (:mod:`..scenes`).
+"""Large pictures as a checkpoint's processor resizes them, kept on disk (:mod:`..scene_cache`).
 
 The processor's own resize must not be replaced: another filter or another rounding is another
 picture, and perhaps another reply.  So the processor itself resizes a large picture, once, and its
@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from ..scenes import SceneCache, is_large, key_of, limit_of_runs
+from ..scene_cache import SceneCache, is_large, key_of, limit_of_runs
 from .pictures import Picture, decode, limited, stored_size
 from .resize import Resize
 

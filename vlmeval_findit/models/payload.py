@@ -21,7 +21,7 @@ from typing import Any
 from PIL import Image
 
 from ..prompts import Part, PartKind
-from ..scenes import Scene, encoded
+from ..scene_cache import Scene, encoded
 from ..spaces import Space, as_sent, reference_size
 from ..variant import Variant
 from .table import ApiFacts

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit import scenes
-from vlmeval_findit.scenes import Scene, SceneCache, SceneError, make
+from vlmeval_findit import scene_cache
+from vlmeval_findit.scene_cache import Scene, SceneCache, SceneError, make
 
 
 def photograph(path: Path, seed: int = 0, size: tuple[int, int] = (160, 120)) -> Path:
@@ -30,7 +30,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Scene]:
         calls.append(scene)
         return make(scene)
 
-    monkeypatch.setattr(scenes, "make", counted)
+    monkeypatch.setattr(scene_cache, "make", counted)
     return calls
 
 
@@ -102,16 +102,16 @@ def test_threads_that_ask_at_once_make_it_once(tmp_path: Path, made: list[Scene]
 PROCESS = """
 import sys
 from pathlib import Path
-from vlmeval_findit import scenes
+from vlmeval_findit import scene_cache
 folder, names = Path(sys.argv[1]), sys.argv[2:]
-real = scenes.make
+real = scene_cache.make
 def counted(scene):
     print("made", scene.path.name)
     return real(scene)
-scenes.make = counted
-cache = scenes.SceneCache(folder, limit=10_000_000)
+scene_cache.make = counted
+cache = scene_cache.SceneCache(folder, limit=10_000_000)
 for name in names * 3:
-    assert cache.image(scenes.Scene(Path(name), (80, 60))).size == (80, 60)
+    assert cache.image(scene_cache.Scene(Path(name), (80, 60))).size == (80, 60)
 """
 
 
@@ -156,16 +156,16 @@ def test_what_is_sent_of_large_files_is_kept_and_of_small_ones_not(
     tmp_path: Path, made: list[Scene], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LMUData", str(tmp_path))
-    monkeypatch.setattr(scenes, "LARGE", 160 * 120)
+    monkeypatch.setattr(scene_cache, "LARGE", 160 * 120)
     large, small = photograph(tmp_path / "a.jpg"), photograph(tmp_path / "b.jpg", 1, (80, 60))
     for _ in range(3):
-        kept = scenes.encoded(Scene(large, (40, 30)), (160, 120))
-        scenes.encoded(Scene(small, (40, 30)), (80, 60))
-        scenes.encoded(Scene(large, (160, 120)), (160, 120))
+        kept = scene_cache.encoded(Scene(large, (40, 30)), (160, 120))
+        scene_cache.encoded(Scene(small, (40, 30)), (80, 60))
+        scene_cache.encoded(Scene(large, (160, 120)), (160, 120))
     assert [scene.path.name for scene in made].count("a.jpg") == 1 + 3
     assert [scene.path.name for scene in made].count("b.jpg") == 3
     monkeypatch.setenv("FINDIT_SCENES_MB", "0")
-    assert scenes.encoded(Scene(large, (40, 30)), (160, 120)) == kept
+    assert scene_cache.encoded(Scene(large, (40, 30)), (160, 120)) == kept
 
 
 def test_what_a_provider_is_sent_comes_from_the_cache(
@@ -174,7 +174,7 @@ def test_what_a_provider_is_sent_comes_from_the_cache(
     from vlmeval_findit.models import payload
 
     monkeypatch.setenv("LMUData", str(tmp_path))
-    monkeypatch.setattr(scenes, "LARGE", 160 * 120)
+    monkeypatch.setattr(scene_cache, "LARGE", 160 * 120)
     path = photograph(tmp_path / "a.jpg")
     first = payload.for_provider.__wrapped__(path, 80)
     again = payload.for_provider.__wrapped__(path, 80)
