@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ def main(argv: Sequence[str]) -> int:
     )
     print_rows(_run(names, runs, work_dir / "demo.log"))
 
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     print(f"\n2. Which format does {NANO} answer best in? Every one, on the first 50 scenes:")
     best = work_dir / "best_formats.yaml"
     table = ["--dataset", "Scenes_mini", "--out", str(best), "--work-dir", str(searched)]

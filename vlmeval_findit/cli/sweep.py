@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import signal
 import sys
@@ -85,6 +86,8 @@ def host_for(sweep: Sweep, args: argparse.Namespace) -> Host:
             raise ValueError("--endpoints and --executor ray: name one of them")
         return ServersHost(args.endpoints.split(","), inference)
     os.environ.setdefault("PRED_FORMAT", "json")
+    # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
+    logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
     try:
         from ..host.engine import VLMEvalKitHost
     except ImportError as error:
