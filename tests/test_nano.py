@@ -248,9 +248,12 @@ def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(
     for _ in range(2):
         stopped.advance(stopped.batch())
     stopped.save(tmp_path / "stopped")
+    (tmp_path / "stopped" / "curve.jsonl").write_text('{"step": 2}\n{"step": 3}\n')
     train.train(recipe_file, tmp_path / "stopped", "cpu", report_every=2)
     whole, other = (weights(tmp_path / name / "checkpoint") for name in ("whole", "stopped"))
     assert all(torch.equal(whole[name], other[name]) for name in whole)
+    curve = (tmp_path / "stopped" / "curve.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in curve] == [2, 4]
 
 
 def test_a_training_leaves_a_folder_that_says_how_it_came_about(

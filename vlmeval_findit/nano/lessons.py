@@ -8,7 +8,7 @@ unequal shares: the model prefers one, as real models do.  Nothing here needs to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,9 +81,7 @@ def draw_variant(
         if output == "json":
             structure = draw(rng, shares.structure)
             key = "bbox" if structure == "decomposed" else draw(rng, shares.key)
-            chosen = Variant(
-                dataset, chosen.representation, output, key, structure, multilabel, frames=frames
-            )
+            chosen = replace(chosen, key=key, structure=structure)
         if problem(chosen) is None:
             return chosen
 

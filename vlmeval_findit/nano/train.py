@@ -107,6 +107,12 @@ def read_recipe(path: Path) -> Recipe:
 # --- what is taught at a step ---------------------------------------------------------------------
 
 
+_TURNS = {"scenes": 14, "instances": 4, "clips": 2}
+"""Questions that are made a row; of a scene's those are asked that fit."""
+_MOST_FRAMES = 8
+_OBJECTS_OF_CLIPS = (1, 3)
+
+
 def lessons_of(recipe: Recipe, step: int, rank: int = 0, ranks: int = 1) -> list[Lesson]:
     """The lessons of a step: all of one kind, their pictures of one size; one process's part."""
     stage = recipe.stage(step)
@@ -114,18 +120,19 @@ def lessons_of(recipe: Recipe, step: int, rank: int = 0, ranks: int = 1) -> list
     size = SIZES[rng.randint(len(SIZES))]
     weights = {"scenes": stage.scenes, "instances": stage.instances, "clips": stage.clips}
     kind = lessons.draw(rng, weights)
-    frames = rng.randint(2, 9)
+    frames = rng.randint(2, _MOST_FRAMES + 1)
     rows = {"scenes": recipe.rows, "instances": recipe.rows, "clips": max(2, recipe.rows // 3)}
     shares = Shares(**{**asdict(recipe.shares), "task": stage.task})
+    turns = _TURNS[kind]
     made = []
     for row in range(rank, rows[kind], ranks):
         seed = lessons.train_seed(recipe.seed, step, row)
         if kind == "scenes":
-            made.append(lessons.scene_lesson(seed, 14, shares, stage.objects, size))
+            made.append(lessons.scene_lesson(seed, turns, shares, stage.objects, size))
         elif kind == "instances":
-            made.append(lessons.instance_lesson(seed, 4, shares, stage.objects, size))
+            made.append(lessons.instance_lesson(seed, turns, shares, stage.objects, size))
         else:
-            made.append(lessons.clip_lesson(seed, 2, shares, frames, (1, 3), size))
+            made.append(lessons.clip_lesson(seed, turns, shares, frames, _OBJECTS_OF_CLIPS, size))
     return made
 
 
@@ -257,13 +264,17 @@ def train(recipe_file: Path, out: Path, device: str, report_every: int = 50) -> 
     training = Training(recipe, device)
     if (out / _STATE).is_file():
         training.resume(out)
+    if rank == 0:
+        for name in (card.CURVE, card.VALIDATION):
+            _forget_after(training.step, out / name)
     recent: list[dict[str, float]] = []
     began, first = time.monotonic(), training.step
     while training.step < recipe.steps:
-        recent.append(training.advance(training.batch(rank, ranks), ranks))
-        last = training.step == recipe.steps
+        figures = training.advance(training.batch(rank, ranks), ranks)
         if rank:
             continue
+        recent.append(figures)
+        last = training.step == recipe.steps
         if training.step % report_every == 0 or last:
             mean = {k: sum(r[k] for r in recent) / len(recent) for k in recent[0]}
             seconds = time.monotonic() - began
@@ -287,6 +298,17 @@ def _keep_recipe(recipe_file: Path, out: Path) -> None:
     # As text: what is drawn depends on the order of the shares too, which equality does not see.
     elif repr(read_recipe(kept)) != repr(read_recipe(recipe_file)):
         raise ValueError(f"{out} was begun with another recipe ({kept}); name another --out")
+
+
+def _forget_after(step: int, lines: Path) -> None:
+    """Drop the lines of steps that are done again, because they came after the last save."""
+    if lines.is_file():
+        kept = [
+            line
+            for line in lines.read_text("utf-8").splitlines()
+            if json.loads(line)["step"] <= step
+        ]
+        lines.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
 
 _LONGEST = 256
