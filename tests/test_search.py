@@ -116,6 +116,9 @@ def test_ties_go_to_miou_then_adherence_then_the_grids_order() -> None:
     assert first(result(a, 50, adherent=90), result(b, 50)) == "xyxy json"
     assert first(result(b, 50), result(a, 50)) == "xyxy text"
     assert first(result(a, 0.1 + 0.2), result(b, 0.3, miou=41)) == "xyxy json", "equal but for bits"
+    assert first(result(b, 50.04), result(a, 50.01)) == "xyxy text", "printed alike"
+    free = "FindIt_Demo_unconstrained_json"
+    assert first(result(free, 50, miou=40.04), result(b, 50)) == "xyxy json", "named formats first"
     assert first(result(a, 60, missed=40), result(b, 50)) == "xyxy json", "failing is no gain"
 
 

@@ -1,8 +1,10 @@
 """Which format a model answers best in (protocol section 6), and the file that says so.
 
 The best format has the highest F1@0.5 on average over the tables.  Ties go to the higher mIoU, then
-to the higher adherence, then to what stands first in the grid.  A failed call counts as an answer
-without boxes here: otherwise a format would gain by failing on hard pictures.
+to the higher adherence, then to what stands first in the grid, where a named format stands before
+``unconstrained``.  Figures tie that are printed alike: less than a tenth of a percent is no reason.
+A failed call counts as an answer without boxes here: otherwise a format would gain by failing on
+hard pictures.
 """
 
 from __future__ import annotations
@@ -32,9 +34,12 @@ STAGES = (
 
 RULE = (
     "highest F1@0.5 (failed calls as misses), averaged over the tables; "
-    "then mIoU, then adherence, then the grid's order"
+    "then mIoU, then adherence, each to a tenth of a percent; then the grid's order"
 )
 """How a winner is found, as every file of formats says it."""
+
+_DIGITS = 1
+"""What is printed of a figure in percent, and what formats are compared by."""
 
 
 class SearchError(ValueError):
@@ -94,9 +99,8 @@ def _average(made: Format, cells: Sequence[Result]) -> Average:
 
 
 def _rank(average: Average) -> tuple[Any, ...]:
-    # Sums in another order differ in their last bits: what is equal must count as equal.
     figures = (average.f1, average.miou, average.adherence)
-    return (*(-round(figure, 9) for figure in figures), average.format.place)
+    return (*(-round(figure, _DIGITS) for figure in figures), average.format.place)
 
 
 def best_format(results: Sequence[Result]) -> Format:

@@ -72,12 +72,16 @@ def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
     return card
 
 
+_SHOWN = METRICS[:3]
+"""Without precision and recall."""
+
+
 def _scored_row(run: Run) -> dict[str, str]:
     found = intervals(run)
-    values = {"F1@0.5": run.figures.f1, "mIoU": run.figures.miou}
-    values |= {"Adherence": run.figures.adherence}
+    f = run.figures
+    values = dict(zip(METRICS, (f.f1, f.miou, f.adherence, f.precision, f.recall), strict=True))
     row = {"dataset": run.variant.name, "queries": str(len(run.answers))}
-    for name in METRICS:
+    for name in _SHOWN:
         spread = found[name]
         bounds = f" ({spread.low:.1f} to {spread.high:.1f})" if spread else ""
         row[name] = f"{values[name]:.1f}{bounds}"
@@ -104,7 +108,7 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _text(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
