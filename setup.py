@@ -79,6 +79,7 @@ setup(
         "ray": ["ray>=2.9"],
         "test": [
             "pytest>=8",
+            "pytest-xdist>=3.6",
             "hypothesis>=6.100",
             "pytest-benchmark>=4",
             "pycocotools>=2.0.8",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from perfect_answers import content, perfect_answers
 from vlmeval_findit.models.payload import openrouter_manner, server_manner
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.predictions import read_predictions
+from vlmeval_findit.spaces import Space, SpaceError
 from vlmeval_findit.variant import parse
 
 pytestmark = pytest.mark.host
@@ -100,6 +102,19 @@ def test_names_and_classes_are_the_hosts(registered: dict[str, Any]) -> None:
         assert "retry" in registered[name].keywords, "where the host puts its --retry"
     assert registered["GPT-5.4-2026-03-05"].func is not vlmeval.api.FindItOpenRouter
     assert vlmeval.api.FindItServer.is_api
+
+
+def test_a_server_s_model_takes_its_space_from_the_environment(
+    registered: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import vlmeval.api
+
+    server = partial(vlmeval.api.FindItServer, "my-own", "http://localhost:8000/v1")
+    with pytest.raises(SpaceError, match="not guessed"):
+        server()
+    monkeypatch.setenv("FINDIT_SPACE", "pixels")
+    assert server()._space(parse(DATA)) == Space("pixels")
+    assert server(space="unit")._space(parse(DATA)) == Space("unit")
 
 
 def test_without_a_key_there_is_no_model(

@@ -279,13 +279,10 @@ def test_names_that_no_file_can_have(given: str) -> None:
         server_name(given)
 
 
-def test_the_space_of_a_served_model_is_known_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FINDIT_SPACE", raising=False)
+def test_the_space_of_a_served_model_is_known_or_refused() -> None:
     assert server_space("Qwen3-VL-8B-Instruct", None)(PASCAL) == Space("grid1000")
     assert server_space("my-own", {"kind": "unit"})(PASCAL) == Space("unit")
     with pytest.raises(SpaceError, match="not guessed"):
         server_space("my-own", None)
     with pytest.raises(SpaceError, match="min_pixels"):
         server_space("Qwen2.5-VL", None)(PASCAL)
-    monkeypatch.setenv("FINDIT_SPACE", "pixels")
-    assert server_space("my-own", None)(PASCAL) == Space("pixels")

@@ -28,7 +28,7 @@ from engine_fakes import (
 )
 
 from vlmeval_findit.engine.asking import Answer, ModelAsker, Work, answer_from
-from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.endpoints import Served, ServerAsker
 from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal import DiskFullError, Journal, JournalError, records
@@ -36,7 +36,7 @@ from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.client import ChatClient, Endpoint
 from vlmeval_findit.predictions import FAILED, PredictionError
-from vlmeval_findit.spaces import Space
+from vlmeval_findit.spaces import Space, SpaceError
 from vlmeval_findit.variant import parse
 
 CALLS = 4 * (19 + 6)
@@ -441,6 +441,18 @@ def test_servers_that_all_fail_leave_failures() -> None:
 def test_an_endpoint_is_a_url() -> None:
     with pytest.raises(ValueError, match="should begin with http"):
         ServersHost(["localhost:8000"], Inference())
+
+
+def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = ServersHost(["http://localhost:8000/v1"], Inference())
+    host.check(ModelEntry("Qwen3-VL-8B-Instruct"))
+    host.check(ModelEntry("my-own", space="unit"))
+    with pytest.raises(SpaceError, match="not guessed"):
+        host.check(ModelEntry("my-own"))
+    monkeypatch.setenv("FINDIT_SPACE", "pixels")
+    host.check(ModelEntry("my-own"))
 
 
 def test_answers_without_a_record_have_none() -> None:

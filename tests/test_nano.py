@@ -283,6 +283,18 @@ def test_a_training_leaves_a_folder_that_says_how_it_came_about(
         train.main(["--out", str(out)])
 
 
+def test_importing_the_host_does_not_stop_a_training() -> None:
+    """``import vlmeval`` calls ``torch.set_grad_enabled(False)`` for the whole process."""
+    training = Training(SMALL, "cpu")
+    was = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    try:
+        assert training.advance(training.batch())["norm"] > 0
+        assert not torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(was)
+
+
 def test_the_losses_fall(untrained: Training) -> None:
     training = Training(replace(SMALL, rows=4, warmup=5, stages=(SMALL.stages[0],) * 1), "cpu")
     batch = training.batch()

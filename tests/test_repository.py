@@ -38,7 +38,7 @@ def test_clean_under(command: list[str]) -> None:
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     lines = [line for line in README.splitlines() if re.match(r"python3 -m venv .*pytest", line)]
     assert len(lines) == 1
-    assert lines[0].endswith("-m pytest")
+    assert lines[0].endswith("-m pytest -n 2 --dist worksteal")
 
 
 def test_the_readme_names_every_row_of_the_tables() -> None:

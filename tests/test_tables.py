@@ -295,7 +295,7 @@ def test_names_become_paths_in_the_image_folder(dataset: str, filename: str, pat
         (IGROUND, {"frame_paths": ["a", "b", "c"]}, "bboxes", "2 lists of boxes for 3 frames"),
         (IGROUND, {"frame_indices": [1]}, "frame_indices", "1 indices for 2 frames"),
     ],
-    ids=str,
+    ids=lambda part: part.name if isinstance(part, Dataset) else str(part),
 )  # fmt: skip
 def test_a_bad_row_is_named(dataset: Dataset, row: dict[str, Any], column: str, why: str) -> None:
     whole = VIDEO_ROW if dataset is IGROUND else IMAGE_ROW

@@ -27,6 +27,9 @@ pytestmark = pytest.mark.shared
 TARGET = 8
 """Scoring takes at most so many times the floor, everything included."""
 
+LOOSE = 2
+"""Without ``--benchmark-enable`` other tests run beside this one: so many times the target."""
+
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _BARE_BOX = re.compile(r"\[\s*" + r"\s*,\s*".join([_NUMBER] * 4) + r"\s*\]")
 
@@ -66,7 +69,9 @@ def best(*functions: Callable[[], object], rounds: int = 11) -> list[float]:
     return seconds
 
 
-def test_scoring_against_its_floor(loaded: list[Case], capsys: pytest.CaptureFixture[str]) -> None:
+def test_scoring_against_its_floor(
+    loaded: list[Case], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
     score_cases(loaded)  # readers and patterns are made once
     scored, bare = best(lambda: score_cases(loaded), lambda: floor(loaded))
     per_reply = 1e6 / len(loaded)
@@ -75,7 +80,8 @@ def test_scoring_against_its_floor(loaded: list[Case], capsys: pytest.CaptureFix
             f"\nscoring {scored * per_reply:.1f} µs a reply, floor {bare * per_reply:.1f} µs, "
             f"ratio {scored / bare:.1f} (target: at most {TARGET})"
         )
-    assert scored <= TARGET * bare
+    measures = request.config.getoption("--benchmark-enable")
+    assert scored <= TARGET * bare * (1 if measures else LOOSE)
 
 
 def test_score_5184_cases(benchmark, loaded: list[Case]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..models.client import ChatClient, Endpoint
 from ..models.services import server_key, server_space, template_fields
-from ..variant import parse
+from ..scoring import settings_from
+from ..spaces import Space
+from ..variant import Variant, parse
 from .asking import Asker
 from .config import Inference, ModelEntry
 from .endpoints import Served, ServerAsker
@@ -34,7 +36,7 @@ class ServersHost:
 
     def check(self, entry: ModelEntry) -> None:
         """Servers know their models themselves; the space of the replies must be known here."""
-        server_space(entry.name, entry.space)(parse(_ANY))
+        _space_of(entry)(parse(_ANY))
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         # Served by another program, the same weights may say something else.
@@ -53,7 +55,7 @@ class ServersHost:
         model = Served(
             name=entry.name,
             served=entry.served or entry.name,
-            space=server_space(entry.name, entry.space),
+            space=_space_of(entry),
             fields={**template_fields(entry.name), **given},
         )
 
@@ -63,3 +65,8 @@ class ServersHost:
             return [ServerAsker(model, turn) for turn in turns]
 
         return ThreadsExecutor(askers, self._inference.threads)
+
+
+def _space_of(entry: ModelEntry) -> Callable[[Variant], Space]:
+    """The space of an entry's replies by variant: what the sweep or the environment says first."""
+    return server_space(entry.name, settings_from({"space": entry.space}).space)

@@ -37,6 +37,7 @@ from ..models.spending import Budget, SpendingError
 from ..models.table import MODELS, find_model
 from ..predictions import Recorded
 from ..prompts import Part, PartKind
+from ..scoring import settings_from
 from ..spaces import Space
 from ..variant import Variant, parse
 from .models import HostMessage, RecordedReply
@@ -200,7 +201,7 @@ class FindItServer(_ChatAPI):
         timeout: float = 600.0,
         key: str | None = None,
     ) -> None:
-        self._rule = server_space(model, space)
+        self._rule = server_space(model, settings_from({"space": space}).space)
         self._served = served or model
         self._extra = {**template_fields(model), **(extra_body or {})}
         row = find_model(model)

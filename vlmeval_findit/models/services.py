@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..scoring import settings_from
 from ..spaces import Space, SpaceError, space_from
 from ..variant import Variant, nearest
 from .table import MODELS, ApiFacts, ModelRow, find_model, unknown_space
@@ -57,14 +56,13 @@ def proprietary(name: str) -> tuple[ModelRow, ApiFacts]:
 
 
 def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Variant], Space]:
-    """The space of a served model by variant: what the user says, else its row.
+    """The space of a served model by variant: what the user ``said``, else its row.
 
     The rule raises SpaceError where the row's space needs resize bounds: those are the server's.
 
     Raises:
         SpaceError: neither says it.
     """
-    said = said or settings_from({}).space
     if said:
         space = space_from(said)
         return lambda variant: space

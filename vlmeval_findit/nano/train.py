@@ -159,6 +159,8 @@ class Training:
     def batch(self, rank: int = 0, ranks: int = 1) -> Batch:
         return self.writer.batch(lessons_of(self.recipe, self.step, rank, ranks), self.recipe.room)
 
+    # Importing vlmeval switches gradients off for the whole process.
+    @torch.enable_grad()  # type: ignore[untyped-decorator]
     def advance(self, batch: Batch, ranks: int = 1) -> dict[str, float]:
         """One step on a batch; the figures of its losses."""
         recipe = self.recipe
