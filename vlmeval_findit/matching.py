@@ -137,7 +137,8 @@ def _in_pixels(
 ) -> NDArray[np.float64]:
     """All boxes of the batch, (P, 4), in pixels of their original images."""
     boxes = _boxes(chain.from_iterable(reading.boxes for reading in readings))
-    per_box = np.repeat(np.asarray(scales, dtype=np.float64), counts, axis=0)
+    per_query = np.fromiter(chain.from_iterable(scales), dtype=np.float64).reshape(-1, 2)
+    per_box = np.repeat(per_query, counts, axis=0)
     with np.errstate(over="ignore"):
         scaled: NDArray[np.float64] = boxes * np.tile(per_box, 2)
     return scaled
@@ -181,16 +182,13 @@ class _Groups:
         """(pairs,) whether the labels agree; None where no query of the batch has labels."""
         if not any(truth.labels for truth in truths) and not any(r.labels for r in readings):
             return None
-        numbers: dict[str, int] = {}
-
-        def number(labels: Sequence[str], count: int) -> list[int]:
-            # Queries with one label have none on their boxes: those agree with each other.
-            names = labels or [""] * count
-            return [numbers.setdefault(plain_label(name), len(numbers)) for name in names]
-
-        said = [n for r in readings for n in number(r.labels, len(r.boxes))]
-        true = [n for t in truths for n in number(t.labels, len(t.boxes))]
-        left, right = np.array(said, dtype=np.intp), np.array(true, dtype=np.intp)
+        # Queries with one label have none on their boxes: those agree with each other.
+        said = list(chain.from_iterable(r.labels or [""] * len(r.boxes) for r in readings))
+        true = list(chain.from_iterable(t.labels or [""] * len(t.boxes) for t in truths))
+        plain: dict[str, int] = {}
+        number = {name: plain.setdefault(plain_label(name), len(plain)) for name in {*said, *true}}
+        left = np.array([number[name] for name in said], dtype=np.intp)
+        right = np.array([number[name] for name in true], dtype=np.intp)
         same: NDArray[np.bool_] = left[self.left] == right[self.right]
         return same
 
@@ -217,7 +215,7 @@ def _frame_keys(
     """For every prediction and every truth of a batch one number that says query and frame."""
     queries = np.arange(len(readings))
     owners, targets = np.repeat(queries, predicted), np.repeat(queries, expected)
-    frames = [frame for truth in truths for frame in truth.frames]
+    frames = list(chain.from_iterable(truth.frames for truth in truths))
     said = list(
         chain.from_iterable(r.frames or [0] * n for r, n in zip(readings, predicted, strict=True))
     )

@@ -23,7 +23,7 @@ def numbers_to_corners(row: Representation, values: Sequence[Any]) -> Corners | 
     if len(values) != row.width:
         return Reason.WRONG_SHAPE
     try:
-        numbers = list(map(float, values))
+        numbers = tuple(map(float, values))
     except OverflowError:
         return Reason.NOT_FINITE
     except (TypeError, ValueError):
@@ -51,11 +51,11 @@ class Boxes:
 
     def add(self, box: Corners | Reason) -> bool:
         """Take a box; or, if it is none, remember why.  Says whether it was taken."""
-        if isinstance(box, Reason):
-            self.blame(box)
-            return False
-        self.boxes.append(box)
-        return True
+        if isinstance(box, tuple):
+            self.boxes.append(box)
+            return True
+        self.blame(box)
+        return False
 
     def done(self) -> Reading:
         return Reading(self.boxes, self.labels, self.frames, self.reason)
