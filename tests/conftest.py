@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from PIL import Image
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -33,6 +36,46 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path) -> None:
     for name in OWN_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LMUData", str(lmu_data))
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """torch on one thread: two threads on a busy machine are up to eight times slower."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def watch_decoding(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], list[str]]:
+    """Makes a module's ``decode`` note the name of every file that it decodes from now on."""
+
+    def watch(module: ModuleType) -> list[str]:
+        names: list[str] = []
+        real = module.decode
+
+        def decode(path: str) -> Image.Image:
+            names.append(Path(path).name)
+            return real(path)
+
+        monkeypatch.setattr(module, "decode", decode)
+        return names
+
+    return watch
+
+
+@pytest.fixture(scope="session")
+def measures(request: pytest.FixtureRequest) -> bool:
+    """Whether a benchmark is run to measure (``--benchmark-enable``), with nothing beside it."""
+    return bool(request.config.getoption("--benchmark-enable"))
+
+
+@pytest.fixture(scope="session")
+def slack(measures: bool) -> int:
+    """How often a limit of time may be met: twice where other tests run beside a benchmark."""
+    return 1 if measures else 2
 
 
 @pytest.fixture(scope="session")

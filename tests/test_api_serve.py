@@ -73,7 +73,6 @@ def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:
     from PIL import Image
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
-    torch.set_num_threads(1)
     processor = AutoProcessor.from_pretrained(checkpoint)
     model = AutoModelForImageTextToText.from_pretrained(checkpoint, dtype=torch.float32).eval()
     content: list[dict[str, Any]] = [
@@ -98,7 +97,11 @@ def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:
 
 
 def test_a_server_answers_what_the_model_answers(
-    url: str, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one_thread: None,
+    url: str,
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lmu = tmp_path / "lmu"
     done = run(

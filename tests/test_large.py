@@ -10,9 +10,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -125,17 +126,9 @@ def assert_same(one: Encoded, other: Encoded) -> None:
 
 
 @pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def work(watch_decoding: Callable[[ModuleType], list[str]]) -> list[str]:
     """The names of the large files that were decoded and resized, in order."""
-    names: list[str] = []
-    real = large.decode
-
-    def decode(path: str) -> Image.Image:
-        names.append(Path(path).name)
-        return real(path)
-
-    monkeypatch.setattr(large, "decode", decode)
-    return names
+    return watch_decoding(large)
 
 
 def kept_files() -> list[Path]:

@@ -28,21 +28,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES, build  # noqa: E402
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
 ROWS = list(FAMILIES)
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 INSTANCES = parse("FindIt_HRInsDet_easy_xyxy_json")
 FOLDER = Path(mkdtemp(prefix="findit-tiny-"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Any:
-    """Two threads on a busy machine are eight times slower than one."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @cache

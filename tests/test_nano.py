@@ -28,7 +28,7 @@ from vlmeval_findit.rendered.picture import png  # noqa: E402
 from vlmeval_findit.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
 from vlmeval_findit.variant import Variant, grid, parse  # noqa: E402
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
 RECIPE = read_recipe(train.RECIPE)
 SMALL = replace(
@@ -51,14 +51,6 @@ EVEN = Shares(
     structure=dict.fromkeys(RECIPE.shares.structure, 1),
     task={"detection": 1, "multilabel": 1, "refexp": 1, "described": 1},
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

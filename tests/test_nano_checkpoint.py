@@ -28,7 +28,7 @@ from vlmeval_findit.nano import train  # noqa: E402
 from vlmeval_findit.nano.evaluate import evaluate  # noqa: E402
 from vlmeval_findit.nano.train import read_recipe  # noqa: E402
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
 FOLDER = Path(NANO_CHECKPOINT)
 BEST = "xyxy_json_bbox_2d"
@@ -36,14 +36,6 @@ LEAST = {"": 90.0, "_multilabel": 75.0, "_refexp": 75.0, "_insdet": 60.0}
 """F1@0.5 in percent that the shipped checkpoint must reach on 1,000 test scenes."""
 ROOM = 10.0
 """Fifty scenes of another split are a coarser measure."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from PIL import Image
@@ -13,17 +15,9 @@ from vlmeval_findit.models.pictures import RecentPixels
 
 
 @pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def decoded(watch_decoding: Callable[[ModuleType], list[str]]) -> list[str]:
     """The names of the files that were decoded, in order."""
-    names: list[str] = []
-    real = pictures.decode
-
-    def decode(path: str) -> Image.Image:
-        names.append(Path(path).name)
-        return real(path)
-
-    monkeypatch.setattr(pictures, "decode", decode)
-    return names
+    return watch_decoding(pictures)
 
 
 def scene(folder: Path, name: str, colour: str = "red") -> str:

@@ -127,12 +127,24 @@ def test_processes_share_it(tmp_path: Path) -> None:
     assert sorted("".join(outputs).split()) == ["0.jpg", "1.jpg", "2.jpg", "made", "made", "made"]
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from vlmeval_findit.scene_cache import Scene, SceneCache
+os.replace = lambda source, target: os._exit(9)
+SceneCache(Path(sys.argv[1])).encoded(Scene(Path(sys.argv[2]), (80, 60)))
+"""
+
+
 def test_what_a_killed_process_left_is_taken_away(tmp_path: Path) -> None:
-    cache = SceneCache(tmp_path / "cache")
-    left = tmp_path / "cache" / "tmpabc.new"
-    left.write_bytes(b"half")
-    cache.encoded(Scene(photograph(tmp_path / "a.jpg"), (80, 60)))
+    folder, scene = tmp_path / "cache", Scene(photograph(tmp_path / "a.jpg"), (80, 60))
+    command = [sys.executable, "-c", KILLED, str(folder), str(scene.path)]
+    root = Path(__file__).resolve().parent.parent
+    assert subprocess.run(command, cwd=root, check=False).returncode == 9
+    (left,) = (path for path in folder.iterdir() if path.is_file())
+    SceneCache(folder).encoded(scene)
     assert not left.exists()
+    assert len([path for path in folder.iterdir() if path.is_file()]) == 1
 
 
 @pytest.mark.parametrize(

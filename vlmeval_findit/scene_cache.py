@@ -14,7 +14,6 @@ import hashlib
 import io
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image, UnidentifiedImageError
 
 from .data_root import lmu_data_root
+from .files import write_once
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -212,26 +212,16 @@ class SceneCache:
         with self._lock("limit"):
             self._make_room(len(data))
             try:
-                self._write(path, data)
+                write_once(path, data)
             except OSError as error:
                 log.warning("FindIt: a large scene cannot be kept in %s: %s", self._folder, error)
-
-    def _write(self, path: Path, data: bytes) -> None:
-        handle, name = tempfile.mkstemp(dir=self._folder, suffix=".new")
-        try:
-            with os.fdopen(handle, "wb") as f:
-                f.write(data)
-            os.replace(name, path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
 
     def _make_room(self, size: int) -> None:
         """Let go of what was not used for longest, until so many bytes more are within the limit.
 
         Under the lock nobody else writes, so a file that is not whole was left by the dead.
         """
-        for path in self._folder.glob("*.new"):
+        for path in self._folder.glob(f".*{_SUFFIX}.*"):
             path.unlink(missing_ok=True)
         files = sorted(_files(self._folder), key=lambda file: file.used)
         total = sum(file.size for file in files)

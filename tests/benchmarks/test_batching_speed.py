@@ -25,7 +25,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import build  # noqa: E402
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 OBJECTS = [
@@ -46,14 +46,6 @@ OBJECTS = [
     "nothing at all",
     "bright lamp",
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +94,7 @@ def one_at_a_time(runner: LocalRunner, messages: Sequence[Message]) -> list[Answ
     return [runner.answer_batch([message], VARIANT)[0] for message in messages]
 
 
-def test_sixteen_variants_of_an_image(
-    checkpoint: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    measures = request.config.getoption("--benchmark-enable")
+def test_sixteen_variants_of_an_image(checkpoint: str, tmp_path: Path, measures: bool) -> None:
     runner = model(checkpoint, 16)
     (scene,) = pictures(tmp_path, 1024, 1)
     asked = [(image(scene), text(f'Find every instance of "{what}".')) for what in OBJECTS]
@@ -126,12 +115,11 @@ def test_sixteen_variants_of_an_image(
 def test_eight_images_as_one_batch(
     checkpoint: str,
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    measures: bool,
     side: int,
     new_tokens: int,
     target: float,
 ) -> None:
-    measures = request.config.getoption("--benchmark-enable")
     runner = model(checkpoint, new_tokens)
     asked = questions(tmp_path, side)
     runner.answer_batch(asked[:1], VARIANT)
@@ -148,7 +136,7 @@ def test_eight_images_as_one_batch(
 def test_where_the_time_of_eight_images_goes(
     checkpoint: str,
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    measures: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of 1,024 visual tokens and 16 new ones: the shares, and the bound that follows from them.
@@ -156,7 +144,6 @@ def test_where_the_time_of_eight_images_goes(
     A batch makes the arithmetic of encoding, vision and prefill no less.  If decoding and all that
     is left over took no time at all, it would be faster by one through the share of those three.
     """
-    measures = request.config.getoption("--benchmark-enable")
     runner = model(checkpoint, 16)
     spent: dict[str, float] = {}
     whole = runner._loaded.model.model

@@ -49,14 +49,13 @@ def seconds(get: Callable[[Asked], object], scenes: Sequence[Asked], queries: in
 
 
 def test_a_pass_over_large_scenes(
-    tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, measures: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    quick = not request.config.getoption("benchmark_enable", False)
-    count, queries = (1, 3) if quick else (2, QUERIES_A_SCENE)
+    count, queries = (2, QUERIES_A_SCENE) if measures else (1, 3)
     scenes = [Scene(synthetic_scene(tmp_path / f"{i}.jpg", i), SENT) for i in range(count)]
     cache = SceneCache(tmp_path / "cache")
     without, with_it = seconds(make, scenes, queries), seconds(cache.encoded, scenes, queries)
-    if not quick:
+    if measures:
         with capsys.disabled():
             print(
                 f"\n{count * queries} queries in {count} scenes of {SCENE[0]}x{SCENE[1]}, sent as "
@@ -69,7 +68,8 @@ def test_a_pass_over_large_scenes(
 
 def test_a_pass_of_a_local_model(
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    measures: bool,
+    one_thread: None,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -78,15 +78,13 @@ def test_a_pass_of_a_local_model(
     The rows of HR-InsDet come in no order of its 120 scenes, of which memory holds three: so the
     pass without the cache finds none there.
     """
-    torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
     from tiny_checkpoints import build
 
     from vlmeval_findit.models.encoding import Encoder
     from vlmeval_findit.models.transformer import load_processor
 
-    quick = not request.config.getoption("benchmark_enable", False)
-    count, queries = (1, 3) if quick else (2, QUERIES_A_SCENE)
+    count, queries = (2, QUERIES_A_SCENE) if measures else (1, 3)
     row, variant = MODELS["Qwen3-VL"], parse("FindIt_HRInsDet_easy_xyxy_json")
     assert row.local is not None
     encoder = Encoder(load_processor(str(build("Qwen3-VL", tmp_path / "model"))), row.local)
@@ -100,13 +98,10 @@ def test_a_pass_of_a_local_model(
         encoded = encoder.encode((image(scene), text("Find it.")), group, bounds)
         sizes.add(tuple(encoded.images[0]["processed"]))
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     without = seconds(lambda scene: encode(scene, pictures.Pictures(bounds)), scenes, queries)
     with_it = seconds(lambda scene: encode(scene, encoder.pictures(bounds)), scenes, queries)
-    torch.set_num_threads(threads)
     assert sizes == {(4128, 3072)}
-    if not quick:
+    if measures:
         with capsys.disabled():
             print(
                 f"\n{count * queries} queries in {count} scenes of {SCENE[0]}x{SCENE[1]} to a "
@@ -114,4 +109,4 @@ def test_a_pass_of_a_local_model(
                 f"cache, {with_it:.1f} s with it, {without / with_it:.1f} times less"
             )
     # What is left of a query is the processor's arithmetic on 12.7 megapixels.
-    assert without / with_it > (1.2 if quick else 2)
+    assert without / with_it > (2 if measures else 1.2)

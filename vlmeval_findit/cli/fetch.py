@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..datasets import Dataset
 from ..fetch.annotations import has_subset, make_table, ready_table, subsets_folder, wanted_images
@@ -18,9 +17,6 @@ from ..fetch.store import PARTS, Store
 from ..places import image_folder
 from ..tables import read_table, tables_of
 from .printing import console
-
-if TYPE_CHECKING:
-    pass
 
 Table = tuple[Dataset, bool]
 """A dataset, and whether its multi-label table is meant."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import io
 import json
 import math
 import os
@@ -22,6 +23,7 @@ import torch
 import torch.distributed as dist
 import yaml
 
+from ..files import write_once
 from ..rendered.scene import SIZES, Stream, rng_of
 from . import architecture, card, lessons
 from .batches import Batch, Writer
@@ -198,9 +200,9 @@ class Training:
             "heads": self.heads.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer, _ in self.optimizers],
         }
-        part = folder / f"{_STATE}.part"
-        torch.save(state, part)
-        os.replace(part, folder / _STATE)
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        write_once(folder / _STATE, buffer.getvalue())
 
     def resume(self, folder: Path) -> None:
         """Go on from a save."""
@@ -296,7 +298,7 @@ def _keep_recipe(recipe_file: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     kept, wanted = out / card.RECIPE, recipe_file.read_text(encoding="utf-8")
     if not kept.is_file():
-        kept.write_text(wanted, encoding="utf-8")
+        write_once(kept, wanted.encode())
     # As text: what is drawn depends on the order of the shares too, which equality does not see.
     elif repr(read_recipe(kept)) != repr(read_recipe(recipe_file)):
         raise ValueError(f"{out} was begun with another recipe ({kept}); name another --out")
@@ -310,7 +312,7 @@ def _forget_after(step: int, lines: Path) -> None:
             for line in lines.read_text("utf-8").splitlines()
             if json.loads(line)["step"] <= step
         ]
-        lines.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        write_once(lines, "".join(f"{line}\n" for line in kept).encode())
 
 
 _LONGEST = 256
