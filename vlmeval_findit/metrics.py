@@ -40,6 +40,13 @@ class Totals:
         )
 
 
+FIGURES = ("F1@0.5", "mIoU", "Adherence", "Precision", "Recall")
+"""Names of the figures in tables; F1@0.5 is the one that VLMEvalKit's summary shows."""
+
+SHOWN = FIGURES[:3]
+"""Those of short tables."""
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What is reported, in percent.  An empty denominator gives 0.
@@ -54,6 +61,12 @@ class Figures:
     precision: float
     recall: float
     f1_failed_missed: float
+
+    @property
+    def named(self) -> dict[str, float]:
+        """The figures by their names in tables (:data:`FIGURES`)."""
+        values = (self.f1, self.miou, self.adherence, self.precision, self.recall)
+        return dict(zip(FIGURES, values, strict=True))
 
 
 def totals(reading: Reading, matched: Matched) -> Totals:

@@ -22,18 +22,14 @@ from .predictions import XLSX_CELL_LIMIT
 from .scoring import RunScore, Scored
 from .tables import meta_path
 
-FIGURES = ("F1@0.5", "mIoU", "Adherence", "Precision", "Recall")
-"""Names of the figures in tables; F1@0.5 is the one that VLMEvalKit's summary shows."""
-
 
 def score_row(run: RunScore) -> dict[str, Any]:
     """The score as one flat row: figures in percent, counts, and what they rest on."""
     f, t = run.figures, run.totals
-    values = (f.f1, f.miou, f.adherence, f.precision, f.recall)
     return {
         "model": run.model,
         "dataset": run.task.name,
-        **dict(zip(FIGURES, values, strict=True)),
+        **f.named,
         "F1@0.5 (failed calls as misses)": f.f1_failed_missed,
         "rows": len(run.task.queries),
         "scored": len(run.scored),

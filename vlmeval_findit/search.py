@@ -21,6 +21,7 @@ from .engine.config import ModelEntry, Sweep
 from .engine.marked import ConfigError, Marked, compose
 from .engine.run import Result
 from .files import atomic_write
+from .metrics import SHOWN
 from .representation import REPRESENTATIONS
 from .runs import load_run
 from .statistics import Interval, intervals
@@ -148,10 +149,9 @@ def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
 
 def _cell(result: Result) -> dict[str, Any]:
     figures, bounds = result.figures, intervals_of(result)
-    values = {"F1@0.5": figures.f1, "mIoU": figures.miou, "Adherence": figures.adherence}
     cell: dict[str, Any] = {"dataset": result.variant.name, "rows": result.rows}
-    for name, value in values.items():
-        cell[name] = round(value, 4)
+    for name in SHOWN:
+        cell[name] = round(figures.named[name], 4)
         interval = bounds[name]
         cell[f"{name} 95 %"] = (
             None if interval is None else [round(interval.low, 4), round(interval.high, 4)]

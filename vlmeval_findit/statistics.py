@@ -18,8 +18,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from .metrics import Totals
-from .results import FIGURES
+from .metrics import FIGURES, Totals
 from .runs import Run
 
 METRICS = FIGURES

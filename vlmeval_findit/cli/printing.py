@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..metrics import SHOWN
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -25,13 +27,13 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     table.add_column("model", no_wrap=True)
-    for name in ("F1@0.5", "mIoU", "Adherence", "scored", "failed"):
+    for name in (*SHOWN, "scored", "failed"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["dataset"],
             row["model"],
-            *(f"{float(row[name]):.1f}" for name in ("F1@0.5", "mIoU", "Adherence")),
+            *(f"{float(row[name]):.1f}" for name in SHOWN),
             f"{row['scored']}/{row['rows']}",
             str(row["failed calls"]),
         )

@@ -178,9 +178,7 @@ def _row(result: Result) -> dict[str, Any]:
     return {
         "dataset": result.variant.name,
         "model": result.model,
-        "F1@0.5": result.figures.f1,
-        "mIoU": result.figures.miou,
-        "Adherence": result.figures.adherence,
+        **result.figures.named,
         "scored": result.totals.responses,
         "rows": result.rows,
         "failed calls": result.totals.failed,

@@ -19,13 +19,14 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..datasets import DATASETS, Family
 from ..images import rows_to_leave_out, skips_missing
+from ..metrics import FIGURES
 from ..models.table import find_model, unknown_space
 from ..places import image_folder
 from ..predictions import PredictionError
 from ..prompts import PartKind
 from ..records import Query
 from ..release_prompts import prompt_set
-from ..results import FIGURES, score_row, write_score
+from ..results import score_row, write_score
 from ..scoring import check_settings, score_file, settings_from
 from ..tasks import Asked, Task, asked_now, load_task, read_asked, write_asked
 from ..variant import VariantError, is_variant, parse

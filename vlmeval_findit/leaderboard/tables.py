@@ -74,7 +74,7 @@ def sweep_rows(board: Board) -> list[Row]:
             "reported": "yes" if one.reported else "",
             **{
                 key: value
-                for metric, figure in zip(METRICS, _figures(one.run.figures), strict=True)
+                for metric, figure in one.run.figures.named.items()
                 for key, value in {metric: figure, **_bounds(metric, one.intervals[metric])}.items()
             },
             "F1@0.5 to reported": one.to_reported.value if one.to_reported else None,
@@ -84,10 +84,6 @@ def sweep_rows(board: Board) -> list[Row]:
         }
         for one in board.sweep
     ]
-
-
-def _figures(f: Any) -> tuple[float, ...]:
-    return (f.f1, f.miou, f.adherence, f.precision, f.recall)
 
 
 def apart_rows(board: Board) -> list[Row]:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ..files import atomic_write
+from ..metrics import SHOWN
 from ..runs import Run, load_runs
-from ..statistics import METRICS, intervals
+from ..statistics import intervals
 
 CHECKPOINT = "checkpoint"
 CURVE = "curve.jsonl"
@@ -40,7 +41,7 @@ sizes, and nothing else of the world.
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
 loads it as it would any Qwen3-VL. Weights are float16; run it in float32 on a CPU. Its coordinates
-are thousandths of the picture, in steps of ten.
+are thousandths of the picture, in steps of five.
 """
 
 
@@ -72,19 +73,13 @@ def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
     return card
 
 
-_SHOWN = METRICS[:3]
-"""Without precision and recall."""
-
-
 def _scored_row(run: Run) -> dict[str, str]:
     found = intervals(run)
-    f = run.figures
-    values = dict(zip(METRICS, (f.f1, f.miou, f.adherence, f.precision, f.recall), strict=True))
     row = {"dataset": run.variant.name, "queries": str(len(run.answers))}
-    for name in _SHOWN:
+    for name in SHOWN:
         spread = found[name]
         bounds = f" ({spread.low:.1f} to {spread.high:.1f})" if spread else ""
-        row[name] = f"{values[name]:.1f}{bounds}"
+        row[name] = f"{run.figures.named[name]:.1f}{bounds}"
     return row
 
 

@@ -19,6 +19,7 @@ from .. import __version__
 from ..leaderboard.board import OVERALL, Board
 from ..leaderboard.columns import Column, column_name, format_name
 from ..leaderboard.tables import NOTE, apart_rows, failure_lines, formats_used, grid, rank_text
+from ..metrics import SHOWN
 from ..records import Reason
 from ..representation import REPRESENTATIONS
 from ..runs import Run
@@ -117,15 +118,10 @@ def _json_in_html(value: Any) -> str:
 
 def _bar_plots(board: Board) -> Iterator[Plot]:
     for at, name in enumerate((OVERALL, *(column.name for column in board.columns))):
-        figures = {
-            metric: [_bar(board, m, name, metric) for m in board.models] for metric in _SHOWN
-        }
+        figures = {metric: [_bar(board, m, name, metric) for m in board.models] for metric in SHOWN}
         if any(bar is not None for values in figures.values() for bar in values):
             title = f"{name}: mean of {len(board.columns)} datasets" if not at else name
             yield bars(f"bars{at}", title, board.models, figures)
-
-
-_SHOWN = METRICS[:3]
 
 
 def _bar(board: Board, model: str, name: str, metric: str) -> Bar | None:
