@@ -73,6 +73,13 @@ def test_its_card_holds_the_recipe_that_is_in_the_repository() -> None:
         assert f"## {name}" in card
 
 
+def test_its_card_says_the_step_of_its_coordinates() -> None:
+    tokens = json.loads((FOLDER / "tokenizer.json").read_text())["added_tokens"]
+    numbers = [int(token["content"]) for token in tokens if token["content"].isdecimal()]
+    assert numbers == list(range(0, 1001, numbers[1]))
+    assert f"in steps of {numbers[1]}." in (FOLDER / "README.md").read_text()
+
+
 @pytest.mark.parametrize("table", LEAST)
 def test_it_finds_things(table: str, lmu: Path) -> None:
     (scored,) = evaluate(FOLDER, [f"FindIt_Scenes_mini{table}_{BEST}"], "cpu")

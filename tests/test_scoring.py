@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from vlmeval_findit.metrics import FIGURES
 from vlmeval_findit.predictions import FAILED, PredictionError, Recorded
 from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.metrics import FIGURES
 from vlmeval_findit.results import write_score
 from vlmeval_findit.scoring import (
     RunScore,

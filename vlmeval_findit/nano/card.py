@@ -16,6 +16,7 @@ from ..files import atomic_write
 from ..metrics import SHOWN
 from ..runs import Run, load_runs
 from ..statistics import intervals
+from .architecture import COORDINATE_STEP
 
 CHECKPOINT = "checkpoint"
 CURVE = "curve.jsonl"
@@ -25,7 +26,7 @@ RECIPE = "recipe.yaml"
 
 _MOST_LINES = 25
 
-_HEAD = """\
+_HEAD = f"""\
 ---
 license: apache-2.0
 pipeline_tag: image-text-to-text
@@ -41,7 +42,7 @@ sizes, and nothing else of the world.
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
 loads it as it would any Qwen3-VL. Weights are float16; run it in float32 on a CPU. Its coordinates
-are thousandths of the picture, in steps of five.
+are thousandths of the picture, in steps of {COORDINATE_STEP}.
 """
 
 
