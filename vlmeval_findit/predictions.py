@@ -75,6 +75,19 @@ class Recorded:
         return json.dumps({RECORD_KEY: record})
 
 
+def call_failed(text: str, record: Recorded) -> bool:
+    """Whether a row is a failed call and no answer.
+
+    What was recorded says so: an error, or how the answer ended.  Where nothing was, the text does:
+    a model that says VLMEvalKit's own words for a failure cannot be told apart from one.
+    """
+    if record.call.get("error"):
+        return True
+    if record.finish_reason or record.tokens:
+        return False
+    return text.startswith(FAILED)
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One row of a prediction file."""
@@ -85,8 +98,8 @@ class Reply:
 
     @property
     def failed(self) -> bool:
-        """Whether this is VLMEvalKit's message of a failed call."""
-        return self.text.startswith(FAILED)
+        """Whether this row is a failed call and no answer."""
+        return call_failed(self.text, self.recorded)
 
     @property
     def cut(self) -> bool:

@@ -12,9 +12,10 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from ..predictions import FAILED, RECORD_KEY
+from ..predictions import RECORD_KEY, call_failed, recorded
 from .calls import HostMessage
 
 log = logging.getLogger(__name__)
@@ -33,18 +34,27 @@ class Work(NamedTuple):
     shares_images: bool
 
 
+class Stop(Enum):
+    """Why no further call of a run should be made."""
+
+    SPENT = "the spending limit is reached"
+    HOPELESS = "no further call would be answered either"
+
+
 class Answer(NamedTuple):
     """What came of one message.
 
     ``extra`` is what the model records with its reply, as VLMEvalKit's column ``extra_records``
     holds it; ``error`` says why there is no answer (None: there is one); ``seconds`` is its share
-    of the time that its unit took.
+    of the time that its unit took.  ``stop`` says that this failure ends the run; a call that was
+    not made for it (``Stop.SPENT``) is none, and is kept nowhere.
     """
 
     text: str
     extra: Any = None
     error: str | None = None
     seconds: float = 0.0
+    stop: Stop | None = None
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -148,6 +158,6 @@ def answer_from(reply: Any) -> Answer:
         extra, reply = reply.get("extra_records"), reply.get("prediction")
     if not isinstance(reply, str):
         return Answer("", error=f"the model returned {type(reply).__name__}, not a text")
-    if reply.startswith(FAILED):
+    if call_failed(reply, recorded(extra)):
         return Answer("", extra, error=" ".join(reply.split())[:500])
     return Answer(reply, extra)

@@ -251,7 +251,7 @@ def spoken(
 def failed_answer(why: str, how: Plan) -> Answer:
     """A reply that is none: counted as a failed call, and asked again by the host's next run."""
     log.error("FindIt: no answer: %s", why)
-    return Answer(f"{FAILED} via API. {why}", Recorded(space=how.space))
+    return Answer(f"{FAILED} via API. {why}", Recorded(space=how.space, call={"error": why}))
 
 
 def _paths(message: Message) -> list[str]:
