@@ -90,11 +90,16 @@ def call_failed(text: str, record: Recorded) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One row of a prediction file."""
+    """One row of a prediction file.
+
+    ``stated`` is what the row says of its query (``label``, ``width``, ``height``), as far as it
+    does: the truth of it is the table's.
+    """
 
     index: int
     text: str
     recorded: Recorded = field(default_factory=Recorded)
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -110,21 +115,21 @@ class Reply:
 def split_name(path: Path, dataset: str | None = None) -> tuple[str, str]:
     """(model, dataset) from the name of a prediction file.
 
-    ``dataset`` is given where it is known; else the name must end in a variant's.
+    ``dataset`` is given where it is known, and the file may have any name then; else the name must
+    end in a variant's.
 
     Raises:
         PredictionError: the name does not end in a dataset's name.
     """
     stem = path.stem
-    if dataset is not None and stem.endswith(f"_{dataset}"):
+    if dataset is not None:
         return stem.removesuffix(f"_{dataset}"), dataset
     at = stem.rfind(f"_{PREFIX}")
-    if dataset is None and at > 0 and is_variant(stem[at + 1 :]):
+    if at > 0 and is_variant(stem[at + 1 :]):
         return stem[:at], stem[at + 1 :]
-    wanted = dataset or f"{PREFIX}…"
     raise PredictionError(
-        f"{path}: the name of a prediction file is <model>_<dataset>, here <model>_{wanted}"
-        f"{path.suffix}"
+        f"{path}: the name of a prediction file is <model>_{PREFIX}…{path.suffix}; "
+        "of a file with another name say --dataset"
     )
 
 
@@ -164,7 +169,13 @@ def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
         # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
         row = {"prediction": None, **row["prediction"]}
     text = row["prediction"]
-    return Reply(index, "" if text is None else str(text), recorded(row.get("extra_records")))
+    stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
+    record = recorded(row.get("extra_records"))
+    return Reply(index, "" if text is None else str(text), record, stated)
+
+
+STATED = ("label", "width", "height")
+"""Columns of a prediction file that repeat what the table says."""
 
 
 def recorded(value: object) -> Recorded:
