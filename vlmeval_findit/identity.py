@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .files import write_once
 
@@ -53,6 +53,13 @@ class Answering:
     hosts_own: bool = False
 
 
+class Described(NamedTuple):
+    """Who answers, and the settings of the coordinate space of the replies (None: not known)."""
+
+    answering: Answering
+    space: Mapping[str, Any] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """One run: a model over a variant.  None is not known, and contradicts nothing.
@@ -84,8 +91,21 @@ class Identity:
         text = json.dumps([_compared(self), self.rows], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
+    @property
+    def made_by(self) -> dict[str, Any]:
+        """What an answer of it depends on that is no part of the key of its call."""
+        who = self.answering
+        found: dict[str, Any] = {"endpoint": who.endpoint} if who.endpoint else {}
+        if who.runs_here:
+            found |= {name: self.versions[name] for name in ENGINES if name in self.versions}
+            found |= {name: who.settings.get(name) for name in ("dtype", "attention")}
+        return found | (dict(self.host) if who.hosts_own else {})
+
 
 # --- what contradicts -----------------------------------------------------------------------------
+
+
+SPACE = "coordinate space"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +115,10 @@ class Contradiction:
     what: str
     recorded: Any
     now: Any
+
+    @property
+    def is_space(self) -> bool:
+        return self.what.startswith(SPACE)
 
     def __str__(self) -> str:
         return f"{self.what}: recorded {_shown(self.recorded)}, now {_shown(self.now)}"
@@ -128,7 +152,7 @@ def _compared(run: Identity) -> dict[str, Any]:
         "prompts": run.prompts,
         "hash of the prompts": run.prompt_hash,
         "SHA-256 of the table": run.table_sha256,
-        "coordinate space": dict(run.space) if run.space is not None else None,
+        SPACE: dict(run.space) if run.space is not None else None,
         "reads_like": run.reads_like,
     }
     if who.kind is not None:

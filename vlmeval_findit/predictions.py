@@ -8,12 +8,15 @@ perhaps ``extra_records``.  Ground truth is never taken from it.  Values are rea
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .files import write_once, write_text_once
 from .variant import PREFIX, is_variant
 
 FAILED = "Failed to obtain answer"
@@ -112,6 +115,30 @@ class Reply:
         return self.recorded.finish_reason == "length"
 
 
+def check_model_name(name: str) -> str:
+    """A model's name, which files and folders are named after.
+
+    Raises:
+        PredictionError: no file below the work folder can have it.
+    """
+    why = None
+    if name in ("", ".", ".."):
+        why = "is none"
+    elif any(sign in name for sign in "/\\"):
+        why = "names files: no slash in it"
+    elif not name.isprintable():
+        why = "names files: no line ends or control characters in it"
+    elif len(name.encode()) > _LONGEST_NAME:
+        why = f"names files: at most {_LONGEST_NAME} bytes"
+    if why is not None:
+        raise PredictionError(f"the model's name {name!r} {why}")
+    return name
+
+
+_LONGEST_NAME = 100
+"""Bytes; file systems take 255, and a variant's name stands behind it."""
+
+
 def split_name(path: Path, dataset: str | None = None) -> tuple[str, str]:
     """(model, dataset) from the name of a prediction file.
 
@@ -140,12 +167,8 @@ def read_predictions(path: Path) -> list[Reply]:
         PredictionError: unknown format, missing column, an index that is no number or stands twice.
         OSError: the file cannot be opened.
     """
+    _check_format(path)
     readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
-    if path.suffix not in readers:
-        raise PredictionError(
-            f"{path}: {path.suffix or 'no suffix'} is not read; there are: {', '.join(readers)} "
-            "(VLMEvalKit writes the format that PRED_FORMAT names)"
-        )
     replies: dict[int, Reply] = {}
     for number, row in enumerate(readers[path.suffix](path), 1):
         reply = _reply(path, number, row)
@@ -153,6 +176,78 @@ def read_predictions(path: Path) -> list[Reply]:
             raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
         replies[reply.index] = reply
     return list(replies.values())
+
+
+PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")
+"""What ``PRED_FORMAT`` may name."""
+
+
+def _check_format(path: Path) -> None:
+    if path.suffix not in PREDICTION_FORMATS:
+        raise PredictionError(
+            f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
+            f"{', '.join(PREDICTION_FORMATS)} (the one that PRED_FORMAT names)"
+        )
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the rows of a prediction file in the format of its name, whole or not at all.
+
+    JSON holds every reply as it is.  A sheet cuts it at 32,767 characters and TSV, as the host
+    reads it, does not know "NA" from nothing: a file that is the same already is not touched.
+
+    Raises:
+        PredictionError: there is no such format.
+    """
+    _check_format(path)
+    if path.suffix == ".json":
+        write_text_once(path, json.dumps(rows, indent=4, ensure_ascii=False))
+    elif path.suffix == ".tsv":
+        out = io.StringIO()
+        writer = csv.DictWriter(
+            out, _columns(rows), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text_once(path, out.getvalue())
+    else:
+        _write_sheet(path, rows)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _write_sheet(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    columns = _columns(rows)
+    sheet.append(columns)
+    for row in rows:
+        cells = []
+        for name in columns:
+            value = row.get(name)
+            cell = WriteOnlyCell(sheet, _for_cell(value) if isinstance(value, str) else value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # also where it begins like a formula
+            cells.append(cell)
+        sheet.append(cells)
+    out = io.BytesIO()
+    book.save(out)
+    write_once(path, out.getvalue())
+
+
+def _for_cell(text: str) -> str:
+    """What a cell can hold of a text: what XML has no sign for is written as its number."""
+    shown = re.sub(
+        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
+        lambda found: f"\\u{ord(found[0]):04x}",
+        text,
+    )
+    return shown[:XLSX_CELL_LIMIT]
 
 
 def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:

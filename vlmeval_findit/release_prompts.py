@@ -42,7 +42,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
     def message(query: Query, variant: Variant) -> Message:
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
-    return f"findit-release-{_revision(Path(clone))}", message
+    return f"findit-release-{commit_of(Path(clone))}", message
 
 
 def _from_clone(clone: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
@@ -63,7 +63,7 @@ def _from_clone(clone: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
     return function  # type: ignore[no-any-return]
 
 
-def _revision(clone: Path) -> str:
+def commit_of(clone: Path) -> str:
     """The commit of the clone, read without git; ``unknown`` where there is none."""
     head = clone / ".git" / "HEAD"
     try:

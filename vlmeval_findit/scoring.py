@@ -12,6 +12,7 @@ from typing import Any
 
 from .files import file_sha256
 from .identity import (
+    SPACE,
     Contradiction,
     Identity,
     IdentityError,
@@ -124,8 +125,8 @@ def _against_space(
         own = reply.recorded.space
         kept = recorded if recorded is not None else own
         for what, other in (
-            ("coordinate space", said),
-            (f"coordinate space of row {reply.index}", space_from(own) if own else None),
+            (SPACE, said),
+            (f"{SPACE} of row {reply.index}", space_from(own) if own else None),
         ):
             if kept is None or other is None or space_from(kept) == other:
                 continue
@@ -273,15 +274,23 @@ def _overruled(
         IdentityError: something contradicts and is not forced.
     """
     spaces = _against_space(replies, settings, run)
-    if spaces and settings.source != "setting" and settings.space is not None:
-        raise IdentityError(
-            f"{settings.source}={settings.space}: {model} on {task.name}: {spaces[0]}. An "
-            "environment variable does not go before what a run recorded: unset it, or say "
-            "--space and --force."
-        )
-    against = [*_against_run(task, replies, settings, run), *_against_table(task, replies), *spaces]
     where = f"{model} on {task.name}: the predictions are of something else than is scored now"
+    refuse_variable(settings, spaces, where)
+    against = [*_against_run(task, replies, settings, run), *_against_table(task, replies), *spaces]
     return tuple(overruled(against, settings.force, where, "Score what was asked."))
+
+
+def refuse_variable(settings: Settings, spaces: Sequence[Contradiction], where: str) -> None:
+    """Refuse a space of the environment that contradicts a record, forced or not.
+
+    Raises:
+        IdentityError: it does.
+    """
+    if spaces and settings.space is not None and settings.source != "setting":
+        raise IdentityError(
+            f"{where}:\n  {spaces[0]} ({settings.source})\nAn environment variable does not go "
+            "before what a run recorded: unset it, or say the space in so many words, with --force."
+        )
 
 
 def _against_run(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..identity import Answering, Described, Identity
 from ..images import rows_to_leave_out
 from ..metrics import Figures, Totals
 from ..places import image_folder
@@ -24,7 +25,18 @@ from .config import ModelEntry, Sweep
 from .executors import Executor
 from .journal import DiskFullError, Journal, Lock, full_disk
 from .plan import Plan, Unit, UnitSizes, make_plan, unfinished, units
-from .predictions import Output, begin, clean_up, finish, prepare_output, refuse_foreign
+from .predictions import (
+    Output,
+    adopt,
+    begin,
+    clean_up,
+    finish,
+    found_here,
+    made_before,
+    prediction_path,
+    prepare_output,
+    record_of,
+)
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +54,15 @@ class Host(Protocol):
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         """What a model's answers depend on beside messages: part of every key."""
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        """The coordinate space that its runs record as asked, where its entry says one."""
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        """Who answers, and in which space, as far as is known before anything is loaded."""
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        """Whether it records the coordinate space with every reply."""
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        """The same, when calls are going to be made: with what the machine and the hub say."""
+
+    @property
+    def version(self) -> Mapping[str, str]:
+        """The program that the models are of, as identities record it."""
 
     def executor(self, entry: ModelEntry) -> Executor:
         """Who answers its calls; nothing is loaded before the first."""
@@ -183,6 +199,16 @@ PickWinner = Callable[[Sequence[Result]], Format]
 """The best format among results of one model."""
 
 
+class Around(Protocol):
+    """Who is told how calls go, and who says when to stop."""
+
+    @property
+    def watcher(self) -> Watcher: ...
+
+    @property
+    def stop(self) -> threading.Event: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a sweep runs in."""
@@ -228,7 +254,7 @@ def _stages(
             cells = [cell for cell in cells if cell.variant not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
         for _, outputs in prepared:
-            _refuse_foreign(outputs, journal, hashes)
+            _adopt(outputs, journal, hashes)
         for entry, outputs in prepared:
             results += run_model(sweep, entry, outputs, journal, around, hashes)
         if stage + 1 < len(sweep.stages):
@@ -238,17 +264,25 @@ def _stages(
 
 
 def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host) -> list[Output]:
-    settings = settings_from({"space": entry.space, "reads_like": entry.reads_like})
-    space, records = host.space(entry), host.records_space(entry)
-    return [prepare_output(sweep.work_dir, cell, settings, space, records) for cell in cells]
+    given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
+    settings = settings_from(given)
+    return [
+        prepare_output(
+            prediction_path(sweep.work_dir, cell),
+            cell,
+            settings,
+            host.describe(entry, cell.variant),
+            host.version,
+        )
+        for cell in cells
+    ]
 
 
-def _refuse_foreign(outputs: Sequence[Output], journal: Journal, hashes: ImageHash) -> None:
+def _adopt(outputs: Sequence[Output], journal: Journal, hashes: ImageHash) -> None:
     for output in outputs:
         if output.path.is_file():
-            cell = output.cell
-            keys = [keyed(cell, index, hashes).key for index in cell.rows]
-            refuse_foreign(output, keys, journal)
+            keys = [keyed(output.cell, index, hashes).key for index in output.cell.rows]
+            adopt(output, keys, journal, hashes)
 
 
 def run_model(
@@ -261,11 +295,20 @@ def run_model(
 ) -> list[Result]:
     """Make the calls of one model's cells; every cell is written when its last call was made."""
     plan = make_plan([output.cell for output in outputs], hashes)
-    for output in outputs:
-        begin(output)
     left = {call.key for call in plan.calls if call.key not in journal}
-    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
     waiting = Waiting(plan, left)
+    complete = waiting.complete()
+    outputs = [
+        output
+        if at in complete
+        else found_here(output, around.host.on_this_machine(entry, output.identity.answering))
+        for at, output in enumerate(outputs)
+    ]
+    outputs = [
+        begin(made_before(output, keys, journal))
+        for output, keys in zip(outputs, plan.keys, strict=True)
+    ]
+    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
     results: dict[int, Result] = {}
 
     def write(cells: Sequence[int]) -> None:
@@ -274,17 +317,58 @@ def run_model(
             results[at] = result_of(run, outputs[at].path)
             around.watcher.scored(results[at])
 
-    write(waiting.complete())
+    write(complete)
     sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
-    work = unfinished(units(plan.calls, sizes), left)
+    by = {id(output.cell): output.identity for output in outputs}
+    calls = Calls(plan, left, sizes, lambda call: by[id(call.cell)], hashes)
+    answer_calls(
+        calls, around.host.executor(entry), journal, around, lambda u: write(waiting.made(u))
+    )
+    if around.stop.is_set() and len(results) < len(outputs):
+        raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
+    return [results[at] for at in range(len(outputs))]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of a plan that are left, and the run that each is of."""
+
+    plan: Plan
+    left: Set[str]
+    sizes: UnitSizes
+    run_of: Callable[[Call], Identity]
+    hashes: ImageHash
+
+
+def answer_calls(
+    calls: Calls,
+    executor: Executor,
+    journal: Journal,
+    around: Around,
+    made: Callable[[Unit], None],
+) -> None:
+    """Make calls and keep their answers; ``made`` is told when those of a unit are kept.
+
+    Raises:
+        DiskFullError: the disk is full.
+    """
+    work = unfinished(units(calls.plan.calls, calls.sizes), calls.left)
     full: DiskFullError | None = None
-    for unit, answers in around.host.executor(entry).run(work, around.stop):
-        made = zip(unit.calls, answers, strict=True)
+    for unit, answers in executor.run(work, around.stop):
         try:
-            journal.append(record_of(call, answer, hashes) for call, answer in made)
+            journal.append(
+                record_of(
+                    call.cell,
+                    call.row,
+                    answer,
+                    keyed(call.cell, call.row, calls.hashes),
+                    calls.run_of(call),
+                )
+                for call, answer in zip(unit.calls, answers, strict=True)
+            )
             around.watcher.answered(answers)
             if full is None:
-                write(waiting.made(unit))
+                made(unit)
         except OSError as error:
             full = _also_full(full, full_disk(error, journal.path))
         except DiskFullError as error:
@@ -294,34 +378,10 @@ def run_model(
             around.stop.set()
     if full is not None:
         raise full
-    if around.stop.is_set() and len(results) < len(outputs):
-        raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
-    return [results[at] for at in range(len(outputs))]
 
 
 def _also_full(before: DiskFullError | None, now: DiskFullError) -> DiskFullError:
     return now if before is None else DiskFullError(now.path, before.lost + now.lost)
-
-
-def record_of(call: Call, answer: Answer, hashes: ImageHash) -> dict[str, Any]:
-    """One line of the journal."""
-    made = keyed(call.cell, call.row, hashes)
-    record = answer.record
-    return {
-        "key": call.key,
-        "model": call.cell.model,
-        "settings": dict(call.cell.settings),
-        "dataset": call.cell.variant.name,
-        "row": call.row,
-        "prompt_sha256": made.prompt_sha256,
-        "image_sha256": list(made.image_sha256),
-        "reply": answer.text,
-        "extra_records": answer.extra,
-        "tokens": record.get("tokens"),
-        "finish_reason": record.get("finish_reason") or None,
-        "seconds": round(answer.seconds, 6),
-        "error": answer.error,
-    }
 
 
 class Waiting:

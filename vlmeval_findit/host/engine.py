@@ -9,8 +9,14 @@ from typing import Any
 from ..engine.asking import ModelAsker
 from ..engine.config import Inference, ModelEntry
 from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
-from ..variant import nearest
+from ..identity import Answering, Described
+from ..variant import Variant, nearest, parse
 from . import register
+from .entries import asked_with, described, entry_of, on_this_machine, with_space
+from .runner import host_version
+
+_ANY = "FindIt_Pascal_xyxy_json"
+"""What is part of every key is the same on every variant."""
 
 MakeExecutor = Callable[[Loader, Inference], Executor]
 
@@ -34,6 +40,10 @@ class VLMEvalKitHost:
     def check(self, entry: ModelEntry) -> None:
         from vlmeval.config import supported_VLM
 
+        from .local import make_known
+
+        if entry.checkpoint is not None:
+            make_known(entry.name, entry.checkpoint, entry.row)
         if entry.name not in supported_VLM:
             where = f"line {entry.line}: " if entry.line else ""
             raise ValueError(
@@ -41,26 +51,27 @@ class VLMEvalKitHost:
             )
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        return entry.settings
+        made = entry_of(entry.name, entry.settings)
+        return asked_with(made, described(entry.name, made, parse(_ANY)).answering)
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        if entry.space is not None:
-            return entry.space if isinstance(entry.space, Mapping) else {"kind": entry.space}
-        # Not at the top: our datasets subclass the host's, which must be imported before.
-        from .datasets import stock_bounds
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        made = with_space(entry_of(entry.name, entry.settings), entry.space)
+        return described(entry.name, made, variant)
 
-        return stock_bounds(entry.name)
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        return on_this_machine(entry_of(entry.name, entry.settings), found)
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        from .datasets import records_space
-
-        return records_space(entry.name)
+    @property
+    def version(self) -> Mapping[str, str]:
+        return host_version()
 
     def executor(self, entry: ModelEntry) -> Executor:
-        load = partial(load_model, entry.name, {**entry.settings, **entry.resources})
+        made = with_space(entry_of(entry.name), entry.space)
+        arguments = {**made.arguments, **entry.settings, **entry.resources}
+        load = partial(load_model, entry.name, arguments)
         if self._make is not None:
             return self._make(load, self._inference)
-        if _is_api(entry.name):
+        if made.is_api:
             return ThreadsExecutor(lambda: [load()], self._inference.threads)
         return LocalExecutor(load)
 
@@ -76,10 +87,3 @@ def load_model(name: str, arguments: Mapping[str, Any]) -> ModelAsker:
     from vlmeval.config import supported_VLM
 
     return ModelAsker(supported_VLM[name](**arguments))
-
-
-def _is_api(name: str) -> bool:
-    from vlmeval.config import supported_VLM
-
-    entry = supported_VLM[name]
-    return bool(getattr(getattr(entry, "func", entry), "is_api", False))
