@@ -15,7 +15,9 @@ from vlmeval_findit.engine.executors import Executor, LocalExecutor
 from vlmeval_findit.engine.journal import records
 from vlmeval_findit.engine.plan import Plan
 from vlmeval_findit.engine.run import Chosen, Result, Surroundings, run_sweep
+from vlmeval_findit.identity import Answering, Described
 from vlmeval_findit.search import best_format
+from vlmeval_findit.variant import Variant
 
 Message = list[dict[str, str]]
 
@@ -61,11 +63,13 @@ class FakeHost:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return entry.settings
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        return None
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        return Described(Answering("FakeModel", settings=dict(entry.settings)), None)
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        return False
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        return found
+
+    version: Mapping[str, str] = {"a host": "1"}
 
     def executor(self, entry: ModelEntry) -> Executor:
         return self._executor(self._model)

@@ -177,9 +177,11 @@ def contradictions(recorded: Identity, now: Identity) -> list[Contradiction]:
     known = recorded.answering.kind is not None and now.answering.kind is not None
     found = []
     for what in dict.fromkeys((*before, *after)):
-        if what.startswith("setting ") and not known:
+        is_setting = what.startswith("setting ")
+        if is_setting and not known:
             continue
-        old, new = before.get(what, _NOT_SET), after.get(what, _NOT_SET)
+        absent = _NOT_SET if is_setting else None
+        old, new = before.get(what, absent), after.get(what, absent)
         if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
             continue  # the revision says more, and is compared itself
         if None not in (old, new) and _plain(old) != _plain(new):

@@ -139,18 +139,13 @@ _LONGEST_NAME = 100
 """Bytes; file systems take 255, and a variant's name stands behind it."""
 
 
-def split_name(path: Path, dataset: str | None = None) -> tuple[str, str]:
+def split_name(path: Path) -> tuple[str, str]:
     """(model, dataset) from the name of a prediction file.
-
-    ``dataset`` is given where it is known, and the file may have any name then; else the name must
-    end in a variant's.
 
     Raises:
         PredictionError: the name does not end in a dataset's name.
     """
     stem = path.stem
-    if dataset is not None:
-        return stem.removesuffix(f"_{dataset}"), dataset
     at = stem.rfind(f"_{PREFIX}")
     if at > 0 and is_variant(stem[at + 1 :]):
         return stem[:at], stem[at + 1 :]
@@ -158,6 +153,36 @@ def split_name(path: Path, dataset: str | None = None) -> tuple[str, str]:
         f"{path}: the name of a prediction file is <model>_{PREFIX}…{path.suffix}; "
         "of a file with another name say --dataset"
     )
+
+
+def prediction_files(paths: Iterable[Path]) -> list[Path]:
+    """The prediction files that paths name: themselves, or those below a folder, each once.
+
+    Raises:
+        PredictionError: a folder without any.
+        FileNotFoundError: a path is not there.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        inside = [path]
+        if path.is_dir():
+            inside = [one for one in sorted(path.rglob("*")) if _is_predictions(one)]
+            if not inside:
+                raise PredictionError(f"{path}: no prediction file in it (<model>_{PREFIX}….json)")
+        for one in inside:
+            # VLMEvalKit links the files of a run's folder into the model's.
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
+
+
+def _is_predictions(path: Path) -> bool:
+    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
+        return False
+    if path.with_name(f"{path.stem}_identity.json").is_file():
+        return True
+    return is_variant(path.stem[path.stem.rfind(f"_{PREFIX}") + 1 :])
 
 
 def read_predictions(path: Path) -> list[Reply]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -19,7 +19,7 @@ from . import __version__
 from .files import atomic_write, file_sha256
 from .identity import as_values, installed
 from .predictions import XLSX_CELL_LIMIT
-from .scoring import RunScore, Scored
+from .scoring import RunScore, Scored, Settings
 from .tables import meta_path
 
 
@@ -109,6 +109,40 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "scored_with": versions(),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def as_scored(predictions: Path, settings: Settings) -> Settings:
+    """Settings, with those of the scoring beside a prediction file where they say no space.
+
+    Raises:
+        ResultError: the provenance beside it cannot be read.
+    """
+    path = provenance_path(predictions)
+    if settings.space is not None or not path.is_file():
+        return settings
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        said = [{k: v for k, v in one.items() if k != "source"} for one in values["spaces"]]
+        known = all(one["source"].startswith(_KNOWN) for one in values["spaces"])
+        forced = settings.force or bool(values["forced"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultError(f"{path}: not the provenance of a score: {error}") from None
+    if len(said) != 1 or known:
+        return replace(settings, force=forced)
+    return replace(settings, space=said[0], source="setting", force=forced)
+
+
+_KNOWN = ("recorded by the run", "model table")
+"""How the sources of spaces begin that nobody said when it was scored."""
+
+
+class ResultError(ValueError):
+    """The files of a score cannot be read; the message names the file."""
+
+
+def provenance_path(predictions: Path) -> Path:
+    """Where the provenance of a prediction file's score lies."""
+    return predictions.with_name(f"{predictions.stem}_provenance.json")
 
 
 def _answered_by(run: RunScore) -> list[dict[str, str]]:

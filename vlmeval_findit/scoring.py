@@ -358,14 +358,19 @@ def score_file(
 def _named(
     path: Path, dataset: str | None, run: Identity | None
 ) -> tuple[str, str, list[Contradiction]]:
-    """(model, dataset) of a prediction file, and where its name contradicts its run."""
-    if run is None:
-        return (*split_name(path, dataset), [])
+    """(model, dataset) of a prediction file, and where its name contradicts its run or the user."""
     try:
-        model, name = split_name(path)
+        model, named = split_name(path)
     except PredictionError:
-        model, name = run.model, run.dataset
-    name = dataset or name
-    against = [Contradiction("model", run.model, model)] * (model != run.model)
-    against += [Contradiction("dataset", run.dataset, name)] * (parse(name) != parse(run.dataset))
+        if run is not None:
+            model, named = run.model, run.dataset
+        elif dataset is not None:
+            model, named = path.stem.removesuffix(f"_{dataset}"), dataset
+        else:
+            raise
+    name = dataset or named
+    recorded = (run.model, run.dataset) if run is not None else (model, named)
+    against = [Contradiction("model", recorded[0], model)] * (model != recorded[0])
+    if parse(name) != parse(recorded[1]):
+        against.append(Contradiction("dataset", recorded[1], name))
     return model, name, against

@@ -27,6 +27,8 @@ from ..search import averages, best_format, outcome, read_formats, write_formats
 from .printing import print_rows
 from .progress import SweepProgress
 
+FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
+
 NO_ROOM_LEFT, INTERRUPTED = 3, 130
 
 
@@ -46,6 +48,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--limit", type=int, help="the first so many rows of every table")
     parser.add_argument("--work-dir", type=Path, help="goes before the file's")
     parser.add_argument("--journal", type=Path, help="goes before the file's")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     args = parser.parse_args(argv)
     sweep = _overridden(read_sweep(args.config), args)
@@ -167,7 +170,7 @@ def stopped_by_signals() -> Iterator[threading.Event]:
 
 def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
-    given["journal"] = args.journal
+    given |= {"journal": args.journal, "force": args.force}
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})

@@ -110,9 +110,7 @@ class FindItReplay(FindItModel):
     ) -> Described:
         """What a run with the constructor's arguments is: of the recorded file, its content."""
         path = _recorded_file(_source(predictions), variant.name)
-        run = read_identity(path)
-        model = run.model if run is not None else split_name(path, variant.name)[0]
-        found = _space(path, model, variant, Settings(space=space))
+        found = _space(path, variant, Settings(space=space))
         settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
         return Described(Answering(cls.__name__, settings=settings), found)
 
@@ -132,9 +130,8 @@ class FindItReplay(FindItModel):
         from .datasets import messages_of
 
         path = _recorded_file(self._source, dataset)
-        model, _ = split_name(path, dataset)
         task = load_task(dataset)
-        space = _space(path, model, task.variant, self._settings)
+        space = _space(path, task.variant, self._settings)
         keys = {index: _key(message) for index, message in messages_of(task)}
         return {
             keys[reply.index]: RecordedReply(
@@ -168,9 +165,10 @@ def _recorded_file(source: Path, dataset: str) -> Path:
     return found[0]
 
 
-def _space(path: Path, model: str, variant: Variant, said: Settings) -> Mapping[str, Any]:
+def _space(path: Path, variant: Variant, said: Settings) -> Mapping[str, Any]:
     """The space of recorded replies: their run's, or that of the first reply that says one."""
     run = read_identity(path)
+    model = run.model if run is not None else split_name(path)[0]
     own = (reply.recorded.space for reply in read_predictions(path))
     recorded = run.space if run is not None and run.space else next(filter(None, own), None)
     return run_space(model, variant, said, recorded).space.as_dict()
