@@ -37,8 +37,8 @@ def main(argv: Sequence[str]) -> int:
         _check_server(ours, rest)
     if "--api-mode" in rest and names:
         raise ValueError(
-            "--api-mode is VLMEvalKit's own way of asking; FindIt's datasets are asked by FindIt, "
-            "--api-nproc calls at a time. Leave it out"
+            "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
+            "--api-nproc calls at a time: leave the flag out"
         )
     _check_data(names, ours.mode)
     if ours.dry_run:

@@ -161,7 +161,13 @@ def _adopt_file(
     known = dict(zip(output.cell.rows, keys, strict=True))
     recorded = read_identity(output.path)
     found = []
-    for reply in read_predictions(path):
+    try:
+        replies = read_predictions(path)
+    except PredictionError as error:
+        log.warning("%s", error)
+        set_aside(path)
+        return
+    for reply in replies:
         if reply.failed:
             continue
         key = known.get(reply.index)
@@ -202,7 +208,7 @@ def set_aside(path: Path) -> Path:
         aside = path.with_name(f"{path.stem}.replaced-{number}{path.suffix}")
         if not aside.exists():
             path.rename(aside)
-            log.warning("%s is of another run; it is kept as %s", path, aside.name)
+            log.warning("%s is kept as %s", path, aside.name)
             return aside
     raise AssertionError("some number is free")
 

@@ -86,7 +86,7 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         judge_args: str | None = None,
         mode: str = "all",
     ) -> None:
-        _refuse_renamed()
+        _refuse_what_cannot_work()
         self.task = load_task(dataset)
         if self.task.variant.row.family not in self.families:
             raise VariantError(f"{dataset}: {type(self).__name__} is not its class")
@@ -179,12 +179,31 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         )
 
 
-def _refuse_renamed() -> None:
+def _refuse_what_cannot_work() -> None:
+    """Refuse what the host would run to its end and then not score, or ask in another way.
+
+    Raises:
+        VariantError: a configuration gives a dataset another name.
+        ValueError: ``--api-mode``, whose pipeline does not ask through us.
+    """
     for name, dataset in entries.renamed_datasets().items():
-        raise VariantError(
-            f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions "
-            f"under the one name and writes them under the other. Call it {dataset}."
-        )
+        raise VariantError(renamed(name, dataset))
+    if entries.has_flag("--api-mode"):
+        raise ValueError(NO_API_MODE)
+
+
+NO_API_MODE = (
+    "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
+    "--api-nproc calls at a time: leave the flag out"
+)
+
+
+def renamed(name: str, dataset: str) -> str:
+    """Why a dataset cannot have another name in a configuration."""
+    return (
+        f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions under "
+        f"the one name and writes them under the other. Call it {dataset}"
+    )
 
 
 def _ours(values: Mapping[str, Any]) -> dict[str, Any]:

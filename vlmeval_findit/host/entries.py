@@ -171,6 +171,11 @@ def flag(name: str) -> str | None:
     return None
 
 
+def has_flag(name: str) -> bool:
+    """Whether a flag without a value stands on this process's command line."""
+    return name in sys.argv[1:]
+
+
 def config() -> Mapping[str, Any]:
     """The host's ``--config`` file of this process; empty where there is none."""
     path = flag("--config")
