@@ -15,7 +15,7 @@ from stand_ins import SIZE, errand, files_of, info, jpeg, tar_of, zip_of
 from test_fetch_command import child
 from web import Answer, Web, web_server
 
-from vlmeval_findit.fetch.archives import ArchiveError, Wanted, take_tar, take_zip, unsafe
+from vlmeval_findit.fetch.archives import ArchiveError, Wanted, refused, take_tar, take_zip
 from vlmeval_findit.fetch.images import bring
 from vlmeval_findit.fetch.sources import SOURCES
 
@@ -233,7 +233,7 @@ def test_damaged_zip() -> None:
 
 
 def test_names_that_stay_inside() -> None:
-    assert unsafe("./a/b..c/d.jpg") is None
+    assert refused("./a/b..c/d.jpg") is None
     assert Wanted({"a": "b/c.jpg"}).find("./x/b/c.jpg") == "a"
     assert Wanted({"a": "b/c.jpg"}).find("x/bb/c.jpg") is None
 
