@@ -141,7 +141,7 @@ def test_not_in_any_archive(tmp_path: Path, web: Web) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"no image", "does not decode"),
+        (b"no image", "is not an image that can be read"),
         (jpeg(2)[:-600], "does not decode"),
         (jpeg(2, (32, 32)), "is 32x32, but its annotations are for 256x192"),
         (b"", "is empty"),

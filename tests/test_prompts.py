@@ -384,7 +384,7 @@ def test_multilabel_rows_have_the_releases_layout(clone) -> None:
 
 def test_a_missing_clone_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path / "nowhere"))
-    with pytest.raises(PromptError, match="doc_utils.py there, nor in src; name"):
+    with pytest.raises(PromptError, match=r"nowhere: no .* there, nor in src; name the"):
         prompt_set()
 
 

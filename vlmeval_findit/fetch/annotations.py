@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from ..data_root import lmu_data_root
 from ..datasets import Dataset, Subset
 from ..files import file_sha256
+from ..image_files import Size
 from ..places import find_table
 from ..records import Query
 from ..subsets import prepare_subset
 from ..tables import TableError, made_of, read_table
-from .verify import Size
 
 if TYPE_CHECKING:
     from .download import Client

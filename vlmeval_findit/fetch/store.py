@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from ..image_files import Size, problem
 from ..paths import unsafe
-from .verify import Size, problem
 
 PARTS = ".findit-parts"
 """The folder below an image folder where files lie until they are whole."""

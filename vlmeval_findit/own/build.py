@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from ..data_root import lmu_data_root, own_datasets_file
 from ..datasets import BENCHMARK, own_datasets
-from ..fetch.verify import problem
 from ..files import atomic_write
+from ..image_files import problem
 from ..matching import plain_label
 from ..records import Query, Truth
 from ..representation import REPRESENTATIONS
