@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..release_prompts import commit_of
+from ..commits import commit_of
 
 
 class RunnerError(ValueError):
@@ -57,7 +57,7 @@ def host_version() -> Mapping[str, str]:
             continue
         if Path(str(found.locate_file("vlmeval"))).resolve() == folder.resolve():
             return {name: found.version}
-    return {"VLMEvalKit": commit_of(folder.parent)}
+    return {"VLMEvalKit": commit_of(folder.parent) or "unknown"}
 
 
 def find_runner(arguments: Sequence[str]) -> Runner:
