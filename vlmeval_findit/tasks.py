@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .files import atomic_write, file_sha256
+from .files import file_sha256, write_once
 from .places import find_table
 from .predictions import PredictionError
 from .prompts import prompt_hash
@@ -80,9 +80,8 @@ def asked_path(predictions: Path) -> Path:
 
 
 def write_asked(path: Path, asked: Asked) -> None:
-    """Write it, whole or not at all."""
-    with atomic_write(path) as f:
-        json.dump(asdict(asked), f, indent=1)
+    """Write it, whole or not at all; one that says the same already is left alone."""
+    write_once(path, json.dumps(asdict(asked), indent=1).encode())
 
 
 def read_asked(predictions: Path) -> Asked | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,20 +16,43 @@ from ..release_prompts import prompt_set
 from ..scoring import RunScore, settings_from
 from ..tasks import Task, load_task
 from ..variant import Variant
-from .asking import Answer
-from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
+from .asking import Answer, Stop
+from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of, unread
 from .cells import Format, formats, variants
 from .config import ModelEntry, Sweep
 from .executors import Executor
-from .journal import DiskFullError, Journal, Lock, full_disk
+from .journal import Journal
+from .lock import JournalError, Lock, full_disk
 from .plan import Plan, Unit, UnitSizes, make_plan, unfinished, units
 from .predictions import Output, begin, clean_up, finish, prepare_output, refuse_foreign
+from .stopping import Stopping
 
 log = logging.getLogger(__name__)
 
 
 class StoppedError(RuntimeError):
     """A sweep was asked to stop; finished calls are in the journal."""
+
+
+class ModelStoppedError(RuntimeError):
+    """A model said that no further call should be made; ``results`` are its finished cells."""
+
+    def __init__(self, model: str, answer: Answer) -> None:
+        super().__init__(f"{model}: stopped, {_WHY[answer.stop]}: {answer.error}")
+        self.stop = answer.stop
+        self.results: list[Result] = []
+
+
+_WHY = {Stop.SPENT: Stop.SPENT.value, Stop.HOPELESS: Stop.HOPELESS.value, None: ""}
+
+
+class UnfinishedError(RuntimeError):
+    """Models of a sweep were stopped, the others went on; ``results`` are all finished cells."""
+
+    def __init__(self, results: Sequence[Result], stopped: Sequence[ModelStoppedError]) -> None:
+        super().__init__("\n".join(map(str, stopped)))
+        self.results = results
+        self.spent = any(one.stop is Stop.SPENT for one in stopped)
 
 
 class Host(Protocol):
@@ -189,7 +211,7 @@ class Surroundings:
 
     host: Host
     watcher: Watcher
-    stop: threading.Event
+    stop: Stopping
     pick: PickWinner
 
 
@@ -198,8 +220,10 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
 
     Raises:
         ValueError: something was refused before the first call.
-        DiskFullError: the disk is full.
+        JournalError: replies cannot be kept any more, for example on a full disk.
+        UnfinishedError: a model said that no further call of it should be made.
         StoppedError: somebody asked to stop.
+        KeyboardInterrupt: somebody asked a second time.
     """
     for entry in sweep.models:
         around.host.check(entry)
@@ -219,9 +243,11 @@ def _stages(
     tables, hashes = Tables(sweep.skip_missing), ImageHashes()
     results: list[Result] = []
     winners: dict[str, Format] = {}
+    stopped: dict[str, ModelStoppedError] = {}
     for stage in range(len(sweep.stages) if chosen is None else 1):
         prepared = []
-        for entry in sweep.models:
+        going = [entry for entry in sweep.models if entry.name not in stopped]
+        for entry in going:
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
             done = {r.variant for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
@@ -230,10 +256,19 @@ def _stages(
         for _, outputs in prepared:
             _refuse_foreign(outputs, journal, hashes)
         for entry, outputs in prepared:
-            results += run_model(sweep, entry, outputs, journal, around, hashes)
+            try:
+                results += run_model(sweep, entry, outputs, journal, around, hashes)
+            except ModelStoppedError as error:
+                log.error("%s", error)
+                stopped[entry.name] = error
+                results += error.results
         if stage + 1 < len(sweep.stages):
-            for entry in sweep.models:
-                winners[entry.name] = around.pick([r for r in results if r.model == entry.name])
+            for entry in going:
+                if entry.name not in stopped:
+                    own = [r for r in results if r.model == entry.name]
+                    winners[entry.name] = around.pick(own)
+    if stopped:
+        raise UnfinishedError(results, list(stopped.values()))
     return results
 
 
@@ -259,48 +294,108 @@ def run_model(
     around: Surroundings,
     hashes: ImageHash,
 ) -> list[Result]:
-    """Make the calls of one model's cells; every cell is written when its last call was made."""
+    """Make the calls of one model's cells; every cell is written when its last call was made.
+
+    Raises:
+        ModelStoppedError: it said that no further call should be made.
+        JournalError: replies cannot be kept any more.
+        StoppedError: somebody asked to stop.
+    """
     plan = make_plan([output.cell for output in outputs], hashes)
     for output in outputs:
         begin(output)
     left = {call.key for call in plan.calls if call.key not in journal}
     around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
-    waiting = Waiting(plan, left)
-    results: dict[int, Result] = {}
-
-    def write(cells: Sequence[int]) -> None:
-        for at in cells:
-            run = finish(outputs[at], plan.keys[at], journal)
-            results[at] = result_of(run, outputs[at].path)
-            around.watcher.scored(results[at])
-
-    write(waiting.complete())
+    keeping = _Keeping(plan, outputs, journal, around.watcher, hashes, left)
+    keeping.write_complete()
+    stop = Stopping(around.stop)
+    for call in plan.calls:
+        why = next(filter(None, (unread(hashes(path)) for path in call.images)), None)
+        if why is not None and call.key in left:
+            left.discard(call.key)
+            keeping.take(Unit((call,), False), [Answer("", error=f"an image is not read: {why}")])
     sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
     work = unfinished(units(plan.calls, sizes), left)
-    full: DiskFullError | None = None
-    for unit, answers in around.host.executor(entry).run(work, around.stop):
-        made = zip(unit.calls, answers, strict=True)
-        try:
-            journal.append(record_of(call, answer, hashes) for call, answer in made)
-            around.watcher.answered(answers)
-            if full is None:
-                write(waiting.made(unit))
-        except OSError as error:
-            full = _also_full(full, full_disk(error, journal.path))
-        except DiskFullError as error:
-            full = _also_full(full, error)
-        if full is not None:
+    for unit, answers in around.host.executor(entry).run(work, stop):
+        # An interruption must not come between a reply and the journal.
+        with around.stop.shielded():
+            keeping.take(unit, answers)
+        if keeping.ended is not None:
             # What is on its way is paid for: it still comes, and is kept where there is room.
-            around.stop.set()
-    if full is not None:
-        raise full
+            stop.set()
+    results = keeping.results
+    if isinstance(keeping.ended, ModelStoppedError):
+        keeping.ended.results = results
+    if keeping.ended is not None:
+        raise keeping.ended
     if around.stop.is_set() and len(results) < len(outputs):
         raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
-    return [results[at] for at in range(len(outputs))]
+    return results
 
 
-def _also_full(before: DiskFullError | None, now: DiskFullError) -> DiskFullError:
-    return now if before is None else DiskFullError(now.path, before.lost + now.lost)
+class _Keeping:
+    """Keeps the answers of a model's calls, and writes each cell when its last call was made.
+
+    ``ended`` says why no further call should be made: what was made still is kept then, as far as
+    it can be.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        outputs: Sequence[Output],
+        journal: Journal,
+        watcher: Watcher,
+        hashes: ImageHash,
+        left: set[str],
+    ) -> None:
+        self._plan = plan
+        self._outputs = outputs
+        self._journal = journal
+        self._watcher = watcher
+        self._hashes = hashes
+        self._waiting = Waiting(plan, left)
+        self._written: dict[int, Result] = {}
+        self.ended: ModelStoppedError | JournalError | None = None
+
+    @property
+    def results(self) -> list[Result]:
+        """Of the cells that are written, in their order."""
+        return [self._written[at] for at in sorted(self._written)]
+
+    def write_complete(self) -> None:
+        """Write the cells that wait for nothing."""
+        self._write(self._waiting.complete())
+
+    def take(self, unit: Unit, answers: Sequence[Answer]) -> None:
+        """Keep the answers to the calls of a unit; one that was not made is kept nowhere."""
+        both = zip(unit.calls, answers, strict=True)
+        made = [(call, answer) for call, answer in both if answer.stop is not Stop.SPENT]
+        try:
+            if made:
+                self._journal.append(record_of(*pair, self._hashes) for pair in made)
+            self._watcher.answered([answer for _, answer in made])
+            if not isinstance(self.ended, JournalError):
+                self._write(self._waiting.made(call for call, _ in made))
+        except JournalError as error:
+            self._end(error)
+        except OSError as error:
+            self._end(full_disk(error, self._journal.path))
+        for answer in answers:
+            if answer.stop is not None and self.ended is None:
+                self.ended = ModelStoppedError(self._plan.cells[0].model, answer)
+
+    def _end(self, error: JournalError) -> None:
+        if isinstance(self.ended, JournalError):
+            error = self.ended.and_lost(error.lost)
+        self.ended = error
+
+    def _write(self, cells: Sequence[int]) -> None:
+        for at in cells:
+            output = self._outputs[at]
+            run = finish(output, self._plan.keys[at], self._journal)
+            self._written[at] = result_of(run, output.path)
+            self._watcher.scored(self._written[at])
 
 
 def record_of(call: Call, answer: Answer, hashes: ImageHash) -> dict[str, Any]:
@@ -344,10 +439,10 @@ class Waiting:
         """The cells that wait for nothing."""
         return [at for at, left in enumerate(self._left) if not left]
 
-    def made(self, unit: Unit) -> list[int]:
+    def made(self, calls: Iterable[Call]) -> list[int]:
         """The cells that waited for nothing but these calls."""
         done = []
-        for call in unit.calls:
+        for call in calls:
             for at in self._cells.pop(call.key, ()):
                 self._left[at] -= 1
                 if not self._left[at]:
