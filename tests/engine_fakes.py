@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from vlmeval_findit.engine.executors import Executor, LocalExecutor
 from vlmeval_findit.engine.journal import records
 from vlmeval_findit.engine.plan import Plan
 from vlmeval_findit.engine.run import Chosen, Result, Surroundings, run_sweep
+from vlmeval_findit.engine.stopping import Stopping
 from vlmeval_findit.identity import Answering, Described
 from vlmeval_findit.search import best_format
 from vlmeval_findit.variant import Variant
@@ -111,11 +111,11 @@ def go(
     sweep: Sweep,
     host: Any,
     chosen: Chosen | None = None,
-    stop: threading.Event | None = None,
+    stop: Stopping | None = None,
     watcher: Silent | None = None,
 ) -> list[Result]:
     """Run a sweep in this process."""
-    around = Surroundings(host, watcher or Silent(), stop or threading.Event(), best_format)
+    around = Surroundings(host, watcher or Silent(), stop or Stopping(), best_format)
     return run_sweep(sweep, around, chosen)
 
 

@@ -31,9 +31,11 @@ from vlmeval_findit.engine.asking import Answer, ModelAsker, Work, answer_from
 from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.endpoints import Served, ServerAsker
 from vlmeval_findit.engine.executors import ThreadsExecutor
-from vlmeval_findit.engine.journal import DiskFullError, Journal, JournalError, records
+from vlmeval_findit.engine.journal import Journal, records
+from vlmeval_findit.engine.lock import DiskFullError, JournalError
 from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.stopping import Stopping
 from vlmeval_findit.identity import Answering, Described, IdentityError
 from vlmeval_findit.models.client import ChatClient, Endpoint
 from vlmeval_findit.predictions import FAILED, PredictionError
@@ -83,7 +85,7 @@ def test_killed_and_continued_it_ends_with_the_same_files(
             model.calls -= 1
         calls += model.calls
         with (tmp_path / "calls.jsonl").open("ab") as f:
-            f.write(b'{"key": "torn')
+            f.write(b'{"key": "70a1')
         (tmp_path / "out" / "FullImage").mkdir(parents=True, exist_ok=True)
         left = tmp_path / "out" / "FullImage" / ".FullImage_FindIt_Demo_xyxy_text.json.ab3_xy9z"
         left.write_text("half a file")
@@ -96,13 +98,18 @@ def test_killed_and_continued_it_ends_with_the_same_files(
 
 
 def test_a_second_run_asks_nothing_and_touches_nothing(tmp_path: Path) -> None:
+    def there() -> dict[Path, tuple[int, bytes]]:
+        found = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in tmp_path.rglob("*Findit*.*")}
+    before = there()
+    assert len(before) == 8 * 5 + 1, "the results and the journal, and no lock"
     model, watcher = FakeModel(), Silent()
     go(demo_sweep(tmp_path), FakeHost(model), watcher=watcher)
     assert model.calls == 0
     assert watcher.finished == [CALLS]
-    assert {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in before} == before
+    assert there() == before
 
 
 def test_equal_calls_of_two_sweeps_are_paid_once(
@@ -258,7 +265,7 @@ def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path
 def test_asked_to_stop_it_keeps_what_is_on_its_way(
     undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
-    stop = threading.Event()
+    stop = Stopping()
     model = FakeModel(lambda number, text: stop.set() if number == 10 else None)
     host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
     with pytest.raises(StoppedError, match="run again to go on"):
@@ -271,15 +278,15 @@ def test_asked_to_stop_it_keeps_what_is_on_its_way(
 def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
     undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, journal = os.pwrite, tmp_path / "calls.jsonl"
+    real, journal = os.write, tmp_path / "calls.jsonl"
 
-    def pwrite(handle: int, data: bytes, offset: int) -> int:
+    def write(handle: int, data: bytes) -> int:
         held = journal.with_name("calls.jsonl.reserve")
-        if len(data) > 200 and offset > 8000 and held.exists():
+        if len(data) > 200 and journal.stat().st_size > 8000 and held.exists():
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(handle, data, offset)
+        return real(handle, data)
 
-    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(os, "write", write)
     model = FakeModel()
     host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
     with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +35,7 @@ from ..engine.predictions import (
     prediction_rows,
     prepare_output,
 )
-from ..engine.run import Calls, Result, answer_calls
+from ..engine.run import Calls, Keeping, Result, answer_calls
 from ..engine.stopping import stopped_by_signals
 from ..predictions import PREDICTION_FORMATS, write_rows
 from .datasets import FindItDataset
@@ -250,10 +249,14 @@ def _make_calls(run: Run, model: HostModel, how: How, journal: Journal, ranks: R
         executor = ThreadsExecutor(lambda: [load()], how.threads)
     calls = Calls(plan, left, UnitSizes(batch=_BATCH), lambda call: output.identity, hashes)
     with Bar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
-        answer_calls(calls, executor, journal, Watched(bar, stop), lambda unit: None)
+        answer_calls(calls, executor, Keeping(calls, journal, bar, lambda made: None), stop)
     if stop.is_set():
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
-        raise SystemExit(130)
+        raise SystemExit(INTERRUPTED)
+
+
+INTERRUPTED = 130
+"""The exit status of a run that somebody stopped."""
 
 
 def _write(run: Run, journal: Journal, hashes: ImageHash) -> int:
@@ -285,14 +288,6 @@ class Answered:
         if key in self._others or key in self._journal:
             return True
         return not self._again and self._journal.get(key) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A bar, and who says when to stop."""
-
-    watcher: Bar
-    stop: threading.Event
 
 
 class Bar:
