@@ -124,6 +124,8 @@ class Journal:
             NotOursError: somebody else writes the journal; they are kept beside it.
         """
         made = [kept(record) for record in records]
+        if not made:
+            return
         whole = b"".join(line for _, line in made)
         if not self._ours():
             self._write_beside(whole)
