@@ -20,8 +20,8 @@ from chat_server import (
     error,
     in_turn,
 )
-
 from vlmeval_findit.models.client import ChatClient, Endpoint, retry_after
+
 from vlmeval_findit.models.completion import CallError, read_completion
 
 KEY = "sk-or-v1-c0ffee-SECRET"

@@ -26,15 +26,16 @@ from engine_fakes import (
     go,
     reply_to,
 )
-
-from vlmeval_findit.engine.asking import Answer, ModelAsker, Work, answer_from
-from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.endpoints import Served, ServerAsker
+from vlmeval_findit.models.client import ChatClient, Endpoint
+
+from vlmeval_findit.answers import Answer, Work
+from vlmeval_findit.engine.asking import ModelAsker, answer_from
+from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal import DiskFullError, Journal, JournalError, records
 from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
-from vlmeval_findit.models.client import ChatClient, Endpoint
 from vlmeval_findit.predictions import FAILED, PredictionError
 from vlmeval_findit.spaces import Space, SpaceError
 from vlmeval_findit.variant import parse

@@ -26,7 +26,8 @@ class ModelEntry:
     ``settings`` go to its class (or, with endpoints, into every request) and are part of every
     call's key; ``resources`` go to its class too, but what it says does not depend on them.
     ``space`` and ``reads_like`` are as in :class:`..scoring.Settings`; ``served`` is a server's
-    name for it; ``line`` is where the file names it.
+    name for it, ``headers`` go with every request to a server and are kept nowhere; ``line`` is
+    where the file names it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ModelEntry:
     space: str | Mapping[str, Any] | None = None
     reads_like: str | None = None
     served: str | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
     line: int = 0
 
 
@@ -42,12 +44,14 @@ class ModelEntry:
 class Inference:
     """How calls are made: nothing that an answer may depend on.
 
-    ``threads`` are calls at a time to an API or to each endpoint, ``batch_size`` and ``variants``
+    ``threads`` are calls at a time to an API or to each endpoint, ``timeout`` the seconds for one
+    attempt of such a call, ``batch_size`` and ``variants``
     the most calls that a local model gets together (of one variant; over one image), ``replicas``
     the models of a Ray cluster (0: as many as fit), each with so many ``cpus`` and ``gpus``.
     """
 
     threads: int = 8
+    timeout: float = 600.0
     batch_size: int = 8
     variants: int = 32
     replicas: int = 0
@@ -57,7 +61,11 @@ class Inference:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Models x tables x formats, in stages; ``limit`` is the number of rows (None: all)."""
+    """Models x tables x formats, in stages.
+
+    ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
+    together, in US dollars (None: no limit).
+    """
 
     models: tuple[ModelEntry, ...]
     tables: tuple[Table, ...]
@@ -68,6 +76,7 @@ class Sweep:
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
     inference: Inference = field(default_factory=Inference)
+    max_usd: float | None = None
     source: Path | None = None
 
 
@@ -94,6 +103,7 @@ _KEYS = (
     "journal",
     "skip_missing_images",
     "inference",
+    "max_usd",
 )
 
 
@@ -121,6 +131,7 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         journal=_path(fields.get("journal"), work_dir / "calls.jsonl"),
         skip_missing=bool(_optional(fields.get("skip_missing_images"), _yes_or_no)),
         inference=_inference(fields.get("inference")),
+        max_usd=_optional(fields.get("max_usd"), _positive),
     )
     _refuse_unused(sweep, fields)
     return sweep
@@ -128,7 +139,7 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
 
 # --- models and tables ----------------------------------------------------------------------------
 
-_MODEL_KEYS = ("name", "settings", "resources", "space", "reads_like", "served")
+_MODEL_KEYS = ("name", "settings", "resources", "space", "reads_like", "served", "headers")
 
 
 def _models(marked: Marked) -> tuple[ModelEntry, ...]:
@@ -152,6 +163,7 @@ def _model(marked: Marked) -> ModelEntry:
         space=_optional(fields.get("space"), _space),
         reads_like=_optional(fields.get("reads_like"), _model_row),
         served=_optional(fields.get("served"), _word),
+        headers=_optional(fields.get("headers"), _headers),
         line=fields["name"].line,
     )
     if entry.space is None:
@@ -336,6 +348,23 @@ def _refuse_twice(marked: Marked, values: Sequence[Any]) -> None:
             raise entry.error(f"{value} stands twice")
 
 
+def _headers(marked: Marked) -> Mapping[str, str]:
+    headers = _mapping(marked)
+    for name, value in headers.items():
+        # A value may be a key: it is in no message.
+        if not isinstance(value, str):
+            raise marked.error(f"the header {name!r} should be a text")
+    return headers
+
+
+def _positive(marked: Marked) -> float:
+    value = marked.value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < float("inf"):
+        raise marked.error(f"{value!r} should be a number, more than 0")
+    return float(value)
+
+
 _INFERENCE = tuple(Inference.__dataclass_fields__)
 _FRACTIONS = ("cpus", "gpus")
 
@@ -348,6 +377,8 @@ def _inference(marked: Marked | None) -> Inference:
 
 
 def _amount(name: str, marked: Marked) -> Any:
+    if name == "timeout":
+        return _positive(marked)
     if name not in _FRACTIONS:
         return _count(marked)
     if not isinstance(marked.value, int | float) or marked.value < 0:

@@ -13,7 +13,7 @@ from itertools import cycle, islice
 from threading import Event
 from typing import Protocol
 
-from .asking import Answer, Asker, Work
+from ..answers import Answer, Asker, Work
 from .plan import Unit
 
 Answered = tuple[Unit, list[Answer]]

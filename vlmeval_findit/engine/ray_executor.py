@@ -15,7 +15,7 @@ from itertools import chain, islice
 from threading import Event
 from typing import Any
 
-from .asking import Answer, Asker, Work, said
+from ..answers import Answer, Asker, Work, said
 from .config import Inference
 from .executors import Answered, Loader, single_calls, until, work_of
 from .plan import Unit
