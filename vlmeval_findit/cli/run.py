@@ -34,9 +34,9 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError("--max-usd does not go with --api-mode; --api-nproc asks as many at once")
     _check_data(names, ours.mode)
     if ours.dry_run:
-        from .dry_run import count
+        from .dry_run import of_data
 
-        return count(names, ours)
+        return of_data(names, ours)
     os.environ.setdefault("PRED_FORMAT", "json")
     try:
         import vlmeval.run

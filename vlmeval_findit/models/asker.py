@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_any
+from tenacity.stop import stop_base
 from tenacity.wait import wait_exponential_jitter
 
 from ..answers import Answer, HostMessage, Stop, Work, said
@@ -146,7 +147,7 @@ class ChatAsker:
         call = _Call(self, asked.body)
         retrying = Retrying(
             retry=retry_if_exception(call.is_worth_another),
-            stop=stop_any(stop_after_attempt(self._attempts), _too_long),
+            stop=stop_any(stop_after_attempt(self._attempts), _TooLong()),
             wait=call.wait,
             sleep=self._sleep,
             before_sleep=_tell,
@@ -278,8 +279,11 @@ def _is_unknown(field: str, error: CallError) -> bool:
     return error.status == 400 and named and _UNKNOWN.search(message) is not None
 
 
-def _too_long(state: RetryCallState) -> bool:
-    return state.upcoming_sleep > LONGEST_WAIT + 1.0
+class _TooLong(stop_base):
+    """Not to wait for a server that asks for hours."""
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return retry_state.upcoming_sleep > LONGEST_WAIT + 1.0
 
 
 def _tell(state: RetryCallState) -> None:
