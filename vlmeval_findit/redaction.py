@@ -66,7 +66,16 @@ def scrubbed(value: Any) -> Any:
 
 def quoted(text: str, limit: int) -> str:
     """What somebody else said, on one line: scrubbed first, then cut."""
-    return " ".join(scrub(text).split())[:limit]
+    return " ".join(scrub(of_whole_characters(text)).split())[:limit]
+
+
+def of_whole_characters(text: str) -> str:
+    """A text that any file can hold: half a surrogate pair is no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 # --- what is looked for ---------------------------------------------------------------------------

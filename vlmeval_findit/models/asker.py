@@ -81,7 +81,7 @@ class ChatAsker:
         self._budget = budget or Budget()
         self._transport = Transport(terms.timeout)
         self._stopping = threading.Event()
-        self._sleep = sleep or self._rest
+        self._sleep = self._rest if sleep is None else sleep
         self._shown: set[str] = set()
         self._lock = threading.Lock()
 

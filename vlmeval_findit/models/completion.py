@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..redaction import quoted, scrub
+from ..redaction import of_whole_characters, quoted, scrub
 from .families import THINK
 from .thinking import split_thought
 
@@ -179,19 +179,12 @@ def _decoded(body: bytes) -> str:
 
 
 def _clean(text: str) -> str:
-    """What a service said as it is kept: without secrets, of whole characters.
-
-    Half a surrogate pair is no character, and no file of text can hold it.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return scrub(text)
+    """What a service said as it is kept: without secrets, of whole characters."""
+    return scrub(of_whole_characters(text))
 
 
 def _name(value: object) -> str:
-    return quoted(_clean(value), _NAME) if isinstance(value, str) else ""
+    return quoted(value, _NAME) if isinstance(value, str) else ""
 
 
 def _text(content: object) -> str:

@@ -30,8 +30,8 @@ class Server:
     """One server and how it did.
 
     ``failures`` are counted in a row; ``rests_until`` and ``asked_until`` (what it asked itself)
-    are times of the pool's clock; ``takes`` is the field that it takes a limit of tokens in;
-    ``hopeless`` is the error after which it is not asked again.
+    are times of the pool's clock; ``turn`` grows whenever it is asked;
+    ``takes`` is the field that it takes a limit of tokens in; ``hopeless`` is the error after which it is not asked again.
     """
 
     endpoint: Endpoint
@@ -64,6 +64,7 @@ class Pool:
         if not endpoints:
             raise ValueError("no server is named")
         self._servers = [Server(one, one.takes, turn) for turn, one in enumerate(endpoints)]
+        self._turn = len(endpoints)
         self._clock = clock
         self._lock = threading.Lock()
 
@@ -124,10 +125,11 @@ class Pool:
             if not alive:
                 last = self._servers[-1].hopeless
                 raise CallError(str(last), last.status if last else 0, hopeless=True)
-            # All else being equal, in turn.
+            # All else being equal, the one that was asked longest ago.
             best = min(alive, key=lambda s: (s.back_at(now), s in tried, s.in_flight, s.turn))
             best.in_flight += 1
-            best.turn += len(self._servers)
+            self._turn += 1
+            best.turn = self._turn
             return best
 
     def _failed(self, server: Server, error: CallError) -> None:
