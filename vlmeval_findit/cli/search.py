@@ -13,6 +13,7 @@ from ..models.table import MODELS, find_model
 from ..search import RULE, search_sweep
 from ..spaces import space_from
 from ..variant import nearest
+from .printing import report_spending
 from .sweep import add_executor_flags, budget_for, host_for, run
 
 LIMIT = 50
@@ -57,7 +58,8 @@ def main(argv: Sequence[str]) -> int:
 
         return of_sweep(sweep, None, bool(args.endpoints))
     budget = budget_for(sweep, args)
-    return run(sweep, host_for(sweep, args, budget), None, args.out, budget)
+    status = run(sweep, host_for(sweep, args, budget), None, args.out)
+    return report_spending(budget) or status
 
 
 def _entry(args: argparse.Namespace) -> ModelEntry:

@@ -58,7 +58,8 @@ def main(argv: Sequence[str]) -> int:
         return of_sweep(sweep, chosen, bool(args.endpoints))
     budget = budget_for(sweep, args)
     host = host_for(sweep, args, budget)
-    return run(sweep, host, chosen, sweep.work_dir / "best_formats.yaml", budget)
+    status = run(sweep, host, chosen, sweep.work_dir / "best_formats.yaml")
+    return report_spending(budget) or status
 
 
 def add_executor_flags(parser: argparse.ArgumentParser) -> None:
@@ -137,13 +138,8 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     return VLMEvalKitHost(inference, RayExecutor, budget)
 
 
-def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path, budget: Budget) -> int:
+def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
     """Run a sweep, print its scores, write the best formats where there were several."""
-    status = _run(sweep, host, chosen, formats_file)
-    return report_spending(budget) or status
-
-
-def _run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
     with stopped_by_signals() as stop, SweepProgress() as progress:
         around = Surroundings(host, progress, stop, best_format)
         try:

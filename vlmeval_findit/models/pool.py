@@ -30,8 +30,8 @@ class Server:
     """One server and how it did.
 
     ``failures`` are counted in a row; ``rests_until`` and ``asked_until`` (what it asked itself)
-    are times of the pool's clock; ``turn`` grows whenever it is asked;
-    ``takes`` is the field that it takes a limit of tokens in; ``hopeless`` is the error after which it is not asked again.
+    are times of the pool's clock; ``turn`` grows whenever it is asked; ``takes`` is the field that
+    it takes a limit of tokens in; ``hopeless`` is the error after which it is not asked again.
     """
 
     endpoint: Endpoint
