@@ -68,6 +68,9 @@ setup(
         "filelock>=3.13",
         "matplotlib>=3.8",
         "jinja2>=3.1",
+        # Models over HTTP: requests with one deadline, and what is worth another attempt.
+        "aiohttp>=3.11",
+        "tenacity>=8.3",
     ],
     extras_require={
         # rouge_score: VLMEvalKit's runner imports it without asking for it.

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.engine.asking import Answer, ModelAsker
+from vlmeval_findit.answers import Answer
+from vlmeval_findit.engine.asking import ModelAsker
 from vlmeval_findit.engine.config import ModelEntry, Sweep, parse_sweep
 from vlmeval_findit.engine.executors import Executor, LocalExecutor
 from vlmeval_findit.engine.journal import records

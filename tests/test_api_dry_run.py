@@ -7,13 +7,18 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.models.estimate import Load, image_tokens, load
+from vlmeval_findit.engine.calls import ImageHashes, keyed
+from vlmeval_findit.engine.config import parse_sweep
+from vlmeval_findit.engine.dry import count, sweep_groups
+from vlmeval_findit.models.chat import openrouter_model
+from vlmeval_findit.models.estimate import Load, Scale, image_tokens
 from vlmeval_findit.models.payload import SentImage, openrouter_manner, request
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.prompts import image, text
@@ -100,14 +105,26 @@ def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
     assert row.api is not None
     manner, space = openrouter_manner(row.api), row.space(variant.row)
     body = request(parts, variant, space, manner).body
-    counted = load([parts, parts], variant, space, manner)
-    assert counted == Load(
-        calls=2,
-        images=2,
-        size=2 * len(json.dumps(body)),
-        tokens_in=2 * (40 // 4 + 20 * 10),
-        tokens_out_at_most=2 * 768,
+    one = Load(
+        calls=1,
+        images=1,
+        size=len(json.dumps(body)),
+        tokens_in=40 // 4 + 20 * 10,
+        tokens_out_at_most=768,
     )
+    encoded: list[Path] = []
+
+    def rule(path: Path, limit: int | None) -> SentImage:
+        encoded.append(path)
+        return manner.images(path, limit)
+
+    scale = Scale()
+    counted = replace(manner, images=rule)
+    assert scale.load(parts, variant, space, counted) == one
+    assert scale.load(parts, variant, space, counted) == one
+    assert encoded == [path], "once for all calls"
+    with pytest.raises(FileNotFoundError):
+        scale.load([image(str(tmp_path / "b.png"))], variant, space, counted)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +138,65 @@ def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
 )
 def test_tokens_of_images(kind: str, sent: tuple[int, int], tokens: int) -> None:
     assert image_tokens(SentImage(sent, sent, "image/png", b""), Space(kind)) == tokens
+
+
+SWEEP = """
+models: [GPT-5.4, {name: FullImage}]
+datasets: [Demo]
+representations: [xyxy, cxcywh]
+outputs: json
+limit: 3
+"""
+
+
+def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SWEEP)
+    (tmp_path / "outputs").mkdir()
+    done = sub_command(lmu, tmp_path, "sweep", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them to be made" in done.stdout
+    (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", done.stdout, re.MULTILINE)
+    assert weighed.startswith("6 calls, 6 images, ")
+    assert weighed.endswith(f"at most {6 * 768:,} out")
+    assert "FullImage over HTTP" not in done.stdout
+    served = sub_command(lmu, tmp_path, "sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1")
+    assert served.stdout.count(" over HTTP: 6 calls, 6 images") == 2
+    searched = sub_command(
+        lmu, tmp_path, "search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "2"
+    )
+    assert "over HTTP: 38 calls, 38 images" in searched.stdout
+    assert "19 cells, 38 queries, 1 images, 38 model calls, 38 of them" in searched.stdout
+
+
+def test_finished_calls_are_not_weighed(
+    lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    sweep = replace(parse_sweep(SWEEP), journal=tmp_path / "calls.jsonl")
+    chats = {"GPT-5.4": openrouter_model("GPT-5.4")}
+    groups = sweep_groups(sweep, {"GPT-5.4": {}, "FullImage": {}}, chats)
+    keys = [
+        keyed(cell, row, ImageHashes()).key for cell in groups[0].cells for row in cell.rows[:2]
+    ]
+    lines = [{"key": key, "model": "GPT-5.4", "error": None} for key in keys]
+    lines[0]["error"] = "no"
+    sweep.journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ours, floor = count(groups, sweep.journal).counts
+    assert (ours.calls, ours.finished, floor.finished) == (6, 3, 0)
+    assert ours.load is not None
+    assert ours.load.calls == 3
+    assert floor.load is None
+
+
+def sub_command(lmu: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    hidden = ("FINDIT_", "OPENROUTER_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+    return subprocess.run(
+        [sys.executable, "-c", OFFLINE, *arguments, "--dry-run"],
+        env={**env, "LMUData": str(lmu)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -19,7 +19,9 @@ from chat_server import Answer, Asked, ChatServer, Script, completion, error
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 from perfect_answers import content, perfect_answers
 
+from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.models.payload import openrouter_manner, server_manner
+from vlmeval_findit.models.spending import Budget
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.predictions import read_predictions
 from vlmeval_findit.spaces import Space, SpaceError
@@ -113,8 +115,8 @@ def test_a_server_s_model_takes_its_space_from_the_environment(
     with pytest.raises(SpaceError, match="not guessed"):
         server()
     monkeypatch.setenv("FINDIT_SPACE", "pixels")
-    assert server()._space(parse(DATA)) == Space("pixels")
-    assert server(space="unit")._space(parse(DATA)) == Space("unit")
+    assert server().asker._model.space(parse(DATA)) == Space("pixels")
+    assert server(space="unit").asker._model.space(parse(DATA)) == Space("unit")
 
 
 def test_without_a_key_there_is_no_model(
@@ -148,6 +150,7 @@ def test_a_reply_comes_with_its_record_and_nothing_is_printed(
         keyed.setenv("OPENROUTER_BASE_URL", server.url)
         model = registered[MODEL]()
         reply = model.generate(message=one_message(), dataset=DATA)
+        url = server.url
     assert str(reply) == "[]"
     record = json.loads(reply["extra_records"])["findit"]
     (image,) = record.pop("images")
@@ -162,7 +165,7 @@ def test_a_reply_comes_with_its_record_and_nothing_is_printed(
             "provider": "OpenAI",
             "row": "GPT-5.4",
         },
-        "call": {"id": "gen-1", "cost": 0.01},
+        "call": {"id": "gen-1", "cost": 0.01, "status": 200, "attempts": 1, "server": url},
     }
     assert capsys.readouterr().out == ""
     assert "SECRET" not in repr(vars(model))
@@ -199,6 +202,97 @@ def test_an_empty_answer_is_an_answer(
         assert len(server.asked) == 1
     assert str(reply) == ""
     assert FAIL_MSG not in reply
+
+
+def test_a_lone_surrogate_can_be_written_by_the_host(
+    registered: dict[str, Any], keyed: pytest.MonkeyPatch
+) -> None:
+    with ChatServer(lambda asked, number: completion("[1] \ud800")) as server:
+        keyed.setenv("OPENROUTER_BASE_URL", server.url)
+        reply = registered[MODEL]().generate(message=one_message(), dataset=DATA)
+    assert str(reply) == "[1] \ufffd"
+    assert reply["extra_records"].encode()
+
+
+def test_no_dataset_begins_where_the_service_answers_no_call(
+    registered: dict[str, Any], keyed: pytest.MonkeyPatch
+) -> None:
+    with ChatServer(lambda asked, number: error(402, "no credit")) as server:
+        keyed.setenv("OPENROUTER_BASE_URL", server.url)
+        model = registered[MODEL]()
+        for _ in range(2):
+            assert "no credit" in str(model.generate(message=one_message(), dataset=DATA))
+        with pytest.raises(RuntimeError, match=f"{SHOWN} was not begun: the service answers no"):
+            model.generate(message=one_message(), dataset=SHOWN)
+        assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["max_new_tokens", "max_tokens"])
+def test_a_limit_of_tokens_is_a_setting_of_every_class(
+    registered: dict[str, Any], keyed: pytest.MonkeyPatch, name: str
+) -> None:
+    import vlmeval.api
+
+    with ChatServer(lambda asked, number: completion()) as server:
+        keyed.setenv("OPENROUTER_BASE_URL", server.url)
+        for model in (
+            registered[MODEL](**{name: 64}),
+            registered["GPT-6-Astra"](**{name: 64}),
+            vlmeval.api.FindItServer("Qwen3-VL", server.url, **{name: 64}),
+        ):
+            model.generate(message=one_message(), dataset=DATA)
+        assert [asked.body["max_tokens"] for asked in server.asked] == [64] * 3
+    with pytest.raises(ValueError, match="no setting 'max_tokns': did you mean max_"):
+        registered[MODEL](max_tokns=64)
+
+
+def test_the_engine_asks_with_the_asker_of_a_model(
+    registered: dict[str, Any], keyed: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.engine.asking import ModelAsker
+    from vlmeval_findit.host.engine import load_model
+    from vlmeval_findit.models.asker import ChatAsker
+
+    budget = Budget(1.0)
+    asker = load_model(MODEL, {"budget": budget, "timeout": 5.0})
+    assert isinstance(asker, ChatAsker)
+    assert asker._budget is budget
+    assert asker._transport._timeout == 5.0
+    assert isinstance(load_model("FullImage", {}), ModelAsker)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "why"),
+    [
+        (MODEL, {"max_tokens": "64"}, "whole number"),
+        (MODEL, {"max_usd": 2}, "the whole sweep's"),
+        (MODEL, {"temperature": 1}, "no setting 'temperature'"),
+        ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
+    ],
+)
+def test_settings_of_a_sweep_that_nobody_heeds_are_refused_before_the_first_call(
+    registered: dict[str, Any], name: str, settings: dict[str, Any], why: str
+) -> None:
+    from vlmeval_findit.host.engine import VLMEvalKitHost
+
+    host = VLMEvalKitHost(Inference())
+    with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):
+        host.check(ModelEntry(name, settings, line=7))
+    host.check(ModelEntry(MODEL, {"max_new_tokens": 64}))
+    host.check(ModelEntry(name))
+
+
+def test_a_limit_in_dollars_is_refused_where_nobody_says_costs(
+    registered: dict[str, Any],
+) -> None:
+    from vlmeval_findit.host.engine import VLMEvalKitHost
+
+    theirs = next(
+        name for name, maker in registered.items() if "GPT4o" in name and hasattr(maker, "func")
+    )
+    VLMEvalKitHost(Inference()).check(ModelEntry(theirs))
+    with pytest.raises(ValueError, match="is not known: no limit"):
+        VLMEvalKitHost(Inference(), budget=Budget(1.0)).check(ModelEntry(theirs))
 
 
 # --- whole runs -----------------------------------------------------------------------------------
@@ -365,7 +459,7 @@ def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
         (["--model", "Qwen2.5-VL"], "min_pixels"),
         (["--model", "Qwen3-VL", "--temperature", "0.7"], "greedily"),
         (["--model", "Qwen3-VL", "--extra-body", '{"max_tokens": 9}'], "max_tokens"),
-        (["--model", "Qwen3-VL", "--max-usd", "1"], "OpenRouter only"),
+        (["--model", "Qwen3-VL", "--max-usd", "0"], "takes US dollars"),
         (["--model", "Qwen3-VL", "--max-usd", "1", "--api-mode"], "--api-mode"),
         (["MMBench", "--model", "Qwen3-VL"], "apart"),
     ],
@@ -397,3 +491,68 @@ def test_a_space_that_the_user_says_is_recorded(lmu: Path, tmp_path: Path) -> No
     record, _ = records(predictions(tmp_path / "outputs", "my-own-nothink", DATA))
     assert record["space"] == {"kind": "pixels", "scene_max_size": 256}
     assert max(record["images"][0]["sent"]) == 256
+
+
+def test_a_server_that_names_costs_is_limited_and_one_that_does_not_is_not_asked_on(
+    lmu: Path, tmp_path: Path
+) -> None:
+    for number, (usage, asked) in enumerate((({"cost": 0.01}, 3), ({}, 1))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with ChatServer(lambda asked, number, u=usage: completion(usage=u)) as server:
+            done = serve(
+                server, folder, lmu, "--model", "Qwen3-VL", "--max-usd", "0.03", "--api-nproc", "1"
+            )
+            assert len(server.asked) == asked
+        assert done.returncode == 3, done.stdout
+
+
+def test_several_servers_share_a_run(lmu: Path, tmp_path: Path) -> None:
+    with (
+        ChatServer(lambda asked, number: completion()) as one,
+        ChatServer(lambda asked, number: completion()) as two,
+    ):
+        urls = f"{one.url},{two.url}"
+        flags = ["--data", DATA, "--base-url", urls, "--model", "Qwen3-VL"]
+        done = run(RUN_FINDIT, flags, tmp_path, environment(lmu))
+        assert done.returncode == 0, done.stdout
+        assert len(one.asked) + len(two.asked) == ROWS
+        assert min(len(one.asked), len(two.asked)) > 3
+
+
+SWEEP = """
+models: [GPT-5.4, GPT-6-Astra]
+datasets: [Demo]
+representations: [xyxy]
+outputs: json
+max_usd: 0.05
+inference: {threads: 1}
+"""
+
+
+def test_a_sweep_keeps_one_limit_over_its_models_and_every_record(
+    lmu: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    with ChatServer(lambda asked, number: completion(f"[{KEY}]")) as server:
+        env = environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=server.url)
+        done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, env)
+        assert len(server.asked) == 5, done.stdout
+        assert done.returncode == 3, done.stdout
+        assert "spent: $0.0500" in done.stdout
+        done = run(RUN_FINDIT, ["sweep", "sweep.yaml", "--max-usd", "9"], tmp_path, env)
+        assert done.returncode == 0, done.stdout
+        assert len(server.asked) == 2 * ROWS
+    assert_no_key(done.stdout, tmp_path)
+    for model in (MODEL, "GPT-6-Astra"):
+        path = tmp_path / "outputs" / model / f"{model}_{DATA}.json"
+        assert all(record["call"]["cost"] == 0.01 for record in records(path))
+
+
+def test_a_search_keeps_a_limit_too(lmu: Path, tmp_path: Path) -> None:
+    with ChatServer(lambda asked, number: completion()) as server:
+        flags = ["--model", "Qwen3-VL", "--dataset", "Demo", "--limit", "2", "--threads", "1"]
+        limit = ["--endpoints", server.url, "--max-usd", "0.04", "--timeout", "60"]
+        done = run(RUN_FINDIT, ["search", *flags, *limit], tmp_path, environment(lmu))
+        assert len(server.asked) == 4
+    assert done.returncode not in (0, 1), done.stdout

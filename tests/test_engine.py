@@ -27,9 +27,9 @@ from engine_fakes import (
     reply_to,
 )
 
-from vlmeval_findit.engine.asking import Answer, ModelAsker, Work, answer_from
+from vlmeval_findit.answers import Answer, Work
+from vlmeval_findit.engine.asking import ModelAsker, answer_from
 from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.engine.endpoints import Served, ServerAsker
 from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal import Journal, records
 from vlmeval_findit.engine.lock import DiskFullError, JournalError
@@ -37,9 +37,8 @@ from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.engine.stopping import Stopping
 from vlmeval_findit.identity import Answering, Described, IdentityError
-from vlmeval_findit.models.client import ChatClient, Endpoint
 from vlmeval_findit.predictions import FAILED, PredictionError
-from vlmeval_findit.spaces import Space, SpaceError
+from vlmeval_findit.spaces import SpaceError
 from vlmeval_findit.variant import parse
 
 CALLS = 4 * (19 + 6)
@@ -469,26 +468,21 @@ def test_a_server_that_fails_is_passed_by(servers: tuple[Server, Server], tmp_pa
     assert len(servers[1].seen) == CALLS
 
 
-def test_servers_that_all_fail_leave_failures() -> None:
-    server = Server(status=400)
-    waits: list[float] = []
-    served = Served("FullImage", "m", lambda variant: Space("grid1000"), {"seed": 3})
-    clients = [ChatClient(Endpoint(server.url), attempts=1)]
-    asker = ServerAsker(served, clients, sleep=waits.append)
-    message = [{"type": "text", "value": "where?"}]
-    work = Work((message,), ("FindIt_Demo_xyxy_json",), {"max_new_tokens": 768}, False)
-    (answer,) = asker.ask(work)
-    assert answer.error is not None
-    assert answer.error.startswith("HTTP 400")
-    assert len(server.seen) == 1, "what was refused once is refused again"
-    assert server.seen[0]["seed"] == 3
-    server.status = 500
-    (answer,) = asker.ask(work)
-    assert answer.error is not None
-    assert len(server.seen) == 1 + 5
-    assert waits == [0.5, 1.0, 2.0, 4.0]
-    server.shutdown()
-    server.server_close()
+def test_failures_of_servers_are_recorded_with_their_calls(
+    servers: tuple[Server, Server], tmp_path: Path
+) -> None:
+    for server in servers:
+        server.status = 400
+    go(demo_sweep(tmp_path, limit=1), ServersHost([server.url for server in servers], Inference()))
+    made = list(records(tmp_path / "calls.jsonl"))
+    assert made
+    for record in made:
+        findit = json.loads(record["extra_records"])["findit"]
+        assert findit["call"]["error"] == record["error"]
+        assert findit["call"]["status"] == 400
+        assert findit["call"]["server"] in {server.url for server in servers}
+        assert findit["images"][0]["sent"] == [512, 512]
+    assert len(made) == sum(len(server.seen) for server in servers), "refused once, refused again"
 
 
 def test_an_endpoint_is_a_url() -> None:

@@ -207,7 +207,8 @@ def test_the_command_says_line_and_reason(
 def test_a_search_is_counted_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--dataset", "Demo", "--limit", "5", "--dry-run"]
     assert main(["search", "--model", "FullImage", *arguments]) == 0
-    assert "19 cells, 95 queries, 95 model calls" in capsys.readouterr().out
+    counted = "19 cells, 95 queries, 2 images, 95 model calls, 95 of them to be made"
+    assert counted in capsys.readouterr().out
 
 
 def test_export_is_a_config_of_vlmevalkit(

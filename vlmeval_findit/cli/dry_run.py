@@ -1,65 +1,106 @@
-"""``run_findit.py --dry-run``: what a run over an API would send, without a network or a key."""
+"""``--dry-run``: what a run would do and send, without a model, a network or a key."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import reduce
 
-from ..images import rows_to_leave_out, skips_missing
-from ..models.estimate import Load, load
-from ..models.payload import Manner, located, openrouter_manner, server_manner
-from ..models.services import extra_fields, proprietary, server_name, server_space, template_fields
-from ..places import image_folder
-from ..prompts import Part
-from ..release_prompts import prompt_set
-from ..scoring import settings_from
-from ..spaces import Space
-from ..tasks import Task, load_task
-from ..variant import Variant
-
-Asking = Callable[[Variant], tuple[Space, Manner]]
-"""The space and the manner in which a model is asked a variant."""
+from ..engine.config import ModelEntry, Sweep
+from ..engine.dry import Count, DryRun, Group, count, sweep_groups
+from ..engine.run import Chosen, Tables
+from ..engine.servers import chat_model, settings
+from ..images import skips_missing
+from ..models.chat import ChatModel, openrouter_model, server_model, token_limit
+from ..models.estimate import Load
+from ..models.services import extra_fields, server_name
+from ..models.table import find_model
+from ..variant import parse
 
 
-def count(names: Sequence[str], args: argparse.Namespace) -> int:
-    """Count what the models of a command line would be sent for these datasets."""
+def of_data(names: Sequence[str], args: argparse.Namespace) -> int:
+    """Count what the models of a command line would be sent for these datasets.
+
+    Raises:
+        ValueError: no dataset or no model is named, or a model is not over HTTP.
+    """
     if not names or not args.model:
         raise ValueError("--dry-run needs --data FindIt_… and --model …")
-    total = Load()
+    tables = Tables(skips_missing())
+    groups = []
     for model in args.model:
-        asking = _asking(model, args)
+        chat = _chat(model, args)
         for name in names:
-            task = load_task(name)
-            space, manner = asking(task.variant)
-            one = load(_messages(task, args.limit), task.variant, space, manner)
-            print(f"{model}  {name}  as {manner.model}, {space.as_dict()}\n  {_line(one)}")
-            total += one
-    print(f"all\n  {_line(total)}")
+            cell = tables.cell(chat.name, parse(name), args.limit or None, {})
+            groups.append(Group(f"{model}  {name}", chat.name, (cell,), chat))
+    dry = count(groups)
+    for group, one in zip(groups, dry.counts, strict=True):
+        assert group.chat is not None
+        space = group.chat.space(group.cells[0].variant)
+        manner = group.chat.manner(space)
+        print(f"{one.name}  as {manner.model}, {space.as_dict()}\n  {_line(one.load or Load())}")
+    print(f"all\n  {_line(_sum(dry.counts))}")
     print("Tokens are estimates. Replies that an earlier run left are not taken off.")
     return 0
 
 
-def _asking(model: str, args: argparse.Namespace) -> Asking:
-    if args.base_url:
-        name, served = server_name(model)
-        extra = {**template_fields(name), **extra_fields(args.extra_body)}
-        said = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
-        rule = server_space(name, said)
-        return lambda variant: (rule(variant), server_manner(served, rule(variant), extra))
-    row, facts = proprietary(model)
-    return lambda variant: (row.space(variant.row), openrouter_manner(facts))
+def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
+    """Count what a sweep would do; ``served``: its models are behind servers (``--endpoints``)."""
+    given = {one.name: settings(one) if served else one.settings for one in sweep.models}
+    dry = count(sweep_groups(sweep, given, _chats(sweep, served), chosen), sweep.journal)
+    head = ("model", "cells", "queries", "images", "calls", "finished")
+    print(f"{head[0]:<28}" + "".join(f"{name:>12}" for name in head[1:]))
+    for one in dry.counts:
+        numbers = (one.cells, one.queries, one.images, one.calls, one.finished)
+        print(f"{one.name:<28}" + "".join(f"{number:>12,}" for number in numbers))
+    for one in dry.counts:
+        if one.load is not None:
+            print(f"{one.name} over HTTP: {_line(one.load)}")
+    _print_sums(dry)
+    return 0
 
 
-def _messages(task: Task, limit: int | None) -> Iterator[list[Part]]:
-    """The messages of a run, images as paths of files; as many rows as the host would take."""
-    folder = image_folder(task.variant.row.images)
-    queries = list(task.queries.values())
-    left_out = rows_to_leave_out(queries, folder, skips_missing())
-    _, make = prompt_set()
-    kept = [query for query in queries if query.index not in left_out]
-    for query in kept[: limit or None]:
-        yield located(make(query, task.variant), folder.path)
+def _print_sums(dry: DryRun) -> None:
+    sums = [sum(getattr(one, name) for one in dry.counts) for name in ("cells", "queries")]
+    calls = sum(one.calls for one in dry.counts)
+    left = calls - sum(one.finished for one in dry.counts)
+    print(
+        f"{sums[0]:,} cells, {sums[1]:,} queries, {dry.images:,} images, "
+        f"{calls:,} model calls, {left:,} of them to be made"
+    )
+    if any(one.load for one in dry.counts):
+        print(f"over HTTP: {_line(_sum(dry.counts))}. Tokens are estimates.")
+    if dry.missing:
+        print(f"{dry.missing:,} images are not there yet: equal ones are counted by their names,")
+        print("and calls over HTTP that want them are not weighed")
+
+
+def _chats(sweep: Sweep, served: bool) -> dict[str, ChatModel]:
+    """How the models of a sweep are asked that are asked over HTTP."""
+
+    def chat(entry: ModelEntry) -> ChatModel | None:
+        if served:
+            return chat_model(entry)
+        row = find_model(entry.name)
+        if row is None or row.api is None or row.entry != entry.name:
+            return None
+        return openrouter_model(entry.name, token_limit(entry.settings)[0])
+
+    found = ((entry.name, chat(entry)) for entry in sweep.models)
+    return {name: one for name, one in found if one is not None}
+
+
+def _chat(model: str, args: argparse.Namespace) -> ChatModel:
+    if not args.base_url:
+        return openrouter_model(model)
+    name, served = server_name(model)
+    space = (json.loads(args.judge_args) if args.judge_args else {}).get("space")
+    return server_model(name, served, space, extra_fields(args.extra_body))
+
+
+def _sum(counts: Sequence[Count]) -> Load:
+    return reduce(Load.__add__, (one.load for one in counts if one.load), Load())
 
 
 def _line(sums: Load) -> str:

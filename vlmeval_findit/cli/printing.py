@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..metrics import SHOWN
+from ..models.spending import Budget
 from ..places import find_table, is_looked_in
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+SPENT = 3
+"""The exit status of a run that a spending limit stopped."""
 TABLES_EPILOG = (
     "Every runner looks for tables in the folder that FINDIT_TABLES names, in datasets_tsv here "
     "and beside the package, and in VLMEvalKit's data folder (LMUData), in this order."
@@ -58,3 +61,17 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
             str(row["failed calls"]),
         )
     console().print(table)
+
+
+def report_spending(budget: Budget) -> int:
+    """Say what was spent; status 3 where the limit stopped the run, else 0."""
+    if budget.spent:
+        print(f"spent: ${budget.spent:.4f}", file=sys.stderr)
+    if not budget.exhausted:
+        return 0
+    print(
+        f"stopped at --max-usd {budget.limit:g}. What was paid for is kept: run the same command "
+        "again to go on; --max-usd counts afresh.",
+        file=sys.stderr,
+    )
+    return SPENT

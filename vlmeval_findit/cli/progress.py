@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from ..engine.asking import Answer
+from ..answers import Answer
 from ..engine.plan import Plan
 from ..engine.run import Result
 

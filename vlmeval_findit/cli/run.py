@@ -42,9 +42,9 @@ def main(argv: Sequence[str]) -> int:
         )
     _check_data(names, ours.mode)
     if ours.dry_run:
-        from .dry_run import count
+        from .dry_run import of_data
 
-        return count(names, ours)
+        return of_data(names, ours)
     os.environ.setdefault("PRED_FORMAT", "json")
     try:
         from ..host import register

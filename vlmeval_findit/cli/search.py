@@ -9,13 +9,13 @@ from pathlib import Path
 
 from ..engine.cells import all_tables
 from ..engine.config import ModelEntry
-from ..engine.dry import count
 from ..models.table import MODELS, find_model
 from ..predictions import check_model_name
 from ..search import RULE, search_sweep
 from ..spaces import space_from
 from ..variant import nearest
-from .sweep import FORCE_HELP, add_executor_flags, host_for, run
+from .printing import report_spending
+from .sweep import FORCE_HELP, add_executor_flags, budget_for, host_for, run
 
 LIMIT = 50
 """Queries of the paper's search; it took 20 for proprietary models."""
@@ -57,10 +57,12 @@ def main(argv: Sequence[str]) -> int:
     sweep = search_sweep(entry, tables[args.dataset], args.limit, places)
     sweep = replace(sweep, skip_missing=args.skip_missing_images, force=args.force)
     if args.dry_run:
-        one = count(sweep, {entry.name: {}}).counts[0]
-        print(f"{one.cells} cells, {one.queries} queries, {one.calls} model calls")
-        return 0
-    return run(sweep, host_for(sweep, args), None, args.out)
+        from .dry_run import of_sweep
+
+        return of_sweep(sweep, None, bool(args.endpoints))
+    budget = budget_for(sweep, args)
+    status = run(sweep, host_for(sweep, args, budget), None, args.out)
+    return report_spending(budget) or status
 
 
 def _entry(args: argparse.Namespace) -> ModelEntry:

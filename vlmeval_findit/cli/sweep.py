@@ -7,13 +7,12 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..engine.config import Sweep, read_sweep
-from ..engine.dry import count
 from ..engine.export import host_config
 from ..engine.journal import NotOursError
 from ..engine.lock import DiskFullError
@@ -29,9 +28,10 @@ from ..engine.run import (
 from ..engine.servers import ServersHost
 from ..engine.stopping import stopped_by_signals
 from ..files import atomic_write
+from ..models.spending import Budget
 from ..release_prompts import prompt_set
 from ..search import averages, best_format, outcome, read_formats, write_formats
-from .printing import print_rows
+from .printing import print_rows, report_spending
 from .progress import SweepProgress
 
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     """Models x datasets x formats from a YAML file.
 
     Returns 0 when every call was answered, 1 when some failed (run again to ask them again), 3 when
-    the disk was full or the spending limit reached, 130 when it was stopped.
+    the disk was full or the spending limit was reached, 130 when it was stopped.
     """
     parser = argparse.ArgumentParser(prog="run_findit.py sweep", description=__doc__)
     parser.add_argument("config", type=Path, help="configs/<name>.yaml")
@@ -63,8 +63,13 @@ def main(argv: Sequence[str]) -> int:
     if args.export_config:
         return _export(sweep, chosen, args.export_config)
     if args.dry_run:
-        return _dry_run(sweep, chosen, args)
-    return run(sweep, host_for(sweep, args), chosen, sweep.work_dir / "best_formats.yaml")
+        from .dry_run import of_sweep
+
+        return of_sweep(sweep, chosen, bool(args.endpoints))
+    budget = budget_for(sweep, args)
+    host = host_for(sweep, args, budget)
+    status = run(sweep, host, chosen, sweep.work_dir / "best_formats.yaml")
+    return report_spending(budget) or status
 
 
 def add_executor_flags(parser: argparse.ArgumentParser) -> None:
@@ -78,23 +83,55 @@ def add_executor_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replicas", type=int, help="of the model on a Ray cluster")
     parser.add_argument("--gpus", type=float, help="of each replica on a Ray cluster")
     parser.add_argument(
-        "--endpoints", metavar="URL,URL", help="OpenAI-compatible servers, up to and with /v1"
+        "--endpoints",
+        "--base-url",
+        metavar="URL,URL",
+        help="OpenAI-compatible servers of one model, up to and with /v1",
+    )
+    parser.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="of every request to the endpoints (again and again)",
     )
     parser.add_argument("--threads", type=int, help="calls at a time to an API or each endpoint")
+    parser.add_argument("--timeout", type=float, help="seconds for one attempt of such a call")
+    parser.add_argument(
+        "--max-usd", type=float, help="stop before calls over HTTP cost more US dollars than this"
+    )
 
 
-def host_for(sweep: Sweep, args: argparse.Namespace) -> Host:
-    """Who answers the calls of a sweep.
+def budget_for(sweep: Sweep, args: argparse.Namespace) -> Budget:
+    """What the calls of a sweep may cost together: what the flag says goes before the file.
+
+    Raises:
+        ValueError: it is no amount.
+    """
+    limit = sweep.max_usd if args.max_usd is None else args.max_usd
+    if limit is None:
+        return Budget()
+    if not limit > 0:
+        raise ValueError(f"--max-usd {limit:g}: US dollars, more than 0")
+    return Budget(limit)
+
+
+def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
+    """Who answers the calls of a sweep, and spends from a budget.
 
     Raises:
         ValueError: flags contradict, or what they need is not installed.
     """
-    given = {name: getattr(args, name) for name in ("threads", "replicas", "gpus")}
+    given = {name: getattr(args, name) for name in ("threads", "timeout", "replicas", "gpus")}
     inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
+    if not inference.timeout > 0:
+        raise ValueError(f"--timeout {inference.timeout:g}: seconds, more than 0")
     if args.endpoints:
         if args.executor == "ray":
             raise ValueError("--endpoints and --executor ray: name one of them")
-        return ServersHost(args.endpoints.split(","), inference)
+        return ServersHost(args.endpoints.split(","), inference, args.header, budget)
+    if args.header:
+        raise ValueError("--header is for the servers of --endpoints, and there are none")
     os.environ.setdefault("PRED_FORMAT", "json")
     # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
@@ -105,10 +142,10 @@ def host_for(sweep: Sweep, args: argparse.Namespace) -> Host:
             f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]'"
         ) from None
     if args.executor == "local":
-        return VLMEvalKitHost(inference)
+        return VLMEvalKitHost(inference, budget=budget)
     from ..engine.ray_executor import RayExecutor
 
-    return VLMEvalKitHost(inference, RayExecutor)
+    return VLMEvalKitHost(inference, RayExecutor, budget)
 
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
@@ -190,26 +227,4 @@ def _export(sweep: Sweep, chosen: Chosen | None, path: Path) -> int:
     print(f"{len(config['model'])} models x {len(config['data'])} datasets in {path}")
     limit = f" --limit {sweep.limit}" if sweep.limit else ""
     print(f"PRED_FORMAT=json python -m vlmeval --config {path} --work-dir {sweep.work_dir}{limit}")
-    return 0
-
-
-def _dry_run(sweep: Sweep, chosen: Chosen | None, args: argparse.Namespace) -> int:
-    given: Callable[[Any], Mapping[str, Any]] = lambda entry: entry.settings  # noqa: E731
-    if args.endpoints:
-        given = ServersHost(args.endpoints.split(","), sweep.inference).settings
-    dry = count(sweep, {entry.name: given(entry) for entry in sweep.models}, chosen)
-    head = ("model", "cells", "queries", "images", "calls", "finished")
-    print(f"{head[0]:<28}" + "".join(f"{name:>12}" for name in head[1:]))
-    for one in dry.counts:
-        numbers = (one.cells, one.queries, one.images, one.calls, one.finished)
-        print(f"{one.model:<28}" + "".join(f"{number:>12,}" for number in numbers))
-    sums = [sum(getattr(one, name) for one in dry.counts) for name in ("cells", "queries")]
-    calls = sum(one.calls for one in dry.counts)
-    left = calls - sum(one.finished for one in dry.counts)
-    print(
-        f"{sums[0]:,} cells, {sums[1]:,} queries, {dry.images:,} images, "
-        f"{calls:,} model calls, {left:,} of them to be made"
-    )
-    if dry.missing:
-        print(f"{dry.missing:,} images are not there yet: equal ones are counted by their names")
     return 0

@@ -6,9 +6,10 @@
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, one line a call, appended and never changed
 ``plan``              from cells to calls, so ordered that all variants of one image come together
-``asking``            one piece of work and one model: the adapter to what models can do
+``asking``            one piece of work and one model object: the adapter to what it can do
 ``executors``         who answers: this process, threads; ``ray_executor``: a Ray cluster
-``endpoints``         a small client of OpenAI-compatible servers
+``servers``           OpenAI-compatible servers as the host of a sweep
+``dry``               what a run would do, counted
 ``predictions``       from the journal to prediction files and scores
 ``run``               a whole sweep
 ====================  ===========================================================================

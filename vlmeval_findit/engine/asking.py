@@ -8,75 +8,16 @@ must not end a sweep.
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-from ..predictions import RECORD_KEY, call_failed, recorded
-from .calls import HostMessage
+from ..answers import Answer, HostMessage, Work, said
+from ..predictions import call_failed, recorded
+from ..redaction import quoted
 
 log = logging.getLogger(__name__)
-
-
-class Work(NamedTuple):
-    """What goes to a model at a time: plain values, so that another machine can take it.
-
-    ``datasets[i]`` is the name of the variant that asks ``messages[i]``; ``settings`` are those of
-    the calls (:func:`.calls.settings_of`).
-    """
-
-    messages: tuple[HostMessage, ...]
-    datasets: tuple[str, ...]
-    settings: Mapping[str, Any]
-    shares_images: bool
-
-
-class Stop(Enum):
-    """Why no further call of a run should be made."""
-
-    SPENT = "the spending limit is reached"
-    HOPELESS = "no further call would be answered either"
-
-
-class Answer(NamedTuple):
-    """What came of one message.
-
-    ``extra`` is what the model records with its reply, as VLMEvalKit's column ``extra_records``
-    holds it; ``error`` says why there is no answer (None: there is one); ``seconds`` is its share
-    of the time that its unit took.  ``stop`` says that this failure ends the run; a call that was
-    not made for it (``Stop.SPENT``) is none, and is kept nowhere.
-    """
-
-    text: str
-    extra: Any = None
-    error: str | None = None
-    seconds: float = 0.0
-    stop: Stop | None = None
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        """What our models record under our own key; of other models', nothing."""
-        value = self.extra
-        if isinstance(value, str):
-            try:
-                value = json.loads(value)
-            except (ValueError, RecursionError):
-                return {}
-        record = value.get(RECORD_KEY) if isinstance(value, dict) else None
-        return record if isinstance(record, dict) else {}
-
-
-class Asker(Protocol):
-    """Who answers work: a model, a server, a replica elsewhere."""
-
-    def ask(self, work: Work) -> list[Answer]:
-        """The answers to the messages, in their order; failures are answers with an error."""
-
-    def answers_together(self, *, shares_images: bool) -> bool:
-        """Whether it works out several messages at once: over the same images, of one variant."""
 
 
 class ModelAsker:
@@ -146,11 +87,6 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
     return [answer_from(reply)._replace(seconds=seconds) for reply in replies]
 
 
-def said(error: BaseException) -> str:
-    """An exception as one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:500]
-
-
 def answer_from(reply: Any) -> Answer:
     """The answer in what a model returned: a string, or a text with a record."""
     extra = None
@@ -159,5 +95,5 @@ def answer_from(reply: Any) -> Answer:
     if not isinstance(reply, str):
         return Answer("", error=f"the model returned {type(reply).__name__}, not a text")
     if call_failed(reply, recorded(extra)):
-        return Answer("", extra, error=" ".join(reply.split())[:500])
+        return Answer("", extra, error=quoted(reply, 500))
     return Answer(reply, extra)

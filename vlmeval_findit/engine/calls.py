@@ -16,14 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..answers import HostMessage
 from ..files import file_sha256
 from ..places import Folder
 from ..prompts import Message, MessageMaker, PartKind
 from ..tasks import Task
 from ..variant import Variant
-
-HostMessage = list[dict[str, str]]
-"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as absolute paths."""
 
 ImageHash = Callable[[Path], str]
 """From an image's path to a name of its content."""

@@ -28,7 +28,8 @@ class ModelEntry:
     call's key; ``resources`` go to its class too, but what it says does not depend on them.
     ``space`` and ``reads_like`` are as in :class:`..scoring.Settings`; ``checkpoint`` is a folder
     or an identifier of a model on this machine, and ``row`` the row of the model table that it is
-    run like; ``served`` is a server's name for it; ``line`` is where the file names it.
+    run like; ``served`` is a server's name for it, ``headers`` go with every request to a server
+    and are kept nowhere; ``line`` is where the file names it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ModelEntry:
     checkpoint: str | None = None
     row: str | None = None
     served: str | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
     line: int = 0
 
 
@@ -46,12 +48,14 @@ class ModelEntry:
 class Inference:
     """How calls are made: nothing that an answer may depend on.
 
-    ``threads`` are calls at a time to an API or to each endpoint, ``batch_size`` and ``variants``
+    ``threads`` are calls at a time to an API or to each endpoint, ``timeout`` the seconds for one
+    attempt of such a call, ``batch_size`` and ``variants``
     the most calls that a local model gets together (of one variant; over one image), ``replicas``
     the models of a Ray cluster (0: as many as fit), each with so many ``cpus`` and ``gpus``.
     """
 
     threads: int = 8
+    timeout: float = 600.0
     batch_size: int = 8
     variants: int = 32
     replicas: int = 0
@@ -63,7 +67,8 @@ class Inference:
 class Sweep:
     """Models x tables x formats, in stages.
 
-    ``limit`` is the number of rows (None: all); ``force`` overrules what runs recorded.
+    ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
+    together, in US dollars (None: no limit); ``force`` overrules what runs recorded.
     """
 
     models: tuple[ModelEntry, ...]
@@ -76,6 +81,7 @@ class Sweep:
     skip_missing: bool = False
     force: bool = False
     inference: Inference = field(default_factory=Inference)
+    max_usd: float | None = None
     source: Path | None = None
 
 
@@ -102,6 +108,7 @@ _KEYS = (
     "journal",
     "skip_missing_images",
     "inference",
+    "max_usd",
 )
 
 
@@ -129,6 +136,7 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         journal=_path(fields.get("journal"), work_dir / "calls.jsonl"),
         skip_missing=bool(_optional(fields.get("skip_missing_images"), _yes_or_no)),
         inference=_inference(fields.get("inference")),
+        max_usd=_optional(fields.get("max_usd"), _positive),
     )
     _refuse_unused(sweep, fields)
     return sweep
@@ -145,6 +153,7 @@ _MODEL_KEYS = (
     "checkpoint",
     "row",
     "served",
+    "headers",
 )
 
 
@@ -171,6 +180,7 @@ def _model(marked: Marked) -> ModelEntry:
         checkpoint=_optional(fields.get("checkpoint"), _word),
         row=_optional(fields.get("row"), _model_row),
         served=_optional(fields.get("served"), _word),
+        headers=_optional(fields.get("headers"), _headers),
         line=fields["name"].line,
     )
     _check_known(fields["name"], entry.name, entry.space is not None or entry.row is not None)
@@ -356,6 +366,23 @@ def _refuse_twice(marked: Marked, values: Sequence[Any]) -> None:
             raise entry.error(f"{value} stands twice")
 
 
+def _headers(marked: Marked) -> Mapping[str, str]:
+    headers = _mapping(marked)
+    for name, value in headers.items():
+        # A value may be a key: it is in no message.
+        if not isinstance(value, str):
+            raise marked.error(f"the header {name!r} should be a text")
+    return headers
+
+
+def _positive(marked: Marked) -> float:
+    value = marked.value
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < float("inf"):
+        raise marked.error(f"{value!r} should be a number, more than 0")
+    return float(value)
+
+
 _INFERENCE = tuple(Inference.__dataclass_fields__)
 _FRACTIONS = ("cpus", "gpus")
 
@@ -368,6 +395,8 @@ def _inference(marked: Marked | None) -> Inference:
 
 
 def _amount(name: str, marked: Marked) -> Any:
+    if name == "timeout":
+        return _positive(marked)
     if name not in _FRACTIONS:
         return _count(marked)
     if not isinstance(marked.value, int | float) or marked.value < 0:

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol
 
-from .asking import Answer, Asker, Work, said
+from ..answers import Answer, Asker, Work, said
 from .plan import Unit
 from .stopping import Stopping
 

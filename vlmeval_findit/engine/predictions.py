@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ..answers import Answer
 from ..identity import (
     Answering,
     Contradiction,
@@ -40,9 +41,8 @@ from ..predictions import (
 )
 from ..results import provenance, write_score
 from ..scoring import RunScore, Settings, check_settings, refuse_variable, run_space, score
-from ..spaces import space_from
+from ..spaces import SpaceError, space_from
 from ..tasks import run_identity
-from .asking import Answer
 from .calls import Cell, ImageHash, Keyed, keyed
 from .journal import Journal
 
@@ -87,7 +87,14 @@ def prepare_output(
         IdentityError: the predictions that lie there are of another run.
     """
     check_settings(settings, cell.variant)
-    said = space_from(settings.space).as_dict() if settings.space is not None else found.space
+    said = found.space
+    if settings.space is not None:
+        said = space_from(settings.space).as_dict()
+        if found.space not in (None, said) and not found.answering.hosts_own:
+            raise SpaceError(
+                f"{cell.model} answers in {found.space}, and records it with every reply: "
+                f"another space cannot be said of it ({settings.source} {said})"
+            )
     space = run_space(cell.model, cell.variant, settings, said).space.as_dict()
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)

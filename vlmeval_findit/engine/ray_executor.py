@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from typing import Any
 
-from .asking import Answer, Asker, Work, said
+from ..answers import Answer, Asker, Work, said
 from .config import Inference
 from .executors import GRACE, Answered, Loader, answers_of, single_calls, until, work_of
 from .plan import Unit

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..answers import Answer, Stop
 from ..identity import Answering, Described, Identity
 from ..images import rows_to_leave_out
 from ..metrics import Figures, Totals
@@ -17,7 +18,6 @@ from ..release_prompts import prompt_set
 from ..scoring import RunScore, settings_from
 from ..tasks import Task, load_task
 from ..variant import Variant
-from .asking import Answer, Stop
 from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of, unread
 from .cells import Format, formats, variants
 from .config import ModelEntry, Sweep

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ..models.client import ChatClient, Endpoint
-from ..models.services import server_key, server_space, template_fields
-from ..scoring import settings_from
-from ..spaces import Space
+from ..identity import Answering, Described
+from ..models.chat import ChatModel, served_key, server_model, token_limit
+from ..models.endpoint import Endpoint
+from ..models.services import endpoints
+from ..models.spending import Budget
 from ..variant import Variant, parse
-from .asking import Asker
 from .config import Inference, ModelEntry
-from .endpoints import Served, ServerAsker
 from .executors import Executor, ThreadsExecutor
+
+if TYPE_CHECKING:
+    from ..models.asker import ChatAsker
 
 _ANY = "FindIt_Pascal_xyxy_json"
 """Whether a space needs bounds that only the user knows shows on any variant."""
+
+_FIELD = "max_tokens_field"
 
 
 class ServersHost:
@@ -25,48 +29,84 @@ class ServersHost:
     Args:
         urls: base URLs up to and with ``/v1``.
         inference: how calls are made; ``threads`` at a time to each server.
+        headers: ``NAME: VALUE`` each, of every request.
+        budget: what all models may spend together (None: only count).
 
     Raises:
-        ValueError: a URL is none.
+        ValueError: a URL or a header is none.
     """
 
-    def __init__(self, urls: Sequence[str], inference: Inference) -> None:
-        self._endpoints = [Endpoint(url, server_key()) for url in urls]
+    def __init__(
+        self,
+        urls: Sequence[str],
+        inference: Inference,
+        headers: Sequence[str] = (),
+        budget: Budget | None = None,
+    ) -> None:
+        self._urls = urls
+        self._headers = headers
         self._inference = inference
+        self._budget = budget or Budget()
+        endpoints(urls, headers=headers)  # what cannot be used is refused now
 
     def check(self, entry: ModelEntry) -> None:
         """Servers know their models themselves; the space of the replies must be known here."""
-        _space_of(entry)(parse(_ANY))
+        where = f"line {entry.line}: " if entry.line else ""
+        try:
+            if "max_usd" in entry.settings:
+                raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
+            chat_model(entry).space(parse(_ANY))
+            self._endpoints(entry)
+        except ValueError as error:
+            # SpaceError is one, and stays one.
+            raise type(error)(f"{where}{entry.name}: {error}") from None
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        # Served by another program, the same weights may say something else.
-        return {**entry.settings, "served": entry.served or entry.name}
+        return settings(entry)
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        if entry.space is None or isinstance(entry.space, Mapping):
-            return entry.space
-        return {"kind": entry.space}
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        return chat_model(entry).describe(variant, self._endpoints(entry))
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        return True
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        return found
+
+    @property
+    def version(self) -> Mapping[str, str]:
+        return {}
 
     def executor(self, entry: ModelEntry) -> Executor:
-        given = {k: v for k, v in entry.settings.items() if k != "max_new_tokens"}
-        model = Served(
-            name=entry.name,
-            served=entry.served or entry.name,
-            space=_space_of(entry),
-            fields={**template_fields(entry.name), **given},
-        )
+        def asker() -> ChatAsker:
+            # Not at the top: what asks is not imported where nothing is asked.
+            from ..models.asker import ChatAsker, Terms
 
-        def askers() -> list[Asker]:
-            clients = [ChatClient(endpoint, attempts=1) for endpoint in self._endpoints]
-            turns = [clients[at:] + clients[:at] for at in range(len(clients))]
-            return [ServerAsker(model, turn) for turn in turns]
+            terms = Terms(timeout=self._inference.timeout)
+            return ChatAsker(chat_model(entry), self._endpoints(entry), terms, self._budget)
 
-        return ThreadsExecutor(askers, self._inference.threads)
+        return ThreadsExecutor(lambda: [asker()], len(self._urls) * self._inference.threads)
+
+    def _endpoints(self, entry: ModelEntry) -> list[Endpoint]:
+        given = {} if entry.headers is None else dict(entry.headers)
+        flags = endpoints(self._urls, headers=self._headers)[0].headers
+        return endpoints(self._urls, headers={**flags, **given}, limit_field=_limit_field(entry))
 
 
-def _space_of(entry: ModelEntry) -> Callable[[Variant], Space]:
-    """The space of an entry's replies by variant: what the sweep or the environment says first."""
-    return server_space(entry.name, settings_from({"space": entry.space}).space)
+def settings(entry: ModelEntry) -> dict[str, Any]:
+    """What the answers of a served model depend on beside messages."""
+    return served_key(entry.name, entry.served, entry.settings)
+
+
+def chat_model(entry: ModelEntry) -> ChatModel:
+    """A model of a sweep as its servers know it; its settings are fields of every request.
+
+    Raises:
+        SpaceError: the coordinate space is not known.
+        ValueError: its limit of tokens is none.
+    """
+    limit, rest = token_limit(entry.settings)
+    rest.pop(_FIELD, None)
+    return server_model(entry.name, entry.served, entry.space, rest, limit, entry.row)
+
+
+def _limit_field(entry: ModelEntry) -> str | None:
+    field = entry.settings.get(_FIELD)
+    return None if field is None else str(field)

@@ -1,84 +1,95 @@
 """Models behind an HTTP API as VLMEvalKit's: OpenRouter, and any OpenAI-compatible server.
 
 The host's ``BaseAPI.generate`` tries again whatever went wrong, takes an empty answer for a failed
-call and prints answers.  Ours asks once (the client knows what is worth another attempt), keeps an
-empty answer, and records a failed call as one: the host asks it again in the next run.
+call and prints answers.  Ours hands a message to the asker (:mod:`..models.asker`), which knows
+what is worth another attempt, keeps an empty answer, and records a failed call as one: the host
+asks it again in the next run.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from vlmeval.api.base import BaseAPI
 
-from ..models.client import ChatClient, Endpoint
-from ..models.completion import CallError, Completion
-from ..models.payload import (
-    Manner,
-    Request,
-    SentImage,
-    openrouter_manner,
-    request,
-    server_manner,
-)
-from ..models.services import (
-    openrouter_key,
-    openrouter_url,
-    proprietary,
-    server_key,
-    server_space,
-    template_fields,
-)
-from ..models.spending import Budget, SpendingError
-from ..models.table import MODELS, find_model
-from ..predictions import Recorded
-from ..prompts import Part, PartKind
-from ..scoring import settings_from
-from ..spaces import Space
-from ..variant import Variant, parse
+from ..answers import Work
+from ..identity import Described
+from ..models.asker import ChatAsker, Terms
+from ..models.chat import ChatModel, openrouter_model, served_key, server_model, token_limit
+from ..models.endpoint import Endpoint
+from ..models.services import endpoints, openrouter_key, openrouter_url
+from ..models.spending import Budget
+from ..models.table import MODELS
+from ..predictions import Recorded, recorded
+from ..variant import Variant, nearest
 from .models import HostMessage, RecordedReply
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What may be said of a model over HTTP beside who it is.
+
+    ``retry`` are attempts for one call at most, ``timeout`` seconds for each, ``max_usd`` is a
+    spending limit in US dollars (None: none), ``budget`` one that several models share in its
+    place, ``max_new_tokens`` limits a reply (None: the row's limit, else the variant's).
+    """
+
+    retry: int = 6
+    timeout: float = 600.0
+    max_usd: float | None = None
+    budget: Budget | None = None
+    max_new_tokens: int | None = None
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.retry, self.timeout)
+
+
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """The settings of a model by name; a limit of tokens goes by any of its names.
+
+    Raises:
+        ValueError: there is no such setting, or its value cannot be.
+    """
+    limit, rest = token_limit(given)
+    known = [one.name for one in fields(Settings)]
+    for name in rest:
+        if name not in known:
+            raise ValueError(f"a model over HTTP has no setting {name!r}{nearest(name, known)}")
+    made = Settings(**{**rest, "max_new_tokens": limit})
+    _ = made.terms  # refuses what cannot be
+    return made
+
+
 class _ChatAPI(BaseAPI):  # type: ignore[misc]
-    """A FindIt model that is asked over HTTP; any number of threads may share it."""
+    """A FindIt model that is asked over HTTP; any number of threads may share it.
+
+    ``asker`` answers for it wherever work comes in the engine's form.
+    """
 
     is_api = True
     INTERLEAVE = True
     allowed_types = ("text", "image")
 
-    def __init__(self, name: str, client: ChatClient, budget: Budget) -> None:
+    def __init__(self, model: ChatModel, servers: Sequence[Endpoint], settings: Settings) -> None:
         super().__init__(retry=1, verbose=False)
-        self.name = name
-        self._client = client
-        self._budget = budget
-        self._begun: set[str] = set()
-        self._lock = Lock()
-
-    def _space(self, variant: Variant) -> Space:
-        """The coordinate space of its replies to a variant."""
-        raise NotImplementedError
-
-    def _manner(self, space: Space) -> Manner:
-        """How it is asked for replies in a space."""
-        raise NotImplementedError
-
-    def _read(self, completion: Completion) -> Completion:
-        """What of an answer is text and what is thought."""
-        return completion
+        self.name = model.name
+        limit = math.inf if settings.max_usd is None else settings.max_usd
+        budget = settings.budget or Budget(limit)
+        self.asker = ChatAsker(model, servers, settings.terms, budget)
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """The reply to a message of a FindIt dataset, or the record of a failed call.
 
         Raises:
-            RuntimeError: the spending limit was reached before this dataset began.
             ValueError: the dataset is not FindIt's.
         """
-        code, text, recorded = self.generate_inner(message, dataset)
-        return RecordedReply(text if code == 0 else f"{self.fail_msg} {text}", recorded)
+        code, text, record = self.generate_inner(message, dataset)
+        return RecordedReply(text if code == 0 else f"{self.fail_msg} {text}", record)
 
     def generate_inner(
         self, inputs: HostMessage, dataset: str | None = None
@@ -86,52 +97,10 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         """(0, the answer, its record), or (-1, why there is none, the record of the call)."""
         if dataset is None:
             raise ValueError("this model answers FindIt datasets only, and was told none")
-        variant = parse(dataset)
-        space, row = self._space(variant), find_model(self.name)
-        asked = request(_parts(inputs), variant, space, self._manner(space))
-        try:
-            completion = self._read(self._complete(asked, dataset))
-        except CallError as error:
-            call = {"error": str(error), "status": error.status, "cost": error.cost}
-            return -1, str(error), _recorded(space, asked.images, call=call)
-        except SpendingError as error:
-            return -1, f"Not asked: {error}.", _recorded(space, asked.images)
-        recorded = _recorded(
-            space,
-            asked.images,
-            finish_reason=completion.finish_reason,
-            thought=completion.thought,
-            ends_in_thought=completion.ends_in_thought,
-            tokens=completion.tokens,
-            model={**completion.model, **({"row": row.name} if row else {})},
-            call=_call(completion),
-        )
-        return 0, completion.text, recorded
-
-    def _complete(self, asked: Request, dataset: str) -> Completion:
-        self._refuse_new(dataset)
-        with self._budget.call() as charge:
-            try:
-                completion = self._client.complete(asked.body)
-            except CallError as error:
-                charge.cost = error.cost
-                raise
-            charge.cost = completion.cost
-        return completion
-
-    def _refuse_new(self, dataset: str) -> None:
-        """A dataset that would begin after the limit is not begun, so that none is scored empty.
-
-        One that has begun goes on: its replies are paid for, and the others become failed calls.
-        """
-        with self._lock:
-            if self._budget.exhausted and dataset not in self._begun:
-                raise _NotBegunError(f"{dataset} was not begun: the spending limit is reached")
-            self._begun.add(dataset)
-
-
-class _NotBegunError(RuntimeError):
-    """Stops the host's work on one dataset."""
+        message = [{name: str(part[name]) for name in ("type", "value")} for part in inputs]
+        (answer,) = self.asker.ask(Work((message,), (dataset,), {}, shares_images=False))
+        record = recorded(answer.extra)
+        return (0, answer.text, record) if answer.error is None else (-1, answer.error, record)
 
 
 class FindItOpenRouter(_ChatAPI):
@@ -139,99 +108,82 @@ class FindItOpenRouter(_ChatAPI):
 
     Args:
         model: a row of the model table with API facts, by any of its names.
-        retry: attempts for one call at most.
-        timeout: seconds for one call.
-        max_usd: spending limit in US dollars (None: no limit).
-        budget: one that several models share, in place of ``max_usd``.
+        settings: the fields of :class:`Settings`.
 
     The key comes from the environment variable OPENROUTER_API_KEY, the URL from
     OPENROUTER_BASE_URL where that is set.
 
     Raises:
-        ValueError: no such model, or no key.
+        ValueError: no such model or setting, or no key.
     """
 
-    records_space = True
+    def __init__(self, model: str, **settings: Any) -> None:
+        made = settings_of(settings)
+        chat = openrouter_model(model, made.max_new_tokens)
+        super().__init__(chat, [Endpoint(openrouter_url(), openrouter_key())], made)
 
-    def __init__(
-        self,
-        model: str,
-        retry: int = 6,
-        timeout: float = 600.0,
-        max_usd: float | None = None,
-        budget: Budget | None = None,
-    ) -> None:
-        self._row, self._facts = proprietary(model)
-        endpoint = Endpoint(openrouter_url(), openrouter_key(), timeout)
-        limit = math.inf if max_usd is None else max_usd
-        super().__init__(model, ChatClient(endpoint, retry), budget or Budget(limit))
-
-    def _space(self, variant: Variant) -> Space:
-        return self._row.space(variant.row)
-
-    def _manner(self, space: Space) -> Manner:
-        return openrouter_manner(self._facts)
+    @classmethod
+    def describe(cls, variant: Variant, model: str, **settings: Any) -> Described:
+        """What a run with the constructor's arguments is; it needs no key."""
+        chat = openrouter_model(model, settings_of(settings).max_new_tokens)
+        return chat.describe(variant, [Endpoint(openrouter_url())])
 
 
 class FindItServer(_ChatAPI):
-    """A model behind any OpenAI-compatible server (``vllm serve``, ``transformers serve``).
+    """A model behind OpenAI-compatible servers (``vllm serve``, ``transformers serve`` …).
 
     Args:
         model: the name by which results go; its row of the model table says the space.
-        base_url: the server's URL, up to and with ``/v1``.
-        served: the server's name for the model (default: the same).
+        base_url: the server's URL, up to and with ``/v1``; several with commas between them.
+        served: the servers' name for the model (default: the same).
         space: the coordinate space, where the model table does not say it.
-        extra_body: more fields of every request.
-        retry: attempts for one call at most.
-        timeout: seconds for one call.
-        key: the server's key (default: the environment variable FINDIT_SERVER_KEY).
+        extra_body: more fields of every request; one that is None is not sent.
+        row: the row of the model table that it is like (default: that of its name).
+        settings: the fields of :class:`Settings`; ``key`` (default: the environment variable
+            FINDIT_SERVER_KEY), ``headers`` by name, beside those of FINDIT_SERVER_HEADERS, and
+            ``max_tokens_field``, as of :class:`..models.endpoint.Endpoint`.
 
     Raises:
         SpaceError: the coordinate space is not known.
+        ValueError: a setting cannot be used.
     """
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str,
-        served: str | None = None,
-        space: str | Mapping[str, Any] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        retry: int = 6,
-        timeout: float = 600.0,
-        key: str | None = None,
-    ) -> None:
-        self._rule = server_space(model, settings_from({"space": space}).space)
-        self._served = served or model
-        self._extra = {**template_fields(model), **(extra_body or {})}
-        row = find_model(model)
-        self._opens_thought = row is not None and row.opens_thought
-        endpoint = Endpoint(base_url, server_key() if key is None else key, timeout)
-        super().__init__(model, ChatClient(endpoint, retry), Budget())
+    takes_space = True
 
-    def _space(self, variant: Variant) -> Space:
-        return self._rule(variant)
+    def __init__(self, model: str, base_url: str, **arguments: Any) -> None:
+        chat, servers, settings = _served(model, base_url, **arguments)
+        super().__init__(chat, servers, settings)
 
-    def _manner(self, space: Space) -> Manner:
-        return server_manner(self._served, space, self._extra)
+    @classmethod
+    def describe(cls, variant: Variant, model: str, base_url: str, **arguments: Any) -> Described:
+        """What a run with the constructor's arguments is."""
+        chat, servers, _ = _served(model, base_url, **arguments)
+        return chat.describe(variant, servers)
 
-    def _read(self, completion: Completion) -> Completion:
-        return completion.begun_in_thought() if self._opens_thought else completion
+    @classmethod
+    def asked_with(cls, model: str, base_url: str, **arguments: Any) -> dict[str, Any]:
+        """What of the constructor's arguments is part of every call's key."""
+        limit, _ = token_limit(arguments)
+        limited = {} if limit is None else {"max_new_tokens": limit}
+        return served_key(model, arguments.get("served"), {
+            **(arguments.get("extra_body") or {}), **limited
+        })  # fmt: skip
 
 
-def _parts(message: Sequence[Mapping[str, Any]]) -> list[Part]:
-    return [Part(PartKind(part["type"]), str(part["value"])) for part in message]
-
-
-def _recorded(space: Space, images: Sequence[SentImage], **more: Any) -> Recorded:
-    return Recorded(
-        space=space.as_dict(), images=tuple(image.as_record() for image in images), **more
-    )
-
-
-def _call(completion: Completion) -> dict[str, Any]:
-    said = {"id": completion.id or None, "cost": completion.cost}
-    return {name: value for name, value in said.items() if value is not None}
+def _served(
+    model: str,
+    base_url: str,
+    served: str | None = None,
+    space: str | Mapping[str, Any] | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    row: str | None = None,
+    **settings: Any,
+) -> tuple[ChatModel, list[Endpoint], Settings]:
+    """A server's model, its addresses and its settings, from the constructor's arguments."""
+    where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
+    servers = endpoints(base_url, where["key"], where["headers"] or {}, where["max_tokens_field"])
+    made = settings_of(settings)
+    return server_model(model, served, space, extra_body, made.max_new_tokens, row), servers, made
 
 
 API_CLASSES = (FindItOpenRouter, FindItServer)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from ..answers import Asker
 from ..engine.asking import ModelAsker
 from ..engine.config import Inference, ModelEntry
 from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..identity import Answering, Described
+from ..models.spending import Budget
+from ..scoring import settings_from
 from ..variant import Variant, nearest, parse
 from . import register
+from .api import API_CLASSES
+from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
 from .runner import host_version
 
@@ -27,35 +34,61 @@ class VLMEvalKitHost:
     Args:
         inference: how calls are made.
         make: an executor from a loader; None answers in this process.
+        budget: what all models over HTTP may spend together (None: only count).
 
     Raises:
         ImportError: VLMEvalKit is not installed.
     """
 
-    def __init__(self, inference: Inference, make: MakeExecutor | None = None) -> None:
+    def __init__(
+        self,
+        inference: Inference,
+        make: MakeExecutor | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         register()
         self._inference = inference
         self._make = make
+        self._budget = budget or Budget()
 
     def check(self, entry: ModelEntry) -> None:
         from vlmeval.config import supported_VLM
 
         from .local import make_known
 
+        where = f"line {entry.line}: " if entry.line else ""
         if entry.checkpoint is not None:
             make_known(entry.name, entry.checkpoint, entry.row)
         if entry.name not in supported_VLM:
-            where = f"line {entry.line}: " if entry.line else ""
             raise ValueError(
                 f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"
             )
+        if entry.headers:
+            raise ValueError(f"{where}headers of {entry.name} are for servers (--endpoints)")
+        try:
+            self._check_settings(entry, supported_VLM[entry.name])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}settings of {entry.name}: {error}") from None
+
+    def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
+        """Refuse what its class would refuse when it is loaded, or would not heed."""
+        given = {**entry.settings, **entry.resources}
+        made = entry_of(entry.name)
+        if made.cls in API_CLASSES:
+            if "max_usd" in given or "budget" in given:
+                raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
+            api_settings(given)
+            return
+        if made.is_api and not math.isinf(self._budget.limit):
+            raise ValueError("what VLMEvalKit's own model over an API costs is not known: no limit")
+        inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         made = entry_of(entry.name, entry.settings)
         return asked_with(made, described(entry.name, made, parse(_ANY)).answering)
 
     def describe(self, entry: ModelEntry, variant: Variant) -> Described:
-        made = with_space(entry_of(entry.name, entry.settings), entry.space)
+        made = with_space(entry_of(entry.name, entry.settings), _space(entry))
         return described(entry.name, made, variant)
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
@@ -66,17 +99,26 @@ class VLMEvalKitHost:
         return host_version()
 
     def executor(self, entry: ModelEntry) -> Executor:
-        made = with_space(entry_of(entry.name), entry.space)
+        made = with_space(entry_of(entry.name), _space(entry))
         arguments = {**made.arguments, **entry.settings, **entry.resources}
+        is_ours = made.cls in API_CLASSES
+        if is_ours:
+            # Calls over HTTP are made here, whoever else works: one budget, one policy.
+            arguments = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
         load = partial(load_model, entry.name, arguments)
-        if self._make is not None:
+        if self._make is not None and not is_ours:
             return self._make(load, self._inference)
         if made.is_api:
             return ThreadsExecutor(lambda: [load()], self._inference.threads)
         return LocalExecutor(load)
 
 
-def load_model(name: str, arguments: Mapping[str, Any]) -> ModelAsker:
+def _space(entry: ModelEntry) -> Any:
+    """The space that the sweep or the environment says."""
+    return settings_from({"space": entry.space}).space
+
+
+def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
     """Load one of VLMEvalKit's models; another process may do it.
 
     Raises:
@@ -86,4 +128,10 @@ def load_model(name: str, arguments: Mapping[str, Any]) -> ModelAsker:
     register()
     from vlmeval.config import supported_VLM
 
-    return ModelAsker(supported_VLM[name](**arguments))
+    return asker_of(supported_VLM[name](**arguments))
+
+
+def asker_of(model: Any) -> Asker:
+    """Who asks a model of the host: its own asker, where it has one."""
+    own: Asker | None = getattr(model, "asker", None)
+    return ModelAsker(model) if own is None else own

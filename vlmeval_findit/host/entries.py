@@ -103,6 +103,9 @@ def asked_with(entry: Entry, found: Answering) -> dict[str, Any]:
 
     A local checkpoint is known by its files, whatever its path.
     """
+    own = getattr(entry.cls, "asked_with", None)
+    if own is not None:
+        return dict(own(**entry.arguments))
     given = {k: v for k, v in _plain(entry.given).items() if k not in _NO_ANSWER_DEPENDS}
     if found.runs_here and found.checkpoint is not None:
         given["checkpoint"] = found.revision or found.checkpoint
@@ -111,7 +114,7 @@ def asked_with(entry: Entry, found: Answering) -> dict[str, Any]:
 
 _NO_ANSWER_DEPENDS = frozenset(
     {"model_path", "row", "batch_size", "device", "key", "retry", "timeout", "verbose", "wait"}
-    | {"max_usd", "budget", "space", "tensor_parallel_size"}
+    | {"max_usd", "budget", "space", "tensor_parallel_size", "headers"}
 )
 """Arguments on which no answer depends, or that stand in the key otherwise."""
 
@@ -143,7 +146,7 @@ def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
         name: value if isinstance(value, str | int | float | bool | list | dict | None)
         else getattr(value, "__name__", type(value).__name__)
         for name, value in arguments.items()
-        if name not in ("key", "budget")
+        if name not in ("key", "budget", "headers")
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
-from ..engine.asking import Answer, Asker, ModelAsker
+from ..answers import Answer, Asker
 from ..engine.calls import Cell, ImageHash, ImageHashes, keyed
 from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..engine.journal import Journal, records
@@ -39,6 +39,7 @@ from ..engine.run import Calls, Keeping, Result, answer_calls
 from ..engine.stopping import stopped_by_signals
 from ..predictions import PREDICTION_FORMATS, write_rows
 from .datasets import FindItDataset
+from .engine import asker_of
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
 from .ranks import Ranks
@@ -187,8 +188,7 @@ class HostModel:
             self.loaded = self._load(arguments)
         if hasattr(self.loaded, "set_dump_image"):
             self.loaded.set_dump_image(self._dataset.dump_image)
-        own: Asker | None = getattr(self.loaded, "asker", None)
-        return own or ModelAsker(self.loaded)
+        return asker_of(self.loaded)
 
     def _load(self, arguments: Mapping[str, Any]) -> Any:
         from vlmeval.config import supported_VLM

@@ -14,12 +14,18 @@ from typing import Any
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
 
-from ..models.services import extra_fields, openrouter_key, server_name, server_space
+from ..models.services import (
+    extra_fields,
+    openrouter_key,
+    server_headers,
+    server_name,
+    server_space,
+)
 from ..models.spending import Budget
 from ..predictions import check_model_name
 from ..scoring import settings_from
 from ..variant import nearest, parse
-from .api import FindItOpenRouter, FindItServer
+from .api import API_CLASSES, FindItOpenRouter, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
 from .models import FindItReplay
@@ -64,20 +70,22 @@ def add_replay(path: str) -> None:
 
 
 def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
-    """Make a model of an OpenAI-compatible server known, by the name that is returned.
+    """Make a model of OpenAI-compatible servers known, by the name that is returned.
 
     Args:
         model: NAME or NAME=THE_SERVERS_NAME.
         names: the datasets that it will be asked.
-        args: the command line: ``base_url``, ``judge_args``, ``extra_body``, ``key`` and so on.
+        args: the command line: ``base_url`` (one URL, or several with commas between them),
+            ``judge_args``, ``extra_body``, ``key``, ``timeout`` and ``header`` (a list, where the
+            command line has it).
 
     Raises:
         SpaceError: the coordinate space of its replies to one of the datasets is not known.
-        ValueError: the name, the URL or the key cannot be used.
+        ValueError: the name, a URL, the key or a header cannot be used.
     """
     name, served = server_name(model)
     space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
-    rule = server_space(name, space)
+    rule = server_space(args.row or name, space)
     for dataset in names:
         rule(parse(dataset))
     maker = partial(
@@ -87,7 +95,9 @@ def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
         served=served,
         space=space,
         extra_body=extra_fields(args.extra_body),
+        row=args.row,
         key=args.key,
+        headers=server_headers(getattr(args, "header", None) or ()),
         timeout=args.timeout or 600.0,
         retry=6,
     )
@@ -97,22 +107,23 @@ def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
     return name
 
 
-def share_budget(models: Sequence[str], mode: str, max_usd: float | None) -> Budget:
-    """Let the proprietary models of a run spend from one budget.
+def share_budget(
+    models: Sequence[str], mode: str, max_usd: float | None, timeout: float | None = None
+) -> Budget:
+    """Let the models over HTTP of a run spend from one budget, within one time a call.
 
     Raises:
         ValueError: there is no key for them; or a limit for models that cost nothing here.
     """
-    paid = [
-        entry
-        for entry in map(supported_VLM.get, models)
-        if getattr(entry, "func", None) is FindItOpenRouter
-    ]
-    if max_usd is not None and not (paid and max_usd > 0):
-        raise ValueError("--max-usd takes US dollars, and limits models through OpenRouter only")
-    if paid and mode != "eval":
+    entries = [entry for entry in map(supported_VLM.get, models) if entry is not None]
+    over_http = [entry for entry in entries if getattr(entry, "func", None) in API_CLASSES]
+    if max_usd is not None and not (over_http and max_usd > 0):
+        raise ValueError("--max-usd takes US dollars, and limits models over an API only")
+    if mode != "eval" and any(entry.func is FindItOpenRouter for entry in over_http):
         openrouter_key()
     budget = Budget(math.inf if max_usd is None else max_usd)
-    for entry in paid:
+    for entry in over_http:
         entry.keywords["budget"] = budget
+        if timeout is not None:
+            entry.keywords["timeout"] = timeout
     return budget

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import reduce
+from pathlib import Path
+from threading import Lock
 
 from ..prompts import Part, PartKind
 from ..spaces import Space, reference_size
 from ..variant import Variant
-from .payload import Manner, SentImage, request
+from .payload import ImageRule, Manner, SentImage, request
 
 CHARACTERS_A_TOKEN = 4
 """A usual share for English."""
@@ -44,30 +44,61 @@ class Load:
         )
 
 
-def load(
-    messages: Iterable[Sequence[Part]], variant: Variant, space: Space, manner: Manner
-) -> Load:
-    """What asking these messages sends; their image parts are paths of files.
+@dataclass(frozen=True, slots=True)
+class _Weighed(SentImage):
+    """An image that is not kept: ``length`` is that of its bytes in base64."""
 
-    Raises:
-        OSError: an image cannot be read.
+    length: int = 0
+
+
+class Scale:
+    """Weighs calls: each image is encoded once, whoever is asked about it, and none is kept.
+
+    Any number of threads may share it: encoding, which takes the time, runs outside Python's lock.
     """
 
-    def one(parts: Sequence[Part]) -> Load:
-        asked = request(parts, variant, space, manner)
+    def __init__(self) -> None:
+        self._known: dict[tuple[ImageRule, Path, int | None], Future[_Weighed]] = {}
+        self._lock = Lock()
+
+    def load(self, parts: list[Part], variant: Variant, space: Space, manner: Manner) -> Load:
+        """What asking one message sends; its image parts are paths of files.
+
+        Raises:
+            OSError: an image cannot be read.
+        """
+        light = Manner(
+            manner.model,
+            lambda path, limit: self._weighed(manner.images, path, limit),
+            manner.fields,
+            manner.max_tokens,
+            manner.image_detail,
+        )
+        asked = request(parts, variant, space, light)
         characters = sum(len(part.value) for part in parts if part.kind is PartKind.TEXT)
+        lengths = (image.length for image in asked.images if isinstance(image, _Weighed))
         return Load(
             calls=1,
             images=len(asked.images),
-            size=len(json.dumps(asked.body)),
+            size=len(json.dumps(asked.body)) + sum(lengths),
             tokens_in=characters // CHARACTERS_A_TOKEN
             + sum(image_tokens(image, space) for image in asked.images),
             tokens_out_at_most=manner.max_tokens or variant.max_new_tokens,
         )
 
-    # Encoding, which takes the time, runs outside Python's lock.
-    with ThreadPoolExecutor(4) as pool:
-        return reduce(Load.__add__, pool.map(one, messages), Load())
+    def _weighed(self, rule: ImageRule, path: Path, limit: int | None) -> _Weighed:
+        at = (rule, path, limit)
+        with self._lock:
+            mine = at not in self._known
+            weighed = self._known.setdefault(at, Future())
+        if mine:
+            try:
+                image = rule(path, limit)
+                length = 4 * math.ceil(len(image.data) / 3)
+                weighed.set_result(_Weighed(image.original, image.sent, image.mime, b"", length))
+            except BaseException as error:
+                weighed.set_exception(error)
+        return weighed.result()
 
 
 def image_tokens(image: SentImage, space: Space) -> int:

@@ -146,14 +146,25 @@ def openrouter_manner(facts: ApiFacts) -> Manner:
     return Manner(facts.identifier, for_provider, fields, facts.max_tokens, facts.image_detail)
 
 
-def server_manner(model: str, space: Space, extra: Mapping[str, Any] | None = None) -> Manner:
+def server_manner(
+    model: str,
+    space: Space,
+    extra: Mapping[str, Any] | None = None,
+    facts: ApiFacts | None = None,
+) -> Manner:
     """How an OpenAI-compatible server is asked: greedily, with ``extra`` fields of the user's.
 
-    Spaces that count the pixels as sent presume the providers' limit of 4096, so that images are
-    sent by the providers' rule there.
+    A field that is None is not sent.  ``facts`` are those of a proprietary model, asked elsewhere
+    than through OpenRouter: it takes no temperature there either.  Spaces that count the pixels as
+    sent presume the providers' limit of 4096, so that images are sent by the providers' rule there.
     """
     rule = as_they_are if space.kind in _SENT_UNCHANGED else for_provider
-    return Manner(model, rule, {"temperature": 0.0, **(extra or {})})
+    temperature = 0.0 if facts is None else facts.temperature
+    fields = {"temperature": temperature, **(extra or {})}
+    sent = {name: value for name, value in fields.items() if value is not None}
+    if facts is None:
+        return Manner(model, rule, sent)
+    return Manner(model, rule, sent, facts.max_tokens, facts.image_detail)
 
 
 _SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..spaces import Space, SpaceError, space_from
 from ..variant import Variant, nearest
+from .endpoint import LIMIT_FIELDS, Endpoint
 from .table import MODELS, ApiFacts, ModelRow, find_model, unknown_space
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
 KEY_VARIABLE = "OPENROUTER_API_KEY"
 URL_VARIABLE = "OPENROUTER_BASE_URL"
 SERVER_KEY_VARIABLE = "FINDIT_SERVER_KEY"
+HEADERS_VARIABLE = "FINDIT_SERVER_HEADERS"
 
 
 def openrouter_url() -> str:
@@ -40,6 +42,54 @@ def openrouter_key() -> str:
 def server_key() -> str:
     """The key of an OpenAI-compatible server; empty where the environment has none."""
     return os.environ.get(SERVER_KEY_VARIABLE, "").strip()
+
+
+def server_headers(given: Sequence[str] | Mapping[str, str] = ()) -> dict[str, str]:
+    """The headers of an OpenAI-compatible server: the environment's, then those that are given.
+
+    Args:
+        given: ``NAME: VALUE`` each, or by name.
+
+    Raises:
+        ValueError: one cannot be read; its value is not in the message.
+    """
+    try:
+        headers = json.loads(os.environ.get(HEADERS_VARIABLE) or "{}")
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict):
+        raise ValueError(f'{HEADERS_VARIABLE} should be a JSON object, as {{"api-key": "…"}}')
+    if isinstance(given, Mapping):
+        return {**headers, **given}
+    for line in given:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise ValueError("--header takes 'NAME: VALUE', and was given something else")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def endpoints(
+    urls: str | Sequence[str],
+    key: str | None = None,
+    headers: Sequence[str] | Mapping[str, str] = (),
+    limit_field: str | None = None,
+) -> list[Endpoint]:
+    """The servers of one model.
+
+    Args:
+        urls: one or several, with commas between them where it is a text.
+        key: of all of them (None: FINDIT_SERVER_KEY).
+        headers: beside those of FINDIT_SERVER_HEADERS.
+        limit_field: as of :class:`.endpoint.Endpoint`.
+
+    Raises:
+        ValueError: a URL, the key or a header cannot be used.
+    """
+    if isinstance(urls, str):
+        urls = [url.strip() for url in urls.split(",")]
+    key, whole = server_key() if key is None else key, server_headers(headers)
+    return [Endpoint(url, key, whole, limit_field) for url in urls]
 
 
 def proprietary(name: str) -> tuple[ModelRow, ApiFacts]:
@@ -98,7 +148,10 @@ def extra_fields(text: str | None) -> dict[str, Any]:
         raise ValueError(f"--extra-body {text}: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"--extra-body {text}: should be a JSON object")
-    fixed = sorted({"model", "messages", "max_tokens", "temperature", "stream"} & fields.keys())
+    fixed = sorted({"model", "messages", *LIMIT_FIELDS, "temperature", "stream"} & fields.keys())
+    if fields.get("temperature", 0) is None:
+        # Some models take none; then none is sent.
+        fixed.remove("temperature")
     if fixed:
         raise ValueError(f"--extra-body: {', '.join(fixed)} is FindIt's to set")
     return fields

@@ -1,0 +1,132 @@
+"""Where a server is: addresses, credentials, headers; what is secret in them is shown nowhere."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from asking import WORK
+from chat_server import Answer, Asked, ChatServer, completion, error
+
+from vlmeval_findit.models.asker import ChatAsker, Terms
+from vlmeval_findit.models.chat import server_model
+from vlmeval_findit.models.endpoint import Endpoint
+from vlmeval_findit.models.services import endpoints
+from vlmeval_findit.redaction import scrub
+
+
+@pytest.mark.parametrize(
+    ("base", "url", "name"),
+    [
+        ("http://a:8000/v1", "http://a:8000/v1/chat/completions", "http://a:8000/v1"),
+        ("http://a/v1/", "http://a/v1/chat/completions", "http://a/v1"),
+        (
+            "https://me.azure.com/openai/deployments/gpt?api-version=2024-10-21",
+            "https://me.azure.com/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
+            "https://me.azure.com/openai/deployments/gpt",
+        ),
+        ("http://user:pass%40word@[::1]:80/v1", "http://[::1]:80/v1/chat/completions",
+         "http://[::1]:80/v1"),
+        ("http://a/v1#part", "http://a/v1/chat/completions", "http://a/v1"),
+    ],
+)  # fmt: skip
+def test_addresses(base: str, url: str, name: str) -> None:
+    endpoint = Endpoint(base)
+    assert (endpoint.url, endpoint.name) == (url, name)
+    assert repr(endpoint) == f"Endpoint({name!r})"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("localhost:8000/v1", "should begin with http"),
+        ("ftp://me:pass-word@a/v1", "should begin with http"),
+        ("me:pass-word@a/v1", "should begin with http"),
+        ("http://", "names no host"),
+        ("http://me:pass-word@", "names no host"),
+        ("http://me:pass-word@[a/v1", "cannot be read"),
+        ("http://me:pass-word@a:port/v1", "cannot be read"),
+        ("http://me:pass-word@a:99999/v1?key=pass-word", "cannot be read"),
+        ("http://me:pass-word@a/v 1", "a space"),
+        ("http://a/v1\r\nX: y", "control character"),
+    ],
+)
+def test_addresses_that_are_none_are_refused_without_their_secrets(url: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as caught:
+        Endpoint(url)
+    assert "pass-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["sk\n", "a b", "schlüssel", "sk\r\nX: y"])
+def test_keys_that_a_library_would_quote_are_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="no key has") as caught:
+        Endpoint("http://127.0.0.1/v1", key)
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"a b": "val-ue"}, {"": "val-ue"}, {"x": "val-ue\r\nY: z"}, {"x": "val-ueß"},
+     {"Content-Length": "val-ue"}, {"x": 5}],
+)  # fmt: skip
+def test_headers_that_are_none_are_refused_without_their_values(headers: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="header") as caught:
+        Endpoint("http://a/v1", headers=headers)
+    assert "val-ue" not in str(caught.value)
+
+
+def test_credentials_of_an_address_are_used_and_shown_nowhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret, param = "correct horse!", "par4m-secret"
+
+    def quoting(asked: Asked, number: int) -> Answer:
+        said = f"{asked.headers['authorization']} {secret} {asked.path}"
+        return error(400, f"what is {said}?") if number else completion(said)
+
+    with ChatServer(quoting) as server:
+        url = server.url.replace("//", "//me:correct%20horse%21@") + f"?key={param}&v=1"
+        asking = ChatAsker(server_model("Qwen3-VL"), [Endpoint(url, "a-key-of-mine")], Terms(2))
+        said = [repr(answer) for _ in range(2) for answer in asking.ask(WORK)]
+        asked = server.asked[0]
+    pair = base64.b64encode(f"me:{secret}".encode()).decode()
+    assert asked.headers["authorization"] == f"Basic {pair}", "and no bearer token"
+    assert asked.path == f"/api/v1/chat/completions?key={param}&v=1"
+    text = "\n".join([*said, repr(asking), caplog.text])
+    assert server.url in text
+    for hidden in (secret, "correct%20horse", pair, param):
+        assert hidden not in text
+
+
+def test_headers_come_from_the_environment_and_from_flags(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"api-key": "of-the-environment", "x-a": "1"}')
+    monkeypatch.setenv("FINDIT_SERVER_KEY", "bearer-of-mine")
+    one, two = endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "])
+    for endpoint in (one, two):
+        headers = endpoint.request_headers()
+        assert headers["api-key"] == "of-the-flags"
+        assert headers["x-a"] == "1"
+        assert headers["Authorization"] == "Bearer bearer-of-mine"
+    own = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})[0]
+    assert own.request_headers()["Authorization"] == "Token of-my-own"
+    assert scrub("of-the-flags, of-my-own") == "***, ***"
+    for wrong in ("[1]", "{", '"sec-ret"'):
+        monkeypatch.setenv("FINDIT_SERVER_HEADERS", wrong)
+        with pytest.raises(ValueError, match="should be a JSON object"):
+            endpoints("http://a/v1")
+    monkeypatch.delenv("FINDIT_SERVER_HEADERS")
+    with pytest.raises(ValueError, match="--header") as caught:
+        endpoints("http://a/v1", headers=["only-a-value"])
+    assert "only-a-value" not in str(caught.value)
+
+
+def test_openai_takes_another_limit_and_others_can_be_told_to() -> None:
+    assert Endpoint("https://api.openai.com/v1").takes == "max_completion_tokens"
+    assert Endpoint("http://localhost/v1").takes == "max_tokens"
+    assert Endpoint("http://localhost/v1", limit_field="max_completion_tokens").takes == (
+        "max_completion_tokens"
+    )
+    with pytest.raises(ValueError, match="max_tokens_field 'limit'"):
+        Endpoint("http://localhost/v1", limit_field="limit")

@@ -1,0 +1,132 @@
+"""Secrets are gone from whatever is written, in every form, and nothing else is."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import time
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit import redaction
+from vlmeval_findit.redaction import quoted, remember, scrub, scrubbed
+
+KEY = 'sk-or/v1+c0ffee="S3CRET"ß'
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_remembered", set())
+
+
+def in_basic(user: str) -> str:
+    return base64.b64encode(f"{user}:{KEY}".encode()).decode()
+
+
+FORMS = {
+    "plain": KEY,
+    "URL": quote(KEY, safe=""),
+    "URL, slashes kept": quote(KEY),
+    "URL, small letters": re.sub("%..", lambda match: match[0].lower(), quote(KEY, safe="")),
+    "form": quote_plus(KEY),
+    "JSON": json.dumps(KEY)[1:-1],
+    "JSON, not ASCII": json.dumps(KEY, ensure_ascii=False)[1:-1],
+    "JSON, slashes": json.dumps(KEY)[1:-1].replace("/", "\\/"),
+    "HTML": html.escape(KEY),
+    "base64": base64.b64encode(KEY.encode()).decode(),
+    "basic, 2": in_basic("u"),
+    "basic, 3": in_basic("us"),
+    "basic, 4": in_basic("use"),
+    "base64 for URLs": base64.urlsafe_b64encode(KEY.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_every_form_of_a_secret_is_found(form: str) -> None:
+    said = f"the key {form} is no good"
+    assert scrub(said) == said, "it is no secret yet"
+    remember(KEY)
+    got = scrub(said)
+    assert form not in got
+    assert got.startswith("the key ")
+    assert got.endswith(" is no good")
+    assert "***" in got
+    assert "S3CRET" not in got
+
+
+def test_keys_of_the_environment_are_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["OPENROUTER_API_KEY", "FINDIT_SERVER_KEY", "MY_API_KEY", "HF_TOKEN", "A_SECRET"]
+    for number, name in enumerate(names):
+        monkeypatch.setenv(name, f"value-{number}-of-it")
+    monkeypatch.setenv("HOME_TOWN", "value-9-of-it")
+    assert scrub(" ".join(f"value-{n}-of-it" for n in range(5))) == "*** *** *** *** ***"
+    assert scrub("value-9-of-it") == "value-9-of-it"
+    for name in names:
+        monkeypatch.delenv(name)
+    assert scrub("value-1-of-it") == "value-1-of-it"
+
+
+def test_a_short_secret_is_not_looked_for() -> None:
+    remember("EMPTY", "1234", "")
+    assert scrub("[1234, 5, 6, 7] EMPTY") == "[1234, 5, 6, 7] EMPTY"
+
+
+@pytest.mark.parametrize("end", ["", ".", "...", "…", '"', "'}", " "])
+@pytest.mark.parametrize("kept", [8, 9, 15, len(KEY) - 1])
+def test_a_secret_that_somebody_cut_is_found_at_the_end(kept: int, end: str) -> None:
+    remember(KEY)
+    got = scrub(f"no user for {KEY[:kept]}{end}")
+    assert got == "no user for ***"
+    assert scrub(f"no user for {KEY[:7]}") == f"no user for {KEY[:7]}"
+
+
+def test_what_is_cut_by_us_was_scrubbed_before() -> None:
+    remember(KEY)
+    for n in range(30):
+        assert KEY[:4] not in quoted("x" * n + KEY, 30)
+
+
+def test_one_secret_within_another() -> None:
+    remember("abcdefgh", "abcdefghijkl")
+    assert scrub("abcdefghijkl abcdefgh") == "*** ***"
+
+
+def test_nested_values_are_scrubbed_names_included() -> None:
+    remember(KEY)
+    value = {"a": [KEY, {"b": f"x{KEY}"}], f"{KEY}": 1, "n": [None, 2.5, True]}
+    assert scrubbed(value) == {"a": ["***", {"b": "x***"}], "***": 1, "n": [None, 2.5, True]}
+    deep: object = KEY
+    for _ in range(5000):
+        deep = [deep]
+    flat = scrubbed(deep)
+    while isinstance(flat, list):
+        (flat,) = flat
+    assert flat == "***"
+
+
+@given(st.text(), st.text(min_size=8), st.text())
+def test_no_secret_stays_whatever_it_is(before: str, secret: str, after: str) -> None:
+    redaction._remembered.clear()
+    remember(secret)
+    assert secret not in scrub(f"{before}{secret}{after}") or secret in "***" * 9
+
+
+@given(st.text())
+def test_without_secrets_a_text_is_as_it_was(text: str) -> None:
+    redaction._remembered.clear()
+    if not list(redaction._of_environment()):
+        assert scrub(text) is text
+
+
+def test_ten_megabytes_are_fast(slack: int) -> None:
+    remember(*(f"sk-{n}-0123456789abcdef" for n in range(5)))
+    text = "[1, 2, 3, 4], " * 700_000 + "sk-3-0123456789abcdef, " + "sk-3-01234 " * 1000 + "end"
+    began = time.process_time()
+    got = scrub(text)
+    assert time.process_time() - began < 5 * slack, "a guard against a square law"
+    assert got.count("***") == 1

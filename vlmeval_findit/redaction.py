@@ -1,0 +1,143 @@
+"""Secrets of this process, and texts without them.
+
+Servers quote keys: in errors, and in replies.  Whatever somebody else said goes through here before
+it is logged, shown or written.  A secret of fewer than eight characters is not looked for: it could
+not be told from a word or a number of an answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+HIDDEN = "***"
+
+SHORTEST = 8
+"""Characters of the shortest secret that is looked for, and of the shortest piece of one."""
+
+_NAMED = ("OPENROUTER_API_KEY", "FINDIT_SERVER_KEY")
+_ENDINGS = ("_API_KEY", "_TOKEN", "_SECRET")
+
+_lock = threading.Lock()
+_remembered: set[str] = set()
+_known: frozenset[str] = frozenset()
+_forms: tuple[str, ...] = ()
+
+
+def remember(*secrets: str) -> None:
+    """Hide these from now on, beside the keys that the environment holds."""
+    with _lock:
+        _remembered.update(secret for secret in secrets if len(secret) >= SHORTEST)
+
+
+def scrub(text: str) -> str:
+    """A text without the secrets of this process, in whatever form they stand there.
+
+    Also without the beginning of one where the text ends in that: somebody cut the text.
+    """
+    forms = _forms_now()
+    for form in forms:
+        if form in text:
+            text = text.replace(form, HIDDEN)
+    return _without_cut_end(text, forms) if forms else text
+
+
+def scrubbed(value: Any) -> Any:
+    """A nested JSON value without secrets, keys of objects included."""
+    if isinstance(value, str):
+        return scrub(value)
+    try:
+        if isinstance(value, dict):
+            return {scrubbed(key): scrubbed(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [scrubbed(one) for one in value]
+    except RecursionError:
+        # Nobody writes what is nested so deeply down: JSON's writer could not either.
+        return HIDDEN
+    return value
+
+
+def quoted(text: str, limit: int) -> str:
+    """What somebody else said, on one line: scrubbed first, then cut."""
+    return " ".join(scrub(of_whole_characters(text)).split())[:limit]
+
+
+def of_whole_characters(text: str) -> str:
+    """A text that any file can hold: half a surrogate pair is no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+# --- what is looked for ---------------------------------------------------------------------------
+
+
+def _forms_now() -> tuple[str, ...]:
+    """All forms of all secrets, the longest first: one may hold another."""
+    global _known, _forms
+    with _lock:
+        secrets = _remembered.union(_of_environment())
+        if secrets != _known:
+            found = {form for secret in secrets for form in _forms_of(secret)}
+            _forms = tuple(sorted(found, key=lambda form: (-len(form), form)))
+            _known = frozenset(secrets)
+        return _forms
+
+
+def _of_environment() -> Iterator[str]:
+    for name, value in os.environ.items():
+        if name in _NAMED or name.endswith(_ENDINGS):
+            value = value.strip()
+            if len(value) >= SHORTEST:
+                yield value
+
+
+_QUOTED_BYTE = re.compile("%[0-9A-F]{2}")
+
+
+def _forms_of(secret: str) -> Iterator[str]:
+    """A secret as it is, in a URL, in JSON, in HTML and in base64."""
+    data = secret.encode("utf-8", "surrogatepass")
+    yield secret
+    for in_url in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield in_url
+        yield _QUOTED_BYTE.sub(lambda match: match[0].lower(), in_url)
+    for ascii_only in (True, False):
+        in_json = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        yield in_json
+        yield in_json.replace("/", "\\/")
+    yield html.escape(secret)
+    yield from _in_base64(data)
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """What base64 makes of it, wherever in a longer text it stands (as in basic authentication)."""
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + data).decode("ascii")
+        # Characters at the ends are made of the neighbours' bits too.
+        whole = encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        yield whole
+        yield whole.replace("+", "-").replace("/", "_")
+
+
+_AFTER_A_CUT = " \t\r\n.…,;:'\"`)]}>*\\"
+
+
+def _without_cut_end(text: str, forms: tuple[str, ...]) -> str:
+    end = text[-2 * len(forms[0]) - 100 :].rstrip(_AFTER_A_CUT)
+    for form in forms:
+        at = end.find(form[:SHORTEST], max(len(end) - len(form), 0))
+        while at >= 0:
+            if form.startswith(end[at:]):
+                return text[: max(len(text) - 2 * len(forms[0]) - 100, 0)] + end[:at] + HIDDEN
+            at = end.find(form[:SHORTEST], at + 1)
+    return text
