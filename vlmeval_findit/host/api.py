@@ -26,7 +26,7 @@ from ..models.spending import Budget
 from ..models.table import MODELS
 from ..predictions import Recorded, recorded
 from ..variant import Variant, nearest
-from .models import HostMessage, RecordedReply
+from .models import HostMessage, RecordedReply, recorded_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
             ValueError: the dataset is not FindIt's.
         """
         code, text, record = self.generate_inner(message, dataset)
-        return RecordedReply(text if code == 0 else f"{self.fail_msg} {text}", record)
+        return recorded_reply(text if code == 0 else f"{self.fail_msg} {text}", record)
 
     def generate_inner(
         self, inputs: HostMessage, dataset: str | None = None

@@ -17,7 +17,7 @@ from ..models.table import MODELS, ModelRow, find_model, local_names
 from ..predictions import check_model_name
 from ..prompts import Message, Part, PartKind
 from ..variant import Variant, nearest
-from .models import FindItModel, HostMessage, RecordedReply, variant_of
+from .models import FindItModel, HostMessage, RecordedReply, recorded_reply, variant_of
 
 Maker = Callable[..., Any]
 
@@ -109,7 +109,7 @@ def _parts(message: HostMessage) -> Message:
 
 
 def _replies(answers: Sequence[Answer]) -> list[RecordedReply]:
-    return [RecordedReply(answer.text, answer.recorded) for answer in answers]
+    return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 
 def _settings(values: Mapping[str, Any]) -> RunSettings:

@@ -14,7 +14,7 @@ from vlmeval.vlm.base import BaseModel
 from ..files import file_sha256
 from ..identity import Answering, Described, read_identity
 from ..models.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..predictions import FAILED, PredictionError, Recorded, read_predictions, split_name
+from ..predictions import PredictionError, Recorded, read_predictions, split_name
 from ..prompts import PartKind
 from ..scoring import Settings, run_space
 from ..tasks import load_task
@@ -23,45 +23,18 @@ from ..variant import Variant, parse
 HostMessage = Sequence[Mapping[str, Any]]
 
 
-class RecordedReply(dict[str, str]):
-    """A reply and its record, in the form that the host stores as two columns.
-
-    The host falls back to ``str(reply)`` for a whole run as soon as one of its replies is a plain
-    string, as after a retried failure: then the text is what must remain.
-    """
-
-    def __init__(self, text: str, recorded: Recorded) -> None:
-        super().__init__(prediction=text, extra_records=recorded.as_json())
-
-    def __str__(self) -> str:
-        return self["prediction"]
-
-    def __contains__(self, key: object) -> bool:
-        """Also whether the host's failure message is in it: it looks for that as in a string.
-
-        So a failed call is recorded like an answer, and asked again by the next run all the same.
-        """
-        text = self["prediction"]
-        failed = text.startswith(FAILED) and isinstance(key, str) and key in text
-        return super().__contains__(key) or failed
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The host pickles replies; a plain copy keeps such files readable without this class's
-        # constructor arguments.
-        return _restored, (dict(self),)
+def recorded_reply(text: str, record: Recorded) -> RecordedReply:
+    """A reply and its record, in the form that the host stores as two columns."""
+    return {"prediction": text, "extra_records": record.as_json()}
 
 
-def _restored(values: dict[str, str]) -> RecordedReply:
-    reply = RecordedReply.__new__(RecordedReply)
-    reply.update(values)
-    return reply
+RecordedReply = dict[str, str]
 
 
 class FindItModel(BaseModel):  # type: ignore[misc]
     """Common to our models: they take images at their places and say in which space they answer."""
 
     INTERLEAVE = True
-    records_space = True
 
 
 class FindItBaseline(FindItModel):
@@ -80,7 +53,7 @@ class FindItBaseline(FindItModel):
         """The reply to a message of a FindIt dataset."""
         variant = variant_of(dataset)
         sight = see(_of(message, PartKind.IMAGE), _of(message, PartKind.TEXT), variant)
-        return RecordedReply(*answer(self._baseline, sight, variant))
+        return recorded_reply(*answer(self._baseline, sight, variant))
 
 
 class FindItReplay(FindItModel):
@@ -134,7 +107,7 @@ class FindItReplay(FindItModel):
         space = _space(path, task.variant, self._settings)
         keys = {index: _key(message) for index, message in messages_of(task)}
         return {
-            keys[reply.index]: RecordedReply(
+            keys[reply.index]: recorded_reply(
                 reply.text, replace(reply.recorded, space=reply.recorded.space or space)
             )
             for reply in read_predictions(path)
