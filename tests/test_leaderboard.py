@@ -52,7 +52,7 @@ def runs(world: World) -> list[Run]:
 
 @pytest.fixture
 def board(runs: list[Run]) -> Board:
-    return make_board(runs, resamples=500)
+    return make_board(runs)
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -109,13 +109,13 @@ def test_runs_that_must_not_be_compared_are_set_apart(
     world: World, runs: list[Run], how: dict[str, object], reason: str
 ) -> None:
     other = world.run("Other", JSON, speaking(JSON, 1.0), **how)
-    board = make_board([*runs, other], resamples=50)
+    board = make_board([*runs, other])
     assert "Other" not in board.models
     assert not any(model == "Other" for model, _ in board.cells)
     [one] = board.apart
     assert one.run is other
     assert re.search(reason, one.reason), one.reason
-    alone = make_board([other], resamples=50)
+    alone = make_board([other])
     assert alone.models == ("Other",)
 
 
@@ -126,7 +126,7 @@ def test_other_tables_and_unknown_prompts_are_set_apart(world: World, runs: list
         base, model="U", basis=replace(base.basis, prompts="unknown", prompt_hash=None)
     )
     more = replace(base, model="M", basis=replace(base.basis, rows=frozenset(range(20))))
-    board = make_board([*runs, table, unknown, more], resamples=50)
+    board = make_board([*runs, table, unknown, more])
     reasons = {one.run.model: one.reason for one in board.apart}
     assert reasons["T"].startswith("other subset: Pascal.tsv has SHA-256 ffffffffffff…, the rest")
     assert reasons["U"] == "it did not record its prompts, the rest was asked in findit-own-1"
@@ -137,17 +137,17 @@ def test_of_two_runs_of_a_cell_the_newest_counts(world: World, runs: list[Run]) 
     path = world.predict("Good", JSON, speaking(JSON, 0.7, 10), folder="copy")
     [copy] = load_runs([path])
     later = replace(copy, basis=replace(copy.basis, scored_at="2999"))
-    board = make_board([*runs, later], resamples=50)
+    board = make_board([*runs, later])
     [one] = board.apart
     assert one.reason == f"the same predictions as {later.path}"
     other = replace(later, basis=replace(later.basis, predictions_sha256="0"))
-    [one] = make_board([*runs, other], resamples=50).apart
+    [one] = make_board([*runs, other]).apart
     assert one.reason.startswith("another run of this cell, older than")
 
 
 def test_a_run_without_rows_is_set_apart(world: World) -> None:
     empty = world.run("Empty", JSON, saying("[]"), rows=0)
-    board = make_board([empty], resamples=50)
+    board = make_board([empty])
     assert [one.reason for one in board.apart] == ["no row was scored"]
     assert board.models == ()
     assert as_markdown(board)
@@ -172,7 +172,7 @@ def test_the_best_format_by_average_is_reported(runs: list[Run], board: Board) -
 def test_formats_of_more_datasets_go_first(world: World, runs: list[Run]) -> None:
     name = "FindIt_Pascal_yxyx_json"
     world.predict("Good", name, speaking(name, 1.0))
-    board = make_board(load_runs([world.runs]), resamples=50)
+    board = make_board(load_runs([world.runs]))
     assert board.cells["Good", "Pascal"].format == "xyxy_text"
     here = {"model": "Good", "dataset": "Pascal"}
     rows = [row for row in sweep_rows(board) if here.items() <= row.items()]
@@ -187,13 +187,13 @@ def test_formats_of_more_datasets_go_first(world: World, runs: list[Run]) -> Non
 
 
 def test_formats_can_be_asked_for(runs: list[Run]) -> None:
-    board = make_board(runs, ["xyxy_text", "Good=xyxy_json"], resamples=50)
+    board = make_board(runs, ["xyxy_text", "Good=xyxy_json"])
     found = {model: board.cells[model, "Pascal"].format for model in board.models}
     assert found == {"Good": "xyxy_json", "Poor": "xyxy_text", "Poor2": "xyxy_text"}
     with pytest.raises(FormatError, match=r"no run of 'God': did you mean Good\?"):
-        make_board(runs, ["God=xyxy_json"], resamples=50)
+        make_board(runs, ["God=xyxy_json"])
     with pytest.raises(FormatError, match="no run has this format: did you mean"):
-        make_board(runs, ["xywh_json"], resamples=50)
+        make_board(runs, ["xywh_json"])
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_averages_are_means_of_datasets(board: Board) -> None:
 
 def test_a_model_without_a_dataset_has_no_average(world: World, runs: list[Run]) -> None:
     world.predict("Partial", JSON, speaking(JSON, 1.0))
-    board = make_board(load_runs([world.runs]), resamples=50)
+    board = make_board(load_runs([world.runs]))
     assert ("Partial", OVERALL) not in board.cells
     assert board.models[-1] == "Partial"
     assert board.cells["Partial", "Pascal"].entries["F1@0.5"].rank == 1
@@ -239,21 +239,21 @@ def test_ranks_and_ties(board: Board) -> None:
 
 
 def test_the_same_runs_give_the_same_board(runs: list[Run], board: Board) -> None:
-    assert board_rows(make_board(runs, resamples=500)) == board_rows(board)
-    assert board_rows(make_board(runs[::-1], resamples=500)) == board_rows(board)
-    other = board_rows(make_board(runs, resamples=500, seed=1))
+    assert board_rows(make_board(runs)) == board_rows(board)
+    assert board_rows(make_board(runs[::-1])) == board_rows(board)
+    other = board_rows(make_board(runs))
     assert other != board_rows(board)
 
 
 def test_a_column_draws_for_itself(runs: list[Run], board: Board) -> None:
     """Intervals of a dataset do not depend on which other datasets are there."""
-    alone = make_board([r for r in runs if r.variant.table == "Pascal"], resamples=500)
+    alone = make_board([r for r in runs if r.variant.table == "Pascal"])
     assert alone.cells["Poor", "Pascal"].entries == board.cells["Poor", "Pascal"].entries
 
 
 def test_failed_calls_are_counted(world: World) -> None:
     run = world.run("Fails", JSON, failing)
-    board = make_board([run], resamples=50)
+    board = make_board([run])
     assert board.cells["Fails", "Pascal"].failures == 4
     [line] = failure_lines(board)
     assert line.startswith("Fails, Pascal: 4 of 12 calls failed and are in none of its figures")
@@ -338,7 +338,7 @@ def test_sheet(board: Board, out: Path) -> None:
 
 def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> None:
     evil = world.run("=1+1", JSON, saying("[]"))
-    write_board(make_board([evil], resamples=50), tmp_path, NOW)
+    write_board(make_board([evil]), tmp_path, NOW)
     book = load_workbook(tmp_path / "leaderboard.xlsx")
     cell = book["mIoU"].cell(3, 3)
     assert (cell.value, cell.data_type) == ("=1+1", "s")
@@ -347,7 +347,7 @@ def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> Non
 def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> None:
     evil = world.run("a|b_<c>%&", JSON, speaking(JSON, 0.5))
     other = world.run("Other", JSON, saying("[]"), rows=3)
-    board = make_board([*runs, evil, other], resamples=50)
+    board = make_board([*runs, evil, other])
     page = as_markdown(board)
     assert r"a\|b\_\<c\>%&" in page
     assert "## Not compared: 1 runs" in page
@@ -370,7 +370,7 @@ def test_the_command(
 ) -> None:
     world.predict("Other", JSON, saying("[]"), rows=3)
     out = tmp_path / "out"
-    given = ["leaderboard", str(world.runs), "--out", str(out), "--resamples", "200"]
+    given = ["leaderboard", str(world.runs), "--out", str(out)]
     assert main(given) == 0
     printed = capsys.readouterr().out
     assert "Good" in printed
@@ -381,7 +381,7 @@ def test_the_command(
     assert "error: format 'nonsense'" in capsys.readouterr().err
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
     with pytest.raises(SystemExit):
-        main([*given, "--resamples", "0"])
+        main([*given])
     assert "'0' is not a whole number from 1" in capsys.readouterr().err
 
 

@@ -36,7 +36,7 @@ EVIL = '<script>document.title="run"</script></script><img src=x onerror=alert(1
 
 
 def page_of(runs: list[Run], **how: Any) -> str:
-    return make_page(make_board(runs, resamples=100), NOW, **how)
+    return make_page(make_board(runs), NOW, **how)
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def test_a_thousand_queries_stay_under_thirty_megabytes(world: World) -> None:
 def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world.predict("A", JSON, speaking(JSON, 0.7))
     out = tmp_path / "new" / "report.html"
-    assert main(["report", str(world.runs), "--out", str(out), "--resamples", "100"]) == 0
+    assert main(["report", str(world.runs), "--out", str(out)]) == 0
     assert "1 runs, 1 models" in capsys.readouterr().out
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert np.isfinite(out.stat().st_size)

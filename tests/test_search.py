@@ -12,8 +12,9 @@ import pytest
 import yaml
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
+from vlmeval_findit.best_format import Format
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.engine.cells import Format, all_tables
+from vlmeval_findit.engine.cells import all_tables
 from vlmeval_findit.engine.config import ConfigError, ModelEntry
 from vlmeval_findit.engine.run import Result
 from vlmeval_findit.metrics import Totals, figures

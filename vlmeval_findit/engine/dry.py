@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..best_format import Format
 from ..files import file_sha256
 from .calls import Cell
-from .cells import Format, variants
+from .cells import variants
 from .config import ModelEntry, Sweep
 from .journal import records
 from .plan import Plan, make_plan

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..best_format import Format
 from ..images import rows_to_leave_out
 from ..metrics import Figures, Totals
 from ..places import image_folder
@@ -19,7 +20,7 @@ from ..tasks import Task, load_task
 from ..variant import Variant
 from .asking import Answer
 from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
-from .cells import Format, formats, variants
+from .cells import formats, variants
 from .config import ModelEntry, Sweep
 from .executors import Executor
 from .journal import DiskFullError, Journal, Lock, full_disk
