@@ -30,8 +30,12 @@ METRICS = FIGURES
 """The figures, in the order of the last axis of arrays."""
 
 LEVEL = 0.95
+"""Of intervals."""
 
-FEWEST = 5
+ALPHA = 0.05
+"""Corrected p-values below it are significant."""
+
+FEWEST = 4
 """Pictures that an interval or a test needs: with fewer it would say next to nothing."""
 
 INTERVALS = f"95 % over pictures; none where fewer than {FEWEST} pictures count"
@@ -72,7 +76,7 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        return self.corrected is not None and self.corrected < 1 - LEVEL
+        return self.corrected is not None and self.corrected < ALPHA
 
 
 # --- sums and figures -----------------------------------------------------------------------------
@@ -134,7 +138,11 @@ def evidence(run: Run) -> Evidence:
     """
     if not run.answers:
         raise StatisticsError(f"{run.path}: a run without rows has no interval")
-    pictures, sums = cluster_sums(run)
+    return evidence_of(*cluster_sums(run))
+
+
+def evidence_of(pictures: tuple[str, ...], sums: Array) -> Evidence:
+    """The figures of (pictures, 8) sums, as :func:`cluster_sums` gives them."""
     part, whole = _parts(sums)
     total = whole.sum(axis=0)
     values = _ratio(part.sum(axis=0), total)
