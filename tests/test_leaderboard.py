@@ -347,10 +347,10 @@ def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) ->
         assert found == expected
     rows = {row["model"]: row for row in board_rows(many) if row["dataset"] == "Pascal"}
     raw = [rows[model]["F1@0.5 p to rank above"] for model in "BCDE"]
-    held = [rows[model]["F1@0.5 p to rank above, Holm"] for model in "BCDE"]
+    held = [rows[model]["F1@0.5 p to rank above (Holm)"] for model in "BCDE"]
     assert all(h >= r for h, r in zip(held, raw, strict=True))
     assert min(raw) * 4 == pytest.approx(min(held))
-    assert rows["A"]["F1@0.5 p to rank above"] is rows["A"]["F1@0.5 p to rank above, Holm"] is None
+    assert rows["A"]["F1@0.5 p to rank above"] is rows["A"]["F1@0.5 p to rank above (Holm)"] is None
 
 
 def test_marks_follow_the_corrected_test(many: Board, tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_marks_follow_the_corrected_test(many: Board, tmp_path: Path) -> None:
         )
         assert row["F1@0.5 tied"] == (TIED if tied else "")
         assert float(row["F1@0.5 p to rank above"]) == 0.03
-        assert float(row["F1@0.5 p to rank above, Holm"]) == (0.09 if tied else 0.03)
+        assert float(row["F1@0.5 p to rank above (Holm)"]) == (0.09 if tied else 0.03)
         content = json.loads((tmp_path / "leaderboard.json").read_text())
         assert content["results"]["B"]["FindIt_Pascal"]["F1@0.5 tied with rank above"] is tied
         line = next(x for x in as_markdown(one).split("## F1@0.5")[1].splitlines() if "| B |" in x)
@@ -416,7 +416,7 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
         assert len(found) == 2
         assert found == correct(Difference(d.value, d.p_value, None) for d in found)
     rows = [row for row in sweep_rows(many) if row["format"] == "xyxy_text" and row["model"] == "B"]
-    assert rows[0]["p to reported"] < rows[0]["p to reported, Holm"] < 0.05
+    assert rows[0]["p to reported"] < rows[0]["p to reported (Holm)"] < 0.05
 
 
 @dataclass(frozen=True)

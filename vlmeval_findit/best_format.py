@@ -30,7 +30,7 @@ RULE = (
 )
 """How a winner is found, as everything that names one says it."""
 
-UNEVEN = "of the formats that were run on the most datasets"
+UNEVEN = "of those that were run on the most datasets"
 """Averages over other views cannot be compared: those over the most views go first."""
 
 _DIGITS = 1

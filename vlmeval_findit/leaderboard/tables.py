@@ -26,8 +26,10 @@ NOTE = (
 )
 
 FORMAT_NOTE = (
-    f"A model is reported in one format: {RULE}; {UNEVEN}, unless --format says otherwise."
+    f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with the "
+    f"{RULE}."
 )
+"""Which of a model's formats is reported."""
 
 
 def board_rows(board: Board) -> list[Row]:
@@ -73,7 +75,7 @@ def _bounds(metric: str, bounds: Interval | None) -> Row:
 def _tested(name: str, found: Difference | None) -> Row:
     return {
         name: found.p_value if found else None,
-        f"{name}, Holm": found.corrected if found else None,
+        f"{name} (Holm)": found.corrected if found else None,
     }
 
 

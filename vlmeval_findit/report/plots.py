@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -298,7 +299,9 @@ def _fill(place: int) -> dict[str, Any]:
 def _svg(figure: Figure, name: str, alt: str) -> str:
     """A figure as an ``<svg>`` element for a page: no prologue, own ids, the page's text colour."""
     out = StringIO()
-    with mpl.rc_context({"svg.hashsalt": name, "svg.id": None}):
+    with mpl.rc_context({"svg.hashsalt": name, "svg.id": None}), warnings.catch_warnings():
+        # Text stays text: the page's reader has the letters that matplotlib's own font lacks.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(
             out,
             format="svg",
