@@ -19,12 +19,16 @@ from vlmeval_findit.statistics import (
 
 FIGURES = METRICS[:3]
 SUMS = tuple(field.name for field in fields(Totals))
-_ALIKE = 0.2
+ALIKE = 0.2
 """How alike queries of a picture are: the correlation of their hits within it."""
 
 
 def sums_of(
-    generator: np.random.Generator, pictures: int, rate: float, hard: np.ndarray | None = None
+    generator: np.random.Generator,
+    pictures: int,
+    rate: float,
+    hard: np.ndarray | None = None,
+    alike: float = ALIKE,
 ) -> np.ndarray:
     """(pictures, 8) sums of a model that finds a box, and keeps to the format, at a rate.
 
@@ -34,12 +38,13 @@ def sums_of(
     Args:
         hard: (pictures, 2) how hard the pictures are to find boxes in and to keep to the format in,
             from 0 to 1; drawn where it is not given.
+        alike: the correlation of the hits of a picture.
     """
     from scipy.special import betaincinv
 
     hard = generator.random((pictures, 2)) if hard is None else hard
-    alike = 1 / _ALIKE - 1
-    chance = betaincinv(rate * alike, (1 - rate) * alike, hard) if 0 < rate < 1 else hard * 0 + rate
+    sure = 1 / alike - 1
+    chance = betaincinv(rate * sure, (1 - rate) * sure, hard) if 0 < rate < 1 else hard * 0 + rate
     asked = np.arange(5) < generator.integers(1, 6, pictures)[:, None]
     there = asked[..., None] & (np.arange(3) < generator.integers(1, 4, (pictures, 5))[..., None])
     found = there & (generator.random(there.shape) < chance[:, 0, None, None])
@@ -102,11 +107,13 @@ def coverage(made: Iterable[Evidence], truth: np.ndarray) -> dict[str, Coverage]
     }
 
 
-def runs_of(seed: int, times: int, pictures: int, rate: float) -> Iterable[Evidence]:
+def runs_of(
+    seed: int, times: int, pictures: int, rate: float, alike: float = ALIKE
+) -> Iterable[Evidence]:
     """One dataset, simulated so many times."""
     generator = np.random.default_rng(seed)
     for _ in range(times):
-        yield evidence_of(names(pictures), sums_of(generator, pictures, rate))
+        yield evidence_of(names(pictures), sums_of(generator, pictures, rate, alike=alike))
 
 
 def means_of(

@@ -21,6 +21,7 @@ from scored_runs import World, failing, query, saying, speaking, world
 from vlmeval_findit import plain as plain_module
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import _print_board, print_remarks
+from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.leaderboard import columns as columns_module
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.columns import check_format, column_name, columns_of, format_name
@@ -621,6 +622,25 @@ def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path: Path) -
     assert found == {visible(model) for model in UGLY}
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
     assert book["mIoU"].column_dimensions["C"].width <= 60
+
+
+def test_a_score_file_holds_no_formula(world: World) -> None:
+    """It is opened in spreadsheets as the leaderboard is."""
+    path = world.predict("=1+1", JSON, speaking(JSON, 0.5))
+    [row] = csv_rows(path.with_name(f"{path.stem}_score.csv"))
+    assert row["model"] == "'=1+1"
+    assert row["dataset"] == JSON
+    assert re.fullmatch(r"\d+\.\d{4}", row["F1@0.5"])
+
+
+def test_printed_scores_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = {"F1@0.5": 1, "mIoU": 2, "Adherence": 3, "scored": 4, "rows": 5, "failed calls": 6}
+    print_rows({"dataset": JSON, "model": name, **figures} for name in UGLY)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(lines) == len(UGLY)
+    for line, name in zip(lines, UGLY, strict=True):
+        assert f"  {visible(name)}  " in line.replace(JSON, ""), line
+        assert line.split()[-5:] == ["1.0", "2.0", "3.0", "4/5", "6"]
 
 
 def test_names_are_no_markup(ugly: list[Run]) -> None:

@@ -183,6 +183,22 @@ def test_independent_pictures_have_wilsons_interval() -> None:
     assert (found.low, found.high) == pytest.approx((100 * theirs.low, 100 * theirs.high), abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("value", "variance", "pictures"), [(0.9, 0.002, 20), (0.2, 0.0005, 40), (0.97, 0.01, 12)]
+)
+def test_the_interval_is_where_the_score_test_rejects(
+    value: float, variance: float, pictures: int
+) -> None:
+    """Its ends are the shares p that lie t standard errors away, the errors taken at p."""
+    found = bounds(value, variance, pictures)
+    missed, hit = (value / (3 * pictures)) ** 2, ((1 - value) / (3 * pictures)) ** 2
+    spread = value * (1 - value)
+    trials = spread / (variance + min(missed + hit, spread / pictures))
+    for end in (found.low / 100, found.high / 100):
+        away = abs(value - end) / np.sqrt(end * (1 - end) / trials)
+        assert away == pytest.approx(stats.t.ppf(0.975, pictures - 1))
+
+
 def test_what_is_unseen_matters_less_with_every_picture() -> None:
     """A mean IoU of 0.98 without a miss among 12 pictures does not mean that there is none."""
     few, many = (bounds(0.98, 1e-6, n) for n in (12, 1000))

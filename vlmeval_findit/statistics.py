@@ -258,11 +258,10 @@ def correct(found: Iterable[Difference]) -> list[Difference]:
     smaller than one before it.
     """
     made = list(found)
-    tested = [at for at, one in enumerate(made) if one.p_value is not None]
-    tested.sort(key=lambda at: made[at].p_value or 0.0)
+    tested = sorted((one.p_value, at) for at, one in enumerate(made) if one.p_value is not None)
     so_far = 0.0
-    for rank, at in enumerate(tested):
-        so_far = max(so_far, min(1.0, (len(tested) - rank) * (made[at].p_value or 0.0)))
+    for rank, (p_value, at) in enumerate(tested):
+        so_far = max(so_far, min(1.0, (len(tested) - rank) * p_value))
         made[at] = replace(made[at], corrected=so_far)
     return made
 
