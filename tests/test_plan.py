@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit.best_format import Format
 from vlmeval_findit.engine.calls import Cell, ImageHashes
 from vlmeval_findit.engine.cells import (
     AXIS_VALUES,
     Axes,
-    Format,
     Table,
     Views,
     all_tables,

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, spea
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.records import Truth
+from vlmeval_findit.plain import short, visible
+from vlmeval_findit.predictions import FAILED
+from vlmeval_findit.records import Query, Truth
 from vlmeval_findit.report.assigned import THRESHOLDS, Role, curve, pairs, roles
 from vlmeval_findit.report.gallery import choose_cards, gallery_data
 from vlmeval_findit.report.material import gather
@@ -36,7 +39,7 @@ EVIL = '<script>document.title="run"</script></script><img src=x onerror=alert(1
 
 
 def page_of(runs: list[Run], **how: Any) -> str:
-    return make_page(make_board(runs, resamples=100), NOW, **how)
+    return make_page(make_board(runs), NOW, **how)
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -98,9 +101,18 @@ def test_frames_are_matched_one_by_one(world: World) -> None:
 
 
 def test_failed_calls_are_not_in_curves(world: World) -> None:
+    """A curve is over what was answered, as the figures are: at 0.5 it is the F1 of the score."""
+
+    def half(one: Query, generator: np.random.Generator) -> str:
+        said = speaking(JSON, 1.0)(one, generator)
+        return f"{FAILED} via API." if one.index % 3 == 0 else said
+
     queries = load_task(JSON).queries
-    run = world.run("Fails", JSON, failing)
-    assert set(curve((a, queries[a.index].truth) for a in run.answers).recall) == {0.0}
+    run = world.run("Half", JSON, half)
+    assert run.totals.failed == 4
+    found = curve((a, queries[a.index].truth) for a in run.answers)
+    assert set(found.recall) == set(found.precision) == set(found.f1) == {100.0}
+    assert run.figures.f1 == 100 > run.figures.f1_failed_missed
 
 
 # --- pictures and plots ---------------------------------------------------------------------------
@@ -131,8 +143,10 @@ def test_plots_take_the_pages_colours_and_say_what_they_show() -> None:
     assert all(name.startswith("b0-") for name in ids)
     for name in re.findall(r'(?:href="#|url\(#)([\w-]+)', made.svg):
         assert name in ids
-    heat = heat_map("h0", "M", ["xyxy", "xywh"], ["text"], {("xyxy", "text"): 12.5})
-    assert "best xyxy text with 12.5 %" in heat.alt
+    values = {("xyxy", "text"): 12.5, ("xywh", "text"): 14.25}
+    heat = heat_map("h0", "M", ["xyxy", "xywh"], ["text"], values, ("xyxy", "text"))
+    assert heat.alt.endswith("; reported xyxy text with 12.5 %, highest 14.2 %, lowest 12.5 %")
+    assert "reported" not in heat_map("h0", "M", ["xyxy", "xywh"], ["text"], values, None).alt
     assert "representation" in heat.svg
     assert "F1@0.5 (%)" in heat.svg
 
@@ -251,6 +265,37 @@ def evil_page(world: World) -> str:
     return page_of(load_runs([world.runs]))
 
 
+UGLY = (
+    "a$\\foo{$",
+    "_leading",
+    "<script>alert(1)</script>",
+    "bell\x07escape\x1b[31m",
+    "right\u202eto left",
+    "half \ud800 pair",
+    "name" * 50,
+    "{{ 7 * 7 }} {% raw %}",
+)
+
+
+def test_names_of_models_are_text_in_page_and_plots(world: World) -> None:
+    run = world.run("M", JSON, speaking(JSON, 0.5, 10))
+    text = world.run("M", TEXT, saying("I see a cat."))
+    page = page_of([replace(one, model=name) for name in UGLY for one in (run, text)])
+    page.encode("utf-8")
+    assert not set(page) & {"\x07", "\x1b", "\u202e", "\ud800"}
+    parser = outline(page)
+    assert [script.get("type") for script in parser.scripts] == ["application/json", None]
+    assert sorted({card["model"] for card in data_of(page)["cards"]}) == sorted(
+        visible(name) for name in UGLY
+    )
+    for name in UGLY:
+        shown = visible(name)
+        # In a table, in bars and in the legend of curves; long names there by both ends.
+        assert f'<th scope="row"><span>{escape(shown)}</span></th>' in page
+        assert page.count(f">{escape(short(shown, 40), quote=False)}<") >= 2 or shown == "_leading"
+    assert page.count(">\u200b_leading<") >= 2
+
+
 def test_what_a_model_says_is_text(evil_page: str) -> None:
     found = outline(evil_page)
     assert [script.get("type") for script in found.scripts] == ["application/json", None]
@@ -313,10 +358,13 @@ def test_a_thousand_queries_stay_under_thirty_megabytes(world: World) -> None:
 def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world.predict("A", JSON, speaking(JSON, 0.7))
     out = tmp_path / "new" / "report.html"
-    assert main(["report", str(world.runs), "--out", str(out), "--resamples", "100"]) == 0
-    assert "1 runs, 1 models" in capsys.readouterr().out
+    assert main(["report", str(world.runs), "--out", str(out)]) == 0
+    size = out.stat().st_size / 1e6
+    assert capsys.readouterr().out == f"{out}: 1 runs, 1 models, {size:.1f} MB\n"
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert np.isfinite(out.stat().st_size)
+    with pytest.raises(SystemExit):
+        main(["report", str(world.runs), "--cards", "0"])
+    assert "'0' is not a whole number from 1" in capsys.readouterr().err
 
 
 def test_a_page_of_nothing_that_can_be_compared(world: World) -> None:

@@ -66,7 +66,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         world.predict("Evil", JSON, saying(EVIL))
         found = load_runs([world.runs])
         path = world.folder / "report.html"
-        html = make_page(make_board(found, resamples=50), datetime.now(UTC))
+        html = make_page(make_board(found), datetime.now(UTC))
         path.write_text(html, encoding="utf-8")
         yield path
 
@@ -288,7 +288,7 @@ def test_every_box_of_an_answer_has_its_role(browser: Any, tmp_path: Path) -> No
         ]
         world.predict("M", LABELS, saying(json.dumps(reply)))
         path = tmp_path / "report.html"
-        board = make_board(load_runs([world.runs]), resamples=50)
+        board = make_board(load_runs([world.runs]))
         path.write_text(make_page(board, datetime.now(UTC)), encoding="utf-8")
     browser.get(path.as_uri())
     drawn = browser.execute_script(

@@ -12,8 +12,9 @@ import pytest
 import yaml
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
+from vlmeval_findit.best_format import Format
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.engine.cells import Format, all_tables
+from vlmeval_findit.engine.cells import all_tables
 from vlmeval_findit.engine.config import ConfigError, ModelEntry
 from vlmeval_findit.engine.run import Result
 from vlmeval_findit.metrics import Totals, figures
@@ -26,6 +27,7 @@ from vlmeval_findit.search import (
     search_sweep,
     write_formats,
 )
+from vlmeval_findit.statistics import FEWEST
 from vlmeval_findit.tasks import load_task
 from vlmeval_findit.variant import parse
 from vlmeval_findit.writing import Said, write
@@ -58,9 +60,9 @@ class Knowing(FakeModel):
         return write(boxes, parse(dataset).reply)
 
 
-def searched(folder: Path, right: Sequence[str]) -> tuple[list[Result], Knowing]:
+def searched(folder: Path, right: Sequence[str], limit: int = 8) -> tuple[list[Result], Knowing]:
     places = (folder / "search", folder / "calls.jsonl")
-    sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 8, places)
+    sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], limit, places)
     model = Knowing(right)
     return go(sweep, FakeHost(model)), model
 
@@ -144,7 +146,7 @@ def test_no_winner_without_answers() -> None:
 
 
 def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results, _ = searched(tmp_path, [BEST, "FindIt_Demo_yxhw_json_bbox_2d"])
+    results, _ = searched(tmp_path, [BEST, "FindIt_Demo_yxhw_json_bbox_2d"], limit=19)
     path = tmp_path / "best_formats.yaml"
     report_formats(results, path)
     assert "FullImage: best format yxhw json bbox_2d (F1@0.5 100.0)" in capsys.readouterr().out
@@ -160,6 +162,32 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [r.variant.name for r in made] == [
         "FindIt_Demo_yxhw_json_bbox_2d", "FindIt_Demo_multilabel_yxhw_json_bbox_2d",
     ]  # fmt: skip
+
+
+def test_intervals_of_too_few_pictures_are_null_and_the_file_says_why(tmp_path: Path) -> None:
+    results, _ = searched(tmp_path, [BEST], limit=8)
+    path = tmp_path / "best_formats.yaml"
+    report_formats(results, path)
+    said = yaml.safe_load(path.read_text())
+    assert said["intervals"] == f"95 % over pictures; none where fewer than {FEWEST} pictures count"
+    cells = said["models"]["FullImage"]["cells"]
+    assert [cell["F1@0.5 95 %"] for cell in cells] == [None] * 19, "eight queries of three pictures"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a: b #c", "=1+1", "tab\t\x07\x1b", "\u202e\u200f", "x" * 300, "'\"{[&*!|>%@", "null", "שלום"],
+)
+def test_any_name_comes_out_and_reads_back(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
+    monkeypatch.setattr("vlmeval_findit.search.intervals_of", lambda result: none)
+    path = tmp_path / "formats.yaml"
+    write_formats(path, {name: outcome([result("FindIt_Demo_xyxy_text")], "p")})
+    assert read_formats(path) == {name: Format("xyxy", "text")}
+    write_formats(path, {"other": outcome([result("FindIt_Demo_xyxy_json")], "p")})
+    assert set(read_formats(path)) == {name, "other"}
 
 
 def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,26 +1,42 @@
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 from scored_runs import World, failing, saying, speaking, world
+from simulated import (
+    FIGURES,
+    coverage,
+    false_alarms,
+    means_of,
+    names,
+    runs_of,
+    sums_of,
+    true_values,
+)
 
 from vlmeval_findit.metrics import Totals, figures
 from vlmeval_findit.runs import Answer, Run
 from vlmeval_findit.statistics import (
+    FEWEST,
     METRICS,
+    Difference,
+    Evidence,
+    Interval,
     StatisticsError,
+    bounds,
     cluster_sums,
     compare,
+    correct,
     difference,
-    draw_counts,
-    interval,
+    evidence,
+    evidence_of,
+    figure_intervals,
     intervals,
-    metric_values,
-    resample,
+    mean,
 )
 
 __all__ = ["world"]
@@ -42,94 +58,269 @@ def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
         tp = int(generator.integers(0, min(n_gt, n_pred) + 1))
         sums = Totals(1, int(generator.random() < 0.9), 0, tp, n_pred, n_gt, 0, tp * 0.8)
         answers.append(one_answer(index, f"{index // per_picture}.jpg", sums))
-    rows = frozenset(range(count))
-    return replace(run, answers=tuple(answers), basis=replace(run.basis, rows=rows))
+    return of_answers(run, answers)
+
+
+def of_answers(run: Run, answers: Iterable[Answer]) -> Run:
+    answers = tuple(answers)
+    rows = frozenset(answer.index for answer in answers)
+    return replace(run, answers=answers, basis=replace(run.basis, rows=rows))
+
+
+def of_hits(run: Run, hits: Iterable[bool]) -> Run:
+    """A run of one box a picture, found or not."""
+    return of_answers(
+        run,
+        (
+            one_answer(i, f"{i}.jpg", Totals(1, 1, 0, int(hit), 1, 1, 0, float(hit)))
+            for i, hit in enumerate(hits)
+        ),
+    )
 
 
 def one_answer(index: int, picture: str, sums: Totals) -> Answer:
     return Answer(index, "cat", picture, picture, None, (), (), (), (), (), sums)
 
 
-def test_figures_of_sums_are_the_scores(run: Run, world: World) -> None:
+def width(found: Interval | None) -> float:
+    assert found is not None
+    return found.high - found.low
+
+
+# --- what figures rest on -------------------------------------------------------------------------
+
+
+def test_figures_are_the_scores(run: Run, world: World) -> None:
     for one in (run, world.run("Fails", NAME, failing), world.run("Silent", NAME, saying("[]"))):
         f = figures(one.totals)
-        values = metric_values(cluster_sums(one)[1].sum(axis=0))
-        assert values == pytest.approx([f.f1, f.miou, f.adherence, f.precision, f.recall])
-    assert metric_values(np.zeros((3, 8))).tolist() == [[0.0] * 5] * 3
+        expected = [f.f1, f.miou, f.adherence, f.precision, f.recall]
+        assert (100 * evidence(one).values).tolist() == pytest.approx(expected)
 
 
 def test_queries_of_one_picture_are_one_cluster(run: Run) -> None:
-    names, sums = cluster_sums(run)
-    assert names == tuple(f"{i}.jpg" for i in range(6))
+    pictures, sums = cluster_sums(run)
+    assert pictures == tuple(f"Pascal/{i}.jpg" for i in range(6))
     assert sums.shape == (6, 8)
     assert sums[:, 0].tolist() == [2] * 6
+    assert sums.sum(axis=0).tolist() == pytest.approx(
+        [getattr(run.totals, name) for name in Totals.__slots__]
+    )
 
 
-def test_draws_are_multinomial_and_seeded() -> None:
-    first = np.concatenate(list(draw_counts(7, 5000, seed=3)))
-    assert first.shape == (5000, 7)
-    assert (first.sum(axis=1) == 7).all()
-    assert first.mean(axis=0) == pytest.approx([1] * 7, abs=0.05)
-    # Of 7 equal chances in 7 draws: variance 7 · 1/7 · 6/7.
-    assert first.var(axis=0) == pytest.approx([6 / 7] * 7, abs=0.06)
-    again = np.concatenate(list(draw_counts(7, 5000, seed=3)))
-    assert (first == again).all()
-    other = np.concatenate(list(draw_counts(7, 5000, seed=4)))
-    assert (first != other).any()
-    assert sum(len(block) for block in draw_counts(300_000, 7)) == 7
+def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
+    """To first order: the jackknife moves every figure by its influence."""
+    many = with_queries(run, 300, per_picture=2)
+    found = evidence(many)
+    for at in (0, 7, 149):
+        name = found.pictures[at].removeprefix("Pascal/")
+        rest = evidence(of_answers(many, (a for a in many.answers if a.source != name)))
+        assert found.values - rest.values == pytest.approx(found.influence[at], abs=2e-4)
+    assert np.abs(found.influence[[0, 7, 149]]).max() > 1e-3
+
+
+# --- intervals ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("metric", range(5))
-def test_intervals_agree_with_scipy(run: Run, metric: int) -> None:
-    """The same data, resampled by scipy: within the noise of 20,000 resamples."""
-    many = with_queries(run, 60, per_picture=2)
+def test_intervals_agree_with_a_bootstrap_where_pictures_are_many(run: Run, metric: int) -> None:
+    many = with_queries(run, 600, per_picture=2)
     _, sums = cluster_sums(many)
 
     def figure(*columns: np.ndarray, axis: int = -1) -> np.ndarray:
-        return metric_values(np.stack([c.sum(axis=axis) for c in columns], axis=-1))[..., metric]
+        stacked = np.stack([c.sum(axis=axis) for c in columns], axis=-1)
+        flat = [evidence_of(("all",), one[None]).values for one in stacked.reshape(-1, 8)]
+        return np.array(flat).reshape(*stacked.shape[:-1], 5)[..., metric]
 
     theirs = stats.bootstrap(
         tuple(sums.T),
         figure,
         paired=True,
         vectorized=True,
-        n_resamples=20_000,
-        confidence_level=0.95,
-        method="percentile",
+        n_resamples=5_000,
+        method="BCa",
         rng=np.random.default_rng(5),
     )
-    ours = interval(resample([many], 20_000, seed=6)[0, :, metric])
+    ours = intervals(many)[METRICS[metric]]
     assert ours is not None
-    low, high = theirs.confidence_interval
-    spread = high - low
-    assert ours.low == pytest.approx(low, abs=0.04 * spread + 1e-9)
-    assert ours.high == pytest.approx(high, abs=0.04 * spread + 1e-9)
-    deviation = resample([many], 20_000, seed=6)[0, :, metric].std(ddof=1)
-    assert deviation == pytest.approx(theirs.standard_error, rel=0.03, abs=1e-9)
+    low, high = (100 * bound for bound in theirs.confidence_interval)
+    assert (ours.low, ours.high) == pytest.approx((low, high), abs=0.08 * (high - low))
 
 
 def test_clusters_widen_the_intervals(run: Run) -> None:
     """Every query asked four times is not four times the evidence."""
     single = with_queries(run, 50)
     answers = [replace(a, index=4 * a.index + i) for a in single.answers for i in range(4)]
-    rows = frozenset(range(200))
-    together = replace(single, answers=tuple(answers), basis=replace(single.basis, rows=rows))
-    apart = replace(
-        together,
-        answers=tuple(replace(a, source=f"{a.index}.jpg") for a in together.answers),
-    )
-    widths = [
-        found.high - found.low
-        for one in (single, together, apart)
-        if (found := intervals(one)["F1@0.5"]) is not None
-    ]
+    together = of_answers(run, answers)
+    apart = of_answers(run, (replace(a, source=f"{a.index}.jpg") for a in answers))
+    widths = [width(intervals(one)["F1@0.5"]) for one in (single, together, apart)]
     assert widths[1] == pytest.approx(widths[0])
     assert widths[2] == pytest.approx(widths[0] / 2, rel=0.15)
 
 
+@pytest.mark.parametrize(
+    ("value", "pictures", "expected"),
+    [
+        # Nothing varies: Wilson's interval of as many trials, with t for z.
+        (1.0, 7, (53.9, 100.0)),
+        (0.0, 7, (0.0, 46.1)),
+        (1.0, 1000, (99.6, 100.0)),
+        (0.0, 4, (0.0, 71.7)),
+    ],
+)
+def test_what_never_varied_may_vary_yet(
+    value: float, pictures: int, expected: tuple[float, float]
+) -> None:
+    found = bounds(value, 0.0, pictures)
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.05)
+    t2 = stats.t.ppf(0.975, pictures - 1) ** 2
+    assert found.high - found.low == pytest.approx(100 * t2 / (pictures + t2))
+
+
+def test_independent_pictures_have_wilsons_interval() -> None:
+    """600 of 1,000 pictures found: the interval of a proportion, but for t and what is unseen."""
+    theirs = stats.binomtest(600, 1000).proportion_ci(method="wilson")
+    found = bounds(0.6, 0.24 / 1000, 1000)
+    assert (found.low, found.high) == pytest.approx((100 * theirs.low, 100 * theirs.high), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("value", "variance", "pictures"), [(0.9, 0.002, 20), (0.2, 0.0005, 40), (0.97, 0.01, 12)]
+)
+def test_the_interval_is_where_the_score_test_rejects(
+    value: float, variance: float, pictures: int
+) -> None:
+    """Its ends are the shares p that lie t standard errors away, the errors taken at p."""
+    found = bounds(value, variance, pictures)
+    missed, hit = (value / (3 * pictures)) ** 2, ((1 - value) / (3 * pictures)) ** 2
+    spread = value * (1 - value)
+    trials = spread / (variance + min(missed + hit, spread / pictures))
+    for end in (found.low / 100, found.high / 100):
+        away = abs(value - end) / np.sqrt(end * (1 - end) / trials)
+        assert away == pytest.approx(stats.t.ppf(0.975, pictures - 1))
+
+
+def test_what_is_unseen_matters_less_with_every_picture() -> None:
+    """A mean IoU of 0.98 without a miss among 12 pictures does not mean that there is none."""
+    few, many = (bounds(0.98, 1e-6, n) for n in (12, 1000))
+    assert few.low < 85
+    assert many.low > 97.7
+    assert bounds(0.98, 1e-6, 12).high < 100
+    # Never wider than if every picture were a trial of its own that failed or not.
+    assert few.low > bounds(1.0, 0, 12).low
+    assert bounds(1 - 1e-9, 1e-20, 12).low == pytest.approx(bounds(1.0, 0, 12).low, abs=0.1)
+
+
+def test_intervals_hold_their_figure() -> None:
+    generator = np.random.default_rng(3)
+    for value in (*generator.random(200), 0.0, 1.0, 1e-12, 1 - 1e-12):
+        for pictures in (4, 7.5, 1000):
+            found = bounds(value, value * (1 - value) * generator.random() / pictures, pictures)
+            assert 0 <= found.low <= 100 * value <= found.high <= 100
+
+
+def test_too_few_pictures_have_no_interval(run: Run) -> None:
+    alone = with_queries(run, 3 * (FEWEST - 1), per_picture=3)
+    assert set(intervals(alone).values()) == {None}
+    found = compare(alone, alone)["mIoU"]
+    assert (found.p_value, found.corrected, found.significant) == (None, None, False)
+    enough = with_queries(run, 3 * FEWEST, per_picture=3)
+    assert all(intervals(enough).values())
+    assert compare(enough, enough)["mIoU"].p_value == 1
+
+
+def test_pictures_that_count_for_nothing_are_no_evidence(world: World) -> None:
+    """A silent model has no precision; of failed calls nothing is known."""
+    silent = intervals(world.run("Silent", NAME, saying("[]")))
+    assert silent["Precision"] is None
+    assert silent["Recall"] == silent["F1@0.5"] == silent["mIoU"]
+    assert silent["Recall"] is not None
+    assert evidence(world.run("Fails", NAME, failing)).counted.tolist() == [6, 6, 6, 0, 6]
+    both = world.run(
+        "Both", NAME, lambda query, generator: failing(replace(query, index=0), generator)
+    )
+    assert set(intervals(both).values()) == {None}
+
+
+@pytest.mark.parametrize(("pictures", "rate"), [(12, 0.6), (40, 0.6), (12, 0.98), (200, 0.98)])
+def test_intervals_hold_the_truth_as_often_as_they_say(pictures: int, rate: float) -> None:
+    """The benchmarks do the same with more runs, and print the table of the docs."""
+    found = coverage(runs_of(1, 400, pictures, rate), true_values(rate))
+    for name in FIGURES:
+        assert found[name].printed == 100
+        assert 92 <= found[name].held, (name, found[name])
+        if rate == 0.6:
+            assert found[name].held <= 98.5, (name, found[name])
+
+
+# --- means over datasets --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
+    """Against a brute-force bootstrap: a picture drawn k times counts k times in every dataset."""
+    generator = np.random.default_rng(4)
+    size, common = 300, round(300 * shared)
+    hard = generator.random((common, 2))
+    parts, all_sums = [], []
+    for at, rate in enumerate((0.5, 0.7)):
+        own = generator.random((size - common, 2))
+        sums = sums_of(generator, size, rate, np.concatenate([hard, own]))
+        all_sums.append(sums)
+        parts.append(evidence_of((*names(common), *names(size - common, f"own {at} ")), sums))
+    found = mean(parts)
+    assert len(found.pictures) == 2 * size - common
+    # Rows of the union: shared pictures, then those of the first dataset, then of the second.
+    union = np.zeros((2, len(found.pictures), 8))
+    union[0, :size] = all_sums[0]
+    union[1, :common] = all_sums[1][:common]
+    union[1, size:] = all_sums[1][common:]
+    draws = []
+    for _ in range(3000):
+        drawn = union[:, generator.integers(union.shape[1], size=union.shape[1])].sum(axis=1)
+        draws.append(np.mean([evidence_of(("all",), one[None]).values for one in drawn], axis=0))
+    errors = np.sqrt((found.influence**2).sum(axis=0))
+    assert errors == pytest.approx(np.std(draws, axis=0), rel=0.06)
+    assert found.values == pytest.approx(np.mean([one.values for one in parts], axis=0))
+
+
+def test_what_is_shared_decides_how_wide_a_mean_is() -> None:
+    generator = np.random.default_rng(4)
+    sums = sums_of(generator, 200, 0.6)
+    one = evidence_of(names(200), sums)
+    again = evidence_of(names(200, "other "), sums)
+    alone = width(figure_intervals(one)["F1@0.5"])
+    # Three tables of the same answers over the same pictures are one; over others, less.
+    assert width(figure_intervals(mean([one] * 3))["F1@0.5"]) == pytest.approx(alone)
+    independent = width(figure_intervals(mean([one, again]))["F1@0.5"])
+    assert independent == pytest.approx(alone / np.sqrt(2), rel=0.02)
+    assert mean([one, again]).counted == pytest.approx(one.counted)
+
+
+def test_a_mean_counts_pictures_as_its_small_datasets_do() -> None:
+    generator = np.random.default_rng(4)
+    few, many, none = (
+        evidence_of(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
+    )
+    assert mean([few, many]).counted[0] == pytest.approx(2 / (1 / 5 + 1 / 500))
+    assert mean([few, many, none]).counted.tolist() == [0] * 5
+    assert figure_intervals(mean([few, none]))["mIoU"] is None
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+def test_intervals_of_means_hold_the_truth(shared: float) -> None:
+    rates = (0.9, 0.6, 0.3)
+    truth = np.mean([true_values(rate) for rate in rates], axis=0)
+    found = coverage(means_of(2, 300, 30, rates, shared), truth)["F1@0.5"]
+    assert 92 <= found.held <= 99
+
+
+# --- differences ----------------------------------------------------------------------------------
+
+
 def test_paired_differences(run: Run, world: World) -> None:
     same = compare(run, run)["F1@0.5"]
-    assert (same.value, same.p_value, same.significant) == (0, 1, False)
+    assert same == Difference(0, 1, 1)
+    assert not same.significant
     text = "FindIt_Pascal_xyxy_text"
     formats = compare(run, world.run("Some-Model", text, speaking(text, 0.6, 25)))
     assert not formats["F1@0.5"].significant
@@ -137,60 +328,92 @@ def test_paired_differences(run: Run, world: World) -> None:
     better = compare(perfect, run)["F1@0.5"]
     assert better.value == pytest.approx(perfect.figures.f1 - run.figures.f1)
     assert better.significant
-    assert better.interval is not None
-    assert better.interval.low > 0
     worse = compare(run, perfect)["F1@0.5"]
     assert worse.value == pytest.approx(-better.value)
     assert worse.p_value == better.p_value
 
 
-def test_the_test_and_the_interval_say_the_same() -> None:
-    generator = np.random.default_rng(2)
-    for shift in np.linspace(0, 4, 30):
-        draws = generator.normal(shift, 1, 4000)
-        found = difference(shift, 0, draws, np.zeros(4000))
-        assert found.interval is not None
-        # One is added to the counts, so at the very edge they may differ.
-        if abs(found.interval.low) > 0.02:
-            assert found.significant == (found.interval.low > 0)
+def test_differences_of_a_share_are_students(run: Run) -> None:
+    """One box a picture, as many said as there are: the recall's test is the paired t-test."""
+    generator = np.random.default_rng(6)
+    ours, theirs = generator.random(60) < 0.7, generator.random(60) < 0.5
+    found = compare(of_hits(run, ours), of_hits(run, theirs))
+    expected = stats.ttest_rel(ours.astype(float), theirs.astype(float)).pvalue
+    assert found["Recall"].p_value == pytest.approx(expected)
+    assert found["F1@0.5"].p_value == pytest.approx(expected)
+    assert 0.001 < expected < 0.5
 
 
-def test_false_alarms_are_as_rare_as_promised(run: Run) -> None:
-    """Two runs without a true difference: about 5 % of tests say there is one."""
-    generator = np.random.default_rng(8)
-    alarms = 0
-    for _ in range(200):
-        runs = []
-        for _ in range(2):
-            hits = generator.random(80) < 0.5
-            answers = tuple(
-                one_answer(i, f"{i}.jpg", Totals(1, 1, 0, int(hit), 1, 1, 0, float(hit)))
-                for i, hit in enumerate(hits)
-            )
-            rows = frozenset(range(80))
-            runs.append(replace(run, answers=answers, basis=replace(run.basis, rows=rows)))
-        alarms += compare(*runs, resamples=500)["F1@0.5"].significant
-    assert 2 <= alarms <= 20
+def test_what_makes_a_picture_hard_for_both_is_no_difference(run: Run) -> None:
+    """The test is paired: a small difference on the same pictures counts, on others it does not."""
+    generator = np.random.default_rng(7)
+    hits = generator.random(200) < 0.5
+    better = hits | (generator.random(200) < 0.06)
+    assert compare(of_hits(run, better), of_hits(run, hits))["Recall"].significant
+    shuffled = of_hits(run, generator.permutation(hits))
+    assert not compare(of_hits(run, better), shuffled)["Recall"].significant
+
+
+@pytest.mark.parametrize(("pictures", "least"), [(4, 1 / 8), (5, 1 / 16), (8, 1 / 128)])
+def test_few_pictures_cannot_say_more_than_coins(run: Run, pictures: int, least: float) -> None:
+    found = compare(of_hits(run, [True] * pictures), of_hits(run, [False] * pictures))
+    assert found["F1@0.5"].value == 100
+    assert found["F1@0.5"].p_value == least
+
+
+def test_false_alarms_are_as_rare_as_promised() -> None:
+    """Two models without a true difference: about 5 % of tests say there is one."""
+    for pictures in (12, 80):
+        for name, share in false_alarms(8, 400, pictures, 0.6).items():
+            assert 1.5 <= share <= 9, (pictures, name)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], []),
+        ([0.04], [0.04]),
+        ([0.01, 0.02, 0.03, 0.04], [0.04, 0.06, 0.06, 0.06]),
+        ([0.03, 0.01, 0.04], [0.06, 0.03, 0.06]),
+        ([0.6, 0.7, None], [1.0, 1.0, None]),
+        ([None, 0.02, 0.02], [None, 0.04, 0.04]),
+        ([0.001, 0.5, 0.02], [0.003, 0.5, 0.04]),
+    ],
+)
+def test_holms_correction(given: Sequence[float | None], expected: Sequence[float | None]) -> None:
+    found = correct(Difference(1.0, p, p) for p in given)
+    assert [one.p_value for one in found] == given
+    assert [one.corrected for one in found] == [
+        None if p is None else pytest.approx(p) for p in expected
+    ]
+
+
+def test_significance_is_decided_after_the_correction() -> None:
+    assert Difference(1.0, 0.04, 0.04).significant
+    assert not Difference(1.0, 0.04, 0.08).significant
+    assert not Difference(1.0, 0.04, 0.05).significant
+
+
+def test_means_are_compared_over_what_both_have() -> None:
+    """Models differ on a mean by what they differ on in each dataset, pictures shared or not."""
+    generator = np.random.default_rng(9)
+    made: list[list[Evidence]] = []
+    for rate in (0.7, 0.5):
+        sums = [sums_of(generator, 80, rate) for _ in range(2)]
+        made.append([evidence_of(names(80), sums[0]), evidence_of(names(80, "b"), sums[1])])
+    found = difference(mean(made[0]), mean(made[1]), "mIoU")
+    assert found.value == pytest.approx(
+        np.mean([difference(a, b, "mIoU").value for a, b in zip(*made, strict=True)])
+    )
+    assert found.significant
 
 
 def test_other_rows_are_refused(run: Run, world: World) -> None:
     fewer = world.run("Fewer", NAME, saying("[]"), rows=10)
     with pytest.raises(StatisticsError, match=r"12 rows of 6 pictures.*10 of 5"):
         compare(fewer, run)
+    other_rows = replace(run, basis=replace(run.basis, rows=frozenset(range(1, 13))))
+    with pytest.raises(StatisticsError, match="only runs over the same rows"):
+        compare(run, other_rows)
     with pytest.raises(StatisticsError, match="without rows"):
-        resample([with_queries(run, 0)])
-
-
-def test_one_picture_has_no_interval(run: Run) -> None:
-    alone = with_queries(run, 3, per_picture=3)
-    assert set(intervals(alone).values()) == {None}
-    found = compare(alone, alone)["mIoU"]
-    assert (found.interval, found.p_value, found.significant) == (None, None, False)
-
-
-def test_ten_thousand_resamples_of_a_thousand_queries_in_two_seconds(run: Run) -> None:
-    many = with_queries(run, 1000)
-    start = time.perf_counter()
-    found = intervals(many, resamples=10_000)
-    assert time.perf_counter() - start < 2
-    assert list(found) == list(METRICS)
+        evidence(with_queries(run, 0))

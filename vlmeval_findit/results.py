@@ -6,7 +6,6 @@ query (boxes read, IoUs, hits, reason), ``<stem>_provenance.json`` what the scor
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any
 from . import __version__
 from .files import atomic_write, file_sha256
 from .identity import as_values, installed
+from .plain import as_csv
 from .predictions import XLSX_CELL_LIMIT
 from .scoring import RunScore, Scored, Settings
 from .tables import meta_path
@@ -173,11 +173,8 @@ def write_score(run: RunScore, predictions: Path) -> Written:
         return predictions.with_name(f"{predictions.stem}_{ending}")
 
     files = Written(beside("score.csv"), beside("details.jsonl"), beside("provenance.json"))
-    row = score_row(run)
     with atomic_write(files.score) as f:
-        writer = csv.DictWriter(f, row)
-        writer.writeheader()
-        writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
+        f.write(as_csv([score_row(run)]))
     with atomic_write(files.details) as f:
         f.writelines(json.dumps(detail(one), ensure_ascii=False) + "\n" for one in run.scored)
     with atomic_write(files.provenance) as f:

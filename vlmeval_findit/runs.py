@@ -161,7 +161,7 @@ def load_run(provenance: Path) -> Run:
     stem = provenance.name.removesuffix(_PROVENANCE)
     details = provenance.with_name(stem + _DETAILS)
     try:
-        values = json.loads(provenance.read_text(encoding="utf-8"))
+        values = _checked(_json(provenance.read_text(encoding="utf-8")), _PROVENANCE_SHAPE)
         variant = parse(values["variant"]["name"])
         answers = tuple(_answers(details, variant))
         basis = _basis(values, answers)
@@ -197,6 +197,73 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
         )
 
 
+# --- values of other files ------------------------------------------------------------------------
+
+_Shape = Any
+"""A type, a union of types, ``[shape of every item]`` or ``{key: shape}``; keys may be missing, and
+others may be there."""
+
+_PROVENANCE_SHAPE: _Shape = {
+    "model": str,
+    "variant": {"name": str},
+    "identity": dict | None,
+    "digest": str | None,
+    "forced": [str],
+    "table": {"file": str, "sha256": str},
+    "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
+    "spaces": [{"kind": str, "source": str}],
+    "totals": dict,
+    "scored_with": dict,
+    "scored_at": str,
+}
+_DETAIL_SHAPE: _Shape = {
+    "index": int,
+    "label": str,
+    "image": str,
+    "failed": bool,
+    "adherent": bool,
+    "reason": str | None,
+    "boxes": [[int | float | None]],
+    "ious": [int | float],
+    "hits": [bool],
+    "labels": [str],
+    "frames": [int],
+}
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no figure")
+
+
+def _checked(value: Any, shape: _Shape, at: str = "") -> Any:
+    """A value of a shape.
+
+    Raises:
+        TypeError: it has another; the message says where.
+    """
+    if isinstance(shape, (dict, list)):
+        if not isinstance(value, type(shape)):
+            raise _other_shape(value, at)
+        inner = ((key, shape[key]) for key in shape if key in value)
+        if isinstance(shape, list):
+            inner = ((place, shape[0]) for place in range(len(value)))
+        for key, one in inner:
+            _checked(value[key], one, f"{at}.{key}" if at else f"{key}")
+    # True is a whole number to Python, but not to a reader.
+    elif not isinstance(value, shape) or (isinstance(value, bool) and shape is not bool):
+        raise _other_shape(value, at)
+    return value
+
+
+def _other_shape(value: Any, at: str) -> TypeError:
+    said = repr(value)
+    return TypeError(f"{at or 'it'} should not be {said[:40]}{'…' * (len(said) > 40)}")
+
+
 def _basis(values: Mapping[str, Any], answers: Iterable[Answer]) -> Basis:
     run = from_values(values["identity"]) if values["identity"] else None
     return Basis(
@@ -227,7 +294,7 @@ def _answers(details: Path, variant: Variant) -> Iterator[Answer]:
     with details.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                yield _answer(json.loads(line), variant)
+                yield _answer(_checked(_json(line), _DETAIL_SHAPE), variant)
             except KeyError as error:
                 raise RunError(
                     f"{details}, line {number}: no key {error}, as before this version; "
@@ -237,8 +304,15 @@ def _answers(details: Path, variant: Variant) -> Iterator[Answer]:
                 raise RunError(f"{details}, line {number}: {error}") from None
 
 
+_OF_BOXES = ("labels", "frames")
+
+
 def _answer(row: Mapping[str, Any], variant: Variant) -> Answer:
     ious, hits = tuple(row["ious"]), tuple(row["hits"])
+    if len(ious) != len(hits) or any(
+        len(row.get(k) or row["boxes"]) != len(row["boxes"]) for k in _OF_BOXES
+    ):
+        raise ValueError("ious and hits, or boxes and labels or frames, are not as many")
     boxes = tuple(None if None in box else tuple(box) for box in row["boxes"])
     if row["failed"]:
         totals = Totals(failed=1, n_gt_failed=len(ious))

@@ -1,22 +1,16 @@
-"""Which format a model answers best in (protocol section 6), and the file that says so.
-
-The best format has the highest F1@0.5 on average over the tables.  Ties go to the higher mIoU, then
-to the higher adherence, then to what stands first in the grid, where a named format stands before
-``unconstrained``.  Figures tie that are printed alike: less than a tenth of a percent is no reason.
-A failed call counts as an answer without boxes here: otherwise a format would gain by failing on
-hard pictures.
-"""
+"""Which format a model answers best in (protocol section 6), and the file that says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from .engine.cells import NO_CENTRE, WINNER, Axes, Format, Table, format_of
+from .best_format import RULE, Average, Format, ranked, view_of
+from .engine.cells import NO_CENTRE, WINNER, Axes, Table
 from .engine.config import ModelEntry, Sweep
 from .engine.marked import ConfigError, Marked, compose
 from .engine.run import Result
@@ -24,7 +18,7 @@ from .files import atomic_write
 from .metrics import SHOWN
 from .representation import REPRESENTATIONS
 from .runs import load_run
-from .statistics import Interval, intervals
+from .statistics import INTERVALS, Interval, intervals
 from .variant import CENTRES, KEYS, OUTPUTS, STRUCTURES, Variant, problem
 
 STAGES = (
@@ -33,29 +27,9 @@ STAGES = (
 )
 """The paper's two stages: all representations in both outputs, then all keys at the winner."""
 
-RULE = (
-    "highest F1@0.5 (failed calls as misses), averaged over the tables; "
-    "then mIoU, then adherence, each to a tenth of a percent; then the grid's order"
-)
-"""How a winner is found, as every file of formats says it."""
-
-_DIGITS = 1
-"""What is printed of a figure in percent, and what formats are compared by."""
-
 
 class SearchError(ValueError):
     """Results that name no winner; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Average:
-    """One format's figures in percent, averaged over tables; ``cells`` are what they come from."""
-
-    format: Format
-    f1: float
-    miou: float
-    adherence: float
-    cells: tuple[Result, ...]
 
 
 def search_sweep(entry: ModelEntry, table: Table, limit: int, places: tuple[Path, Path]) -> Sweep:
@@ -70,38 +44,11 @@ def search_sweep(entry: ModelEntry, table: Table, limit: int, places: tuple[Path
     )
 
 
-def averages(results: Iterable[Result]) -> list[Average]:
-    """The formats of one model that were run in every view of every table, the best one first.
-
-    A view is what differs beside the format: the table, the frames, the caption.
-    """
-    by_format: dict[Format, dict[tuple[str, int, bool], Result]] = {}
-    for result in results:
-        v = result.variant
-        by_format.setdefault(format_of(v), {})[v.table, v.frames, v.caption] = result
-    views = {view for cells in by_format.values() for view in cells}
-    whole = {made: cells for made, cells in by_format.items() if cells.keys() == views}
-    return sorted(
-        (_average(made, list(cells.values())) for made, cells in whole.items()), key=_rank
-    )
-
-
-def _average(made: Format, cells: Sequence[Result]) -> Average:
-    def mean(values: Iterable[float]) -> float:
-        return sum(values) / len(cells)
-
-    return Average(
-        format=made,
-        f1=mean(cell.figures.f1_failed_missed for cell in cells),
-        miou=mean(cell.figures.miou for cell in cells),
-        adherence=mean(cell.figures.adherence for cell in cells),
-        cells=tuple(cells),
-    )
-
-
-def _rank(average: Average) -> tuple[Any, ...]:
-    figures = (average.f1, average.miou, average.adherence)
-    return (*(-round(figure, _DIGITS) for figure in figures), average.format.place)
+def averages(results: Sequence[Result]) -> list[Average]:
+    """The formats of one model that were run in every view of every table, the best one first."""
+    views = {view_of(result.variant) for result in results}
+    found = ranked((result.variant, result.figures) for result in results)
+    return [average for average in found if average.views == len(views)]
 
 
 def best_format(results: Sequence[Result]) -> Format:
@@ -116,10 +63,10 @@ def best_format(results: Sequence[Result]) -> Format:
                 f"every call of {result.model} on {result.variant.name} failed: no format can be "
                 f"chosen. {result.path} says why; run again to ask again."
             )
-    ranked = averages(results)
-    if not ranked:
+    found = averages(results)
+    if not found:
         raise SearchError("no format was run on every table: there is no average to choose by")
-    return ranked[0].format
+    return found[0].format
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -127,7 +74,6 @@ def best_format(results: Sequence[Result]) -> Format:
 
 def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
     """What a file of formats says of one model: the winner, averages, every cell with intervals."""
-    ranked = averages(results)
     winner = best_format(results)
     tables = sorted({result.variant.table for result in results})
     return {
@@ -141,7 +87,7 @@ def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
                 "mIoU": round(average.miou, 4),
                 "Adherence": round(average.adherence, 4),
             }
-            for average in ranked
+            for average in averages(results)
         ],
         "cells": [_cell(result) for result in results],
     }
@@ -183,7 +129,8 @@ def write_formats(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         f.write("# Best formats: python run_findit.py sweep CONFIG --formats THIS_FILE\n")
-        whole = {"rule": RULE, "models": {name: models[name] for name in sorted(models)}}
+        known = {name: models[name] for name in sorted(models)}
+        whole = {"rule": RULE, "intervals": INTERVALS, "models": known}
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -195,7 +142,7 @@ def read_formats(path: Path) -> dict[str, Format]:
         OSError: it cannot be read.
     """
     top = compose(path.read_text(encoding="utf-8"), str(path))
-    models = top.fields(("rule", "models")).get("models")
+    models = top.fields(("rule", "intervals", "models")).get("models")
     if models is None or not models.is_mapping:
         raise top.error("models is missing: a file of formats has a winner for every model")
     return {name: _winner(models.fields(list(models.value))[name]) for name in models.value}

@@ -1,49 +1,62 @@
-"""Intervals and paired tests: the bootstrap over queries, in clusters of one picture.
+"""Intervals and paired tests over pictures.
 
-The figures are ratios of sums, so a resample needs no queries, only how often every cluster was
-drawn: (resamples x clusters) counts times (clusters x sums) is one matrix product.  Queries of the
-same picture or video are drawn together, because a model that sees one of them well is likely to
-see the others well, and intervals that forget it are too narrow.
+Queries of the same picture or video are not independent: a model that sees one of them well is
+likely to see the others well.  So everything here counts pictures.  A figure is a ratio of sums
+over pictures; to first order every picture moves it by its *influence* (linearisation, as for
+clusters in sample surveys), and the variance of the figure is the sum of squared influences.
 
-Runs over the same rows are resampled with the same draws, so that differences are paired: what
-makes a picture hard for both does not count as a difference between them.  Everything is seeded;
-the same runs give the same intervals.
+A mean over datasets adds up the influences that a picture has in each of them: a picture that two
+datasets share counts once, with all that it does to both; what datasets do not share is
+independent.  The difference between two runs subtracts them: what makes a picture hard for both
+does not count as a difference.  Nothing is drawn at random: the same runs give the same intervals.
+
+With few pictures, near 0 or 100 %, influences alone promise too much: seven pictures without a miss
+do not show that there is none.  :func:`bounds` says what is done about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from .metrics import FIGURES, Totals
 from .runs import Run
 
 METRICS = FIGURES
-"""The figures, in the order of the last axis of :func:`metric_values`."""
+"""The figures, in the order of the last axis of arrays."""
 
-RESAMPLES = 10_000
-SEED = 0
 LEVEL = 0.95
+"""Of intervals."""
+
+ALPHA = 0.05
+"""Corrected p-values below it are significant."""
+
+FEWEST = 4
+"""Pictures that an interval or a test needs: with fewer it would say next to nothing."""
+
+INTERVALS = f"95 % over pictures; none where fewer than {FEWEST} pictures count"
+"""What intervals are, as files say it."""
+
+_UNSEEN = 1 / 3
+"""How much of a picture that was not seen is allowed for; held against simulated coverage."""
 
 _SUMS = tuple(field.name for field in fields(Totals))
 """The order of sums in arrays: that of :class:`.metrics.Totals`."""
-
-_CHUNK = 1_000_000
-"""Counts that are held at a time: bounds the memory, whatever the number of clusters."""
 
 Array = NDArray[np.float64]
 
 
 class StatisticsError(ValueError):
-    """Runs that cannot be resampled together; the message says what differs."""
+    """Runs that cannot be compared; the message says what differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95 % interval, in percent (or percentage points for a difference)."""
+    """A 95 % interval, in percent."""
 
     low: float
     high: float
@@ -51,29 +64,30 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One run's figure minus another's, in percentage points.
+    """One figure minus another, in percentage points.
 
-    ``p_value`` is two-sided; None where there is one cluster and so nothing to resample.
+    ``p_value`` is two-sided, None where there are too few pictures; ``corrected`` is it after
+    :func:`correct`, for the number of comparisons that it stands among.
     """
 
     value: float
-    interval: Interval | None
     p_value: float | None
+    corrected: float | None
 
     @property
     def significant(self) -> bool:
-        return self.p_value is not None and self.p_value < 1 - LEVEL
+        return self.corrected is not None and self.corrected < ALPHA
 
 
 # --- sums and figures -----------------------------------------------------------------------------
 
 
 def cluster_sums(run: Run) -> tuple[tuple[str, ...], Array]:
-    """The sums of a run by cluster.
+    """The sums of a run by picture.
 
     Returns:
-        The clusters (pictures or videos) in alphabetical order, and a (clusters, 8) array of their
-        sums in the order of the fields of :class:`.metrics.Totals`.
+        The pictures or videos, ``<image folder's key>/<name>``, in alphabetical order, and a
+        (pictures, 8) array of their sums in the order of the fields of :class:`.metrics.Totals`.
     """
     names = tuple(sorted({answer.source for answer in run.answers}))
     place = {name: at for at, name in enumerate(names)}
@@ -81,141 +95,188 @@ def cluster_sums(run: Run) -> tuple[tuple[str, ...], Array]:
     for answer in run.answers:
         t = answer.totals
         sums[place[answer.source]] += [getattr(t, name) for name in _SUMS]
-    return names, sums
+    return tuple(f"{run.variant.row.images}/{name}" for name in names), sums
 
 
-def metric_values(sums: Array) -> Array:
-    """Figures from sums, in percent; an empty denominator gives 0.
-
-    Args:
-        sums: (..., 8), in the order of the fields of :class:`.metrics.Totals`.
-
-    Returns:
-        (..., 5) in the order of :data:`METRICS`.
-    """
+def _parts(sums: Array) -> tuple[Array, Array]:
+    """Numerators and denominators of the figures, (..., 5) each, from (..., 8) sums."""
     of = {name: sums[..., at] for at, name in enumerate(_SUMS)}
     parts = (2 * of["tp"], of["iou_sum"], of["adherent"], of["tp"], of["tp"])
     wholes = (of["n_pred"] + of["n_gt"], of["n_gt"], of["responses"], of["n_pred"], of["n_gt"])
-    part, whole = np.stack(parts, axis=-1), np.stack(wholes, axis=-1)
-    values: Array = 100.0 * np.divide(part, whole, out=np.zeros_like(part), where=whole != 0)
-    return values
+    return np.stack(parts, axis=-1), np.stack(wholes, axis=-1)
 
 
-# --- resampling -----------------------------------------------------------------------------------
+def _ratio(part: Array, whole: Array) -> Array:
+    """An empty denominator gives 0, as in :mod:`.metrics`."""
+    made: Array = np.divide(part, whole, out=np.zeros_like(part), where=whole != 0)
+    return made
 
 
-def draw_counts(
-    clusters: int, resamples: int = RESAMPLES, seed: int = SEED
-) -> Iterator[NDArray[np.int64]]:
-    """How often every cluster is drawn in every resample, in blocks of rows.
+# --- what figures rest on -------------------------------------------------------------------------
 
-    Yields:
-        (rows, clusters) counts; every row adds up to ``clusters``: multinomial, equal chances.
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Figures, and what each picture does to them.
+
+    ``values`` are (5,) figures as shares of 1, ``influence`` is (pictures, 5): by how much each
+    picture moves them.  ``counted`` are (5,) numbers of pictures that a figure rests on; 0 where
+    there are fewer than :data:`FEWEST`.
     """
-    generator = np.random.default_rng(seed)
-    rows = max(1, _CHUNK // clusters)
-    for start in range(0, resamples, rows):
-        block = min(rows, resamples - start)
-        drawn = generator.integers(clusters, size=(block, clusters))
-        # Counting all rows at once: row r counts in its own range of numbers.
-        drawn += np.arange(block)[:, None] * clusters
-        yield np.bincount(drawn.ravel(), minlength=block * clusters).reshape(block, clusters)
+
+    values: Array
+    pictures: tuple[str, ...]
+    influence: Array
+    counted: Array
 
 
-def resample(runs: Sequence[Run], resamples: int = RESAMPLES, seed: int = SEED) -> Array:
-    """The figures of runs in every resample, all with the same draws.
+def evidence(run: Run) -> Evidence:
+    """The figures of a run.
 
-    Args:
-        runs: runs over the same rows of the same table.
-        resamples: how many.
-        seed: of the draws.
+    Raises:
+        StatisticsError: a run without rows.
+    """
+    if not run.answers:
+        raise StatisticsError(f"{run.path}: a run without rows has no interval")
+    return evidence_of(*cluster_sums(run))
 
-    Returns:
-        (runs, resamples, 5) figures in percent, in the order of :data:`METRICS`; where there is
-        only one cluster, and so nothing to resample, NaN.
+
+def evidence_of(pictures: tuple[str, ...], sums: Array) -> Evidence:
+    """The figures of (pictures, 8) sums, as :func:`cluster_sums` gives them."""
+    part, whole = _parts(sums)
+    total = whole.sum(axis=0)
+    values = _ratio(part.sum(axis=0), total)
+    counted = (whole > 0).sum(axis=0).astype(np.float64)
+    counted[counted < FEWEST] = 0
+    # n / (n - 1): influences are taken around the value that these very pictures gave.
+    scale = np.sqrt(_ratio(counted, counted - 1))
+    influence = scale * _ratio(part - values * whole, np.broadcast_to(total, whole.shape))
+    return Evidence(values, pictures, influence, counted)
+
+
+def mean(parts: Sequence[Evidence]) -> Evidence:
+    """The mean over datasets; pictures that they share are one.
+
+    As many pictures count as in the harmonic mean of the datasets: small ones weigh most, because
+    their part of the mean varies most.  Where a dataset has too few, the mean has too.
+    """
+    pictures, aligned = _aligned(parts)
+    counts = np.stack([one.counted for one in parts])
+    enough = (counts > 0).all(axis=0)
+    inverse = _ratio(np.ones_like(counts), counts).mean(axis=0)
+    return Evidence(
+        values=np.mean([one.values for one in parts], axis=0),
+        pictures=pictures,
+        influence=np.mean(aligned, axis=0),
+        counted=np.where(enough, _ratio(np.ones_like(inverse), inverse), 0.0),
+    )
+
+
+def _aligned(parts: Sequence[Evidence]) -> tuple[tuple[str, ...], list[Array]]:
+    """The pictures of all parts, and the influences of each part by them: 0 for what it lacks."""
+    first = parts[0]
+    if all(one.pictures == first.pictures for one in parts):
+        return first.pictures, [one.influence for one in parts]
+    pictures = tuple(sorted({name for one in parts for name in one.pictures}))
+    place = {name: at for at, name in enumerate(pictures)}
+    made = []
+    for one in parts:
+        influence = np.zeros((len(pictures), len(METRICS)))
+        influence[[place[name] for name in one.pictures]] = one.influence
+        made.append(influence)
+    return pictures, made
+
+
+# --- intervals and tests --------------------------------------------------------------------------
+
+
+def bounds(value: float, variance: float, pictures: float) -> Interval:
+    """The 95 % interval of a share of 1 with its variance, over so many pictures.
+
+    Wilson's interval of a proportion, for as many independent trials as give this variance (the
+    effective sample size), with Student's t for the number of pictures.  To the variance is added
+    what a third of a picture would add that is missed, and one that is found, whole: so few
+    pictures cannot show that there are none.  Where nothing varies every picture is one trial.
+    """
+    if value in (0.0, 1.0):
+        trials = pictures
+    else:
+        spread = value * (1 - value)
+        unseen = (_UNSEEN / pictures) ** 2 * (value**2 + (1 - value) ** 2)
+        trials = spread / (variance + min(unseen, spread / pictures))
+    t2 = stdtrit(pictures - 1, (1 + LEVEL) / 2) ** 2
+    middle = value + t2 / (2 * trials)
+    reach = np.sqrt(t2 * (value * (1 - value) / trials + t2 / (4 * trials**2)))
+    # The last bits: an interval holds its figure.
+    low = min(value, (middle - reach) / (1 + t2 / trials))
+    high = max(value, (middle + reach) / (1 + t2 / trials))
+    return Interval(100 * max(0.0, float(low)), 100 * min(1.0, float(high)))
+
+
+def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
+    """The interval of every figure; None for one that rests on too few pictures."""
+    variances = (found.influence**2).sum(axis=0)
+    return {
+        name: bounds(float(value), float(variance), float(pictures)) if pictures else None
+        for name, value, variance, pictures in zip(
+            METRICS, found.values, variances, found.counted, strict=True
+        )
+    }
+
+
+def intervals(run: Run) -> dict[str, Interval | None]:
+    """The interval of every figure of a run."""
+    return figure_intervals(evidence(run))
+
+
+def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
+    """One figure minus another: a paired t-test over the pictures.
+
+    The p-value is never below that of as many coins that all fall alike: so few pictures cannot say
+    more, however equal they are.
+    """
+    at = METRICS.index(metric)
+    value = float(one.values[at] - other.values[at])
+    pictures = float(min(one.counted[at], other.counted[at]))
+    if not pictures:
+        return Difference(100 * value, None, None)
+    _, (ours, theirs) = _aligned([one, other])
+    error = float(np.sqrt(((ours[:, at] - theirs[:, at]) ** 2).sum()))
+    # Sums in another order differ in their last bits: what is equal must count as equal.
+    if abs(value) < 1e-11:
+        p_value = 1.0
+    else:
+        tail = float(stdtr(pictures - 1, -abs(value) / error)) if error else 0.0
+        p_value = max(2 * tail, 2.0 ** (1 - pictures))
+    return Difference(100 * value, p_value, p_value)
+
+
+def correct(found: Iterable[Difference]) -> list[Difference]:
+    """Differences with their p-values corrected for their number, after Holm.
+
+    The smallest is multiplied by their number, the next by one less, and so on; none becomes
+    smaller than one before it.
+    """
+    made = list(found)
+    tested = sorted((one.p_value, at) for at, one in enumerate(made) if one.p_value is not None)
+    so_far = 0.0
+    for rank, (p_value, at) in enumerate(tested):
+        so_far = max(so_far, min(1.0, (len(tested) - rank) * p_value))
+        made[at] = replace(made[at], corrected=so_far)
+    return made
+
+
+def compare(run: Run, other: Run) -> dict[str, Difference]:
+    """Paired tests of two runs over the same rows: of two models, or of two formats of one.
 
     Raises:
         StatisticsError: the runs have other rows, or none.
     """
-    sums = _stacked(runs)
-    clusters = sums.shape[1]
-    if clusters < 2:
-        return np.full((len(runs), resamples, len(METRICS)), np.nan)
-    flat = sums.transpose(1, 0, 2).reshape(clusters, -1)
-    blocks = [counts @ flat for counts in draw_counts(clusters, resamples, seed)]
-    drawn = np.concatenate(blocks).reshape(resamples, len(runs), len(_SUMS))
-    return metric_values(drawn.transpose(1, 0, 2))
-
-
-def _stacked(runs: Sequence[Run]) -> Array:
-    """(runs, clusters, 8) sums of runs over the same rows."""
-    first = runs[0]
-    if not first.answers:
-        raise StatisticsError(f"{first.path}: a run without rows has no interval")
-    names, sums = cluster_sums(first)
-    stack = [sums]
-    for run in runs[1:]:
-        other, more = cluster_sums(run)
-        if run.basis.rows != first.basis.rows or other != names:
-            raise StatisticsError(
-                f"{run.path} has {len(run.basis.rows)} rows of {len(other)} pictures, "
-                f"{first.path} has {len(first.basis.rows)} of {len(names)}: "
-                "only runs over the same rows can be compared"
-            )
-        stack.append(more)
-    return np.stack(stack)
-
-
-# --- what is read off the resamples ---------------------------------------------------------------
-
-
-def interval(draws: Array) -> Interval | None:
-    """The 95 % percentile interval of (resamples,) figures; None where there were no draws."""
-    if not draws.size or np.isnan(draws).any():
-        return None
-    tail = 100 * (1 - LEVEL) / 2
-    low, high = np.percentile(draws, (tail, 100 - tail))
-    return Interval(float(low), float(high))
-
-
-def difference(value: float, other: float, draws: Array, other_draws: Array) -> Difference:
-    """One figure minus another, from resamples with the same draws.
-
-    The p-value is twice the smaller share of resamples on either side of 0, which is below 5 % just
-    when the 95 % interval leaves out 0; one is added to every count, so it is never 0.
-
-    Args:
-        value, other: the two figures, in percent.
-        draws, other_draws: (resamples,) figures of the resamples, in the same order of draws.
-    """
-    apart = draws - other_draws
-    bounds = interval(apart)
-    if bounds is None:
-        return Difference(value - other, None, None)
-    # Sums in another order differ in their last bits: what is equal must count as equal.
-    apart = np.where(np.abs(apart) < 1e-9, 0.0, apart)
-    smaller = min(int((apart <= 0).sum()), int((apart >= 0).sum()))
-    p_value = min(1.0, 2 * (smaller + 1) / (len(apart) + 1))
-    return Difference(value - other, bounds, p_value)
-
-
-def intervals(run: Run, resamples: int = RESAMPLES, seed: int = SEED) -> dict[str, Interval | None]:
-    """The interval of every figure of a run."""
-    draws = resample([run], resamples, seed)[0]
-    return {name: interval(draws[:, at]) for at, name in enumerate(METRICS)}
-
-
-def compare(
-    run: Run, other: Run, resamples: int = RESAMPLES, seed: int = SEED
-) -> dict[str, Difference]:
-    """Paired tests of two runs over the same rows: of two models, or of two formats of one.
-
-    Raises:
-        StatisticsError: the runs have other rows.
-    """
-    ours, theirs = resample([run, other], resamples, seed)
-    values = metric_values(_stacked([run, other]).sum(axis=1))
-    return {
-        name: difference(float(values[0, at]), float(values[1, at]), ours[:, at], theirs[:, at])
-        for at, name in enumerate(METRICS)
-    }
+    ours, theirs = evidence(run), evidence(other)
+    if run.basis.rows != other.basis.rows or ours.pictures != theirs.pictures:
+        raise StatisticsError(
+            f"{other.path} has {len(other.basis.rows)} rows of {len(theirs.pictures)} pictures, "
+            f"{run.path} has {len(run.basis.rows)} of {len(ours.pictures)}: "
+            "only runs over the same rows can be compared"
+        )
+    return {name: difference(ours, theirs, name) for name in METRICS}

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..leaderboard.board import Board, make_board
 from ..leaderboard.files import write_board
 from ..leaderboard.openvlm import NO_META, read_meta
-from ..leaderboard.tables import apart_rows, failure_lines, grid, rank_text
+from ..leaderboard.tables import (
+    GridCell,
+    apart_rows,
+    failure_lines,
+    forced_lines,
+    grid,
+    rank_text,
+)
+from ..plain import short, visible
 from ..runs import load_runs
-from ..statistics import METRICS, RESAMPLES, SEED
+from ..statistics import METRICS
+from .printing import console
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,49 +56,78 @@ def add_board_flags(parser: argparse.ArgumentParser) -> None:
         metavar="[MODEL=]FORMAT",
         help="report this format (xyxy_json) instead of a model's best",
     )
-    parser.add_argument("--resamples", type=positive, default=RESAMPLES, help=f"{RESAMPLES}")
-    parser.add_argument("--seed", type=int, default=SEED, help=f"of the bootstrap ({SEED})")
-
-
-def positive(text: str) -> int:
-    """An argument that is a whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
 
 
 def board_from(args: argparse.Namespace) -> Board:
     """The leaderboard that :func:`add_board_flags` asks for."""
-    return make_board(load_runs(args.runs), args.format, args.resamples, args.seed)
+    return make_board(load_runs(args.runs), args.format)
+
+
+_GAP = 2
+_NAME = 24
+"""Characters of a model's name on a terminal."""
 
 
 def _print_board(board: Board) -> None:
     """The averages: every dataset of its own does not fit a terminal, and is in the files."""
-    from rich.console import Console
-    from rich.table import Table
+    out = console()
+    print(f"{METRICS[0]} in percent with 95 % intervals: means over {len(board.columns)} datasets")
+    for table in _board_tables(board, out.width, _NAME if out.is_terminal else None):
+        out.print(table)
 
-    metric = METRICS[0]
-    table = Table(box=None, header_style="bold", pad_edge=False)
+
+def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Table]:
+    """Where the averages do not fit side by side, they stand in as many tables as it takes."""
+    from rich.table import Table
+    from rich.text import Text
+
     averages = [average.name for average in board.averages]
-    for name in ("rank", "model", *averages):
-        table.add_column(name, justify="left" if name == "model" else "right")
-    for model, cells in grid(board, metric):
-        figures = (
-            f"{cell.text}\n{cell.bounds}{cell.mark}" if cell else "–"
-            for cell in cells[: len(averages)]
+    rows = grid(board, METRICS[0])
+    models = [visible(model) for model, _ in rows]
+    models = [short(model, longest) if longest else model for model in models]
+    figures = [[_lines(cell) for cell in cells[: len(averages)]] for _, cells in rows]
+    widths = [
+        max(
+            len(line) for text in (name, *(row[at] for row in figures)) for line in text.split("\n")
         )
-        table.add_row(rank_text(cells[0]), model, *figures)
-    print(f"{metric} in percent with 95 % intervals: means over {len(board.columns)} datasets")
-    # A pipe has no width: never fold a name there.
-    (Console() if sys.stdout.isatty() else Console(width=200)).print(table)
+        for at, name in enumerate(averages)
+    ]
+    room = width - len("rank") - max(map(len, ("model", *models))) - _GAP
+    for block in _blocks(widths, room):
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
+        for name in ("rank", "model", *(averages[at] for at in block)):
+            table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
+        for (_, cells), model, texts in zip(rows, models, figures, strict=True):
+            shown = (rank_text(cells[0]), model, *(texts[at] for at in block))
+            # Not markup, whatever a model is called.
+            table.add_row(*map(Text, shown))
+        yield table
+
+
+def _lines(cell: GridCell | None) -> str:
+    return f"{cell.text}\n{cell.bounds}{cell.mark}" if cell else "–"
+
+
+def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """The places of columns in tables of at most so much room, one column at least in each."""
+    block: list[int] = []
+    left = room
+    for at, width in enumerate(widths):
+        if block and width > left:
+            yield block
+            block, left = [], room
+        block.append(at)
+        left -= width + _GAP
+    if block:
+        yield block
 
 
 def print_remarks(board: Board) -> None:
-    """What a reader of the figures must know: failed calls, and the runs that were not compared."""
-    for line in failure_lines(board):
-        print(line)
+    """What a reader of the figures must know: failed calls, what was forced, what is left out."""
+    for line in (*failure_lines(board), *forced_lines(board)):
+        print(visible(line))
     rows = apart_rows(board)
     if rows:
         print(f"Not compared with the rest: {len(rows)} runs")
     for row in rows:
-        print(f"  {row['model']} {row['dataset']} ({row['file']}): {row['reason']}")
+        print(visible(f"  {row['model']} {row['dataset']} ({row['file']}): {row['reason']}"))

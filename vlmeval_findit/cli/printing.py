@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..metrics import SHOWN
 from ..models.spending import Budget
 from ..places import find_table, is_looked_in
+from ..plain import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,16 +36,21 @@ def where_tables_are(tables: Sequence[Path]) -> str:
     return f"{len(tables)} tables in {folder}, where every run finds them"
 
 
+_ENDLESS = 100_000
+"""A pipe has no width: nothing is ever folded or cut there."""
+
+
 def console() -> Console:
-    """Where tables go.  A pipe has no width: never fold a name there."""
+    """Where tables go."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=200)
+    return Console() if sys.stdout.isatty() else Console(width=_ENDLESS)
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     """A table of the columns that a reader looks at first, and a line for what was left out."""
     from rich.table import Table
+    from rich.text import Text
 
     rows = list(rows)
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -55,7 +61,8 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     for row in rows:
         table.add_row(
             row["dataset"],
-            row["model"],
+            # Not markup, whatever it is called.
+            Text(visible(row["model"])),
             *(f"{float(row[name]):.1f}" for name in SHOWN),
             f"{row['scored']}/{row['rows']}",
             str(row["failed calls"]),

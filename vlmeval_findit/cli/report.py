@@ -10,7 +10,7 @@ from pathlib import Path
 from ..files import atomic_write
 from ..report.gallery import CARDS
 from ..report.page import make_page
-from .leaderboard import add_board_flags, board_from, positive, print_remarks
+from .leaderboard import add_board_flags, board_from, print_remarks
 
 
 def main(argv: Sequence[str]) -> int:
@@ -31,3 +31,10 @@ def main(argv: Sequence[str]) -> int:
     size = args.out.stat().st_size / 1e6
     print(f"{args.out}: {len(board.sweep)} runs, {len(board.models)} models, {size:.1f} MB")
     return 0
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)

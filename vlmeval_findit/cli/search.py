@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..best_format import RULE
 from ..engine.cells import all_tables
 from ..engine.config import ModelEntry
 from ..models.table import MODELS, find_model
 from ..predictions import check_model_name
-from ..search import RULE, search_sweep
+from ..search import search_sweep
 from ..spaces import space_from
 from ..variant import nearest
 from .printing import report_spending

@@ -189,8 +189,7 @@ def report_formats(results: Sequence[Result], path: Path) -> None:
         ranked = averages(own)
         if len(ranked) > 1 and all(result.totals.responses for result in own):
             best = ranked[0]
-            tables = len(best.cells)
-            over = f", on average over {tables} tables" if tables > 1 else ""
+            over = f", on average over {best.views} tables" if best.views > 1 else ""
             print(f"{model}: best format {best.format} (F1@0.5 {best.f1:.1f}{over})")
             found[model] = outcome(own, prompts)
     if found:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
+from ..best_format import Format
 from ..datasets import DATASETS, Dataset
 from ..representation import REPRESENTATIONS
 from ..variant import (
@@ -30,52 +31,6 @@ NO_CENTRE = "none"
 
 WINNER = "winner"
 """How a stage says "as in the best format of the stage before"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """What a box is asked to look like: the part of a variant that is no dataset's."""
-
-    representation: str
-    output: str
-    key: str = DEFAULT_KEY
-    structure: str = DEFAULT_STRUCTURE
-    centre: str | None = None
-
-    def of(self, table: Table, caption: bool, frames: int) -> Variant:
-        """This format over a table."""
-        return Variant(
-            dataset=table.dataset,
-            multilabel=table.multilabel,
-            caption=caption,
-            frames=frames,
-            **asdict(self),
-        )
-
-    @property
-    def place(self) -> tuple[int, ...]:
-        """Its place in the grid: representation, output, key, structure, centre experiment."""
-        return (
-            list(REPRESENTATIONS).index(self.representation),
-            OUTPUTS.index(self.output),
-            KEYS.index(self.key),
-            STRUCTURES.index(self.structure),
-            (None, *CENTRES).index(self.centre),
-        )
-
-    def __str__(self) -> str:
-        parts = [self.representation, self.output]
-        parts += [self.key] * (self.key != DEFAULT_KEY)
-        parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
-        parts += [f"cx-{self.centre}"] * (self.centre is not None)
-        return " ".join(parts)
-
-
-def format_of(variant: Variant) -> Format:
-    """The format of a variant."""
-    return Format(
-        variant.representation, variant.output, variant.key, variant.structure, variant.centre
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +142,13 @@ def variants(
     for table in tables:
         for frames in _frames(table, views.frames):
             for caption, made in product(views.captions, wanted):
-                variant = made.of(table, caption, frames)
+                variant = Variant(
+                    dataset=table.dataset,
+                    multilabel=table.multilabel,
+                    caption=caption,
+                    frames=frames,
+                    **asdict(made),
+                )
                 if problem(variant) is None:
                     found[variant] = None
     return list(found)

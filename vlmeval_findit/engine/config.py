@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..best_format import Format
 from ..models.table import MODELS, find_model
 from ..predictions import PredictionError, check_model_name
 from ..spaces import SpaceError, space_from
 from ..variant import nearest
-from .cells import AXIS_VALUES, WINNER, Axes, Format, Table, Views, all_tables, benchmark, formats
+from .cells import AXIS_VALUES, WINNER, Axes, Table, Views, all_tables, benchmark, formats
 from .cells import variants as cells_of
 from .marked import ConfigError, Marked, compose
 

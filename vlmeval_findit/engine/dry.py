@@ -13,11 +13,12 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from ..best_format import Format
 from ..files import file_sha256
 from ..models.chat import ChatModel, parts_of
 from ..models.estimate import Load, Scale
 from .calls import Call, Cell
-from .cells import Format, variants
+from .cells import variants
 from .config import ModelEntry, Sweep
 from .journal import records
 from .plan import Plan, make_plan

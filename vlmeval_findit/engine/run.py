@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..answers import Answer, Stop
+from ..best_format import Format
 from ..identity import Answering, Described, Identity
 from ..images import rows_to_leave_out
 from ..metrics import Figures, Totals
@@ -19,7 +20,7 @@ from ..scoring import RunScore, settings_from
 from ..tasks import Task, load_task
 from ..variant import Variant
 from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of, unread
-from .cells import Format, formats, variants
+from .cells import formats, variants
 from .config import ModelEntry, Sweep
 from .executors import Executor
 from .journal import Journal

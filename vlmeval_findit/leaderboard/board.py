@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from itertools import pairwise
 
 from ..runs import Run
 from ..statistics import (
     METRICS,
-    RESAMPLES,
-    SEED,
-    Array,
     Difference,
+    Evidence,
     Interval,
-    cluster_sums,
+    correct,
     difference,
-    interval,
-    metric_values,
-    resample,
+    evidence,
+    figure_intervals,
+    mean,
 )
 from .columns import Column, SetApart, columns_of, format_name
 from .formats import FormatRow, choose, format_rows, wanted_formats
@@ -32,7 +28,8 @@ OVERALL = "Overall"
 class Entry:
     """One figure of a model, in percent, with its rank among the models of its column.
 
-    ``to_above`` is the paired difference to the model one rank above; None for the first.
+    ``to_above`` is the paired difference to the model one rank above, corrected for the comparisons
+    of its column by this figure; None for the first.
     """
 
     value: float
@@ -85,8 +82,6 @@ class Board:
     cells: Mapping[tuple[str, str], Cell]
     sweep: tuple[FormatRow, ...]
     apart: tuple[SetApart, ...]
-    resamples: int
-    seed: int
 
     def names(self) -> list[str]:
         """Averages, then columns: the order in which tables show them."""
@@ -94,26 +89,19 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A model in a column before ranking: (5,) figures and (resamples, 5) of the resamples."""
+class _Unranked:
+    """A model in a column before ranking."""
 
     cell: Cell
-    values: Array
-    draws: Array
+    evidence: Evidence
 
 
-def make_board(
-    runs: Iterable[Run],
-    formats: Iterable[str] = (),
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Board:
+def make_board(runs: Iterable[Run], formats: Iterable[str] = ()) -> Board:
     """The leaderboard of scored runs.
 
     Args:
         runs: any; those that cannot be compared are set apart.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
-        resamples, seed: of the bootstrap.
 
     Raises:
         FormatError, VariantError: a format that is not there, or is none.
@@ -121,28 +109,20 @@ def make_board(
     columns, apart = columns_of(runs)
     chosen = choose(columns, wanted_formats(formats, columns))
     averages = tuple(_averages(columns))
-    seeds = {column.name: column_seed(column.name, seed) for column in columns}
-    drawn: dict[str, list[_Drawn]] = {}
-    for column in columns:
-        drawn[column.name] = _drawn(column, chosen, resamples, seeds[column.name])
+    groups = {column.name: _unranked(column, chosen) for column in columns}
     for average in averages:
-        drawn[average.name] = _averaged(average, drawn)
-    cells = {(cell.model, cell.column): cell for group in drawn.values() for cell in _ranked(group)}
+        groups[average.name] = _averaged(average, groups)
+    cells = {
+        (cell.model, cell.column): cell for group in groups.values() for cell in _ranked(group)
+    }
     return Board(
         models=tuple(_ordered({model for model, _ in chosen}, columns, cells)),
         columns=columns,
         averages=averages,
         cells=cells,
-        sweep=tuple(format_rows(columns, chosen, resamples, seeds)),
+        sweep=tuple(format_rows(columns, chosen)),
         apart=apart,
-        resamples=resamples,
-        seed=seed,
     )
-
-
-def column_seed(column: str, seed: int) -> int:
-    """Every column draws for itself, whatever other columns there are."""
-    return (seed << 32) | zlib.crc32(column.encode())
 
 
 def _averages(columns: Sequence[Column]) -> Iterable[Average]:
@@ -151,35 +131,29 @@ def _averages(columns: Sequence[Column]) -> Iterable[Average]:
         yield Average(family, tuple(c.name for c in columns if c.family == family))
 
 
-def _drawn(
-    column: Column, chosen: Mapping[tuple[str, str], Run], resamples: int, seed: int
-) -> list[_Drawn]:
+def _unranked(column: Column, chosen: Mapping[tuple[str, str], Run]) -> list[_Unranked]:
     models = sorted({run.model for run in column.runs})
     runs = [run for m in models if (run := chosen.get((m, column.name))) is not None]
-    if not runs:
-        return []
-    draws = resample(runs, resamples, seed)
     return [
-        _Drawn(
+        _Unranked(
             Cell(run.model, column.name, run, len(run.answers), run.totals.failed, {}),
-            metric_values(cluster_sums(run)[1].sum(axis=0)),
-            draws[at],
+            evidence(run),
         )
-        for at, run in enumerate(runs)
+        for run in runs
     ]
 
 
-def _averaged(average: Average, drawn: Mapping[str, Sequence[_Drawn]]) -> list[_Drawn]:
+def _averaged(average: Average, groups: Mapping[str, Sequence[_Unranked]]) -> list[_Unranked]:
     """The models that have every column of an average.
 
     A mean over fewer columns is a mean over others: it would not be comparable.
     """
-    by_model: dict[str, list[_Drawn]] = {}
+    by_model: dict[str, list[_Unranked]] = {}
     for name in average.columns:
-        for one in drawn[name]:
+        for one in groups[name]:
             by_model.setdefault(one.cell.model, []).append(one)
     return [
-        _Drawn(
+        _Unranked(
             Cell(
                 model,
                 average.name,
@@ -188,38 +162,36 @@ def _averaged(average: Average, drawn: Mapping[str, Sequence[_Drawn]]) -> list[_
                 sum(one.cell.failures for one in parts),
                 {},
             ),
-            np.mean([one.values for one in parts], axis=0),
-            np.mean([one.draws for one in parts], axis=0),
+            mean([one.evidence for one in parts]),
         )
         for model, parts in sorted(by_model.items())
         if len(parts) == len(average.columns)
     ]
 
 
-def _ranked(group: Sequence[_Drawn]) -> Iterable[Cell]:
+def _ranked(group: Sequence[_Unranked]) -> Iterable[Cell]:
     """The cells of one column with their entries: ranks by every figure on its own."""
     entries: dict[str, dict[str, Entry]] = {one.cell.model: {} for one in group}
+    spreads = {one.cell.model: figure_intervals(one.evidence) for one in group}
     for at, metric in enumerate(METRICS):
         # Rounded: equal figures must not be ordered by their last bits.
-        order = sorted(group, key=lambda one: (-round(float(one.values[at]), 9), one.cell.model))
-        rank = 0
+        order = sorted(
+            group, key=lambda one: (-round(float(one.evidence.values[at]), 11), one.cell.model)
+        )
+        tests = correct(
+            difference(one.evidence, above.evidence, metric) for above, one in pairwise(order)
+        )
+        rank = 1
         for place, one in enumerate(order):
-            above = order[place - 1] if place else None
-            to_above = _difference(one, above, at) if above is not None else None
-            if to_above is None or abs(to_above.value) > 1e-9:
+            to_above = tests[place - 1] if place else None
+            if to_above is not None and abs(to_above.value) > 1e-9:
                 rank = place + 1
-            entries[one.cell.model][metric] = Entry(
-                float(one.values[at]), interval(one.draws[:, at]), rank, to_above
-            )
+            model = one.cell.model
+            value = 100 * float(one.evidence.values[at])
+            entries[model][metric] = Entry(value, spreads[model][metric], rank, to_above)
     for one in group:
         c = one.cell
         yield Cell(c.model, c.column, c.run, c.queries, c.failures, entries[c.model])
-
-
-def _difference(one: _Drawn, above: _Drawn, at: int) -> Difference:
-    return difference(
-        float(one.values[at]), float(above.values[at]), one.draws[:, at], above.draws[:, at]
-    )
 
 
 def _ordered(

@@ -6,11 +6,12 @@ from datetime import datetime
 from pathlib import Path
 
 from ..files import atomic_write
+from ..plain import as_csv
 from .board import Board
 from .openvlm import NO_META, Meta, as_openvlm
 from .sheet import write_sheet
 from .tables import apart_rows, board_rows, sweep_rows
-from .text import as_csv, as_latex, as_markdown
+from .text import as_latex, as_markdown
 
 
 def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -> list[Path]:

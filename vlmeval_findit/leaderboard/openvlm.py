@@ -16,7 +16,7 @@ from typing import Any
 from ..statistics import METRICS
 from ..variant import PREFIX, nearest
 from .board import Board, Cell
-from .tables import apart_rows
+from .tables import NOTE, apart_rows
 
 META_FIELDS = (
     "Method",
@@ -75,8 +75,7 @@ def as_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
         },
         "findit": {
             "metrics": list(METRICS),
-            "resamples": board.resamples,
-            "seed": board.seed,
+            "note": NOTE,
             "not_compared": apart_rows(board),
         },
     }

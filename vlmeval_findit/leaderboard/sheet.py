@@ -10,9 +10,11 @@ from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 
+from ..plain import visible
 from ..statistics import METRICS
 from .board import Board
 from .tables import (
+    FORMAT_NOTE,
     NOTE,
     TIED,
     GridCell,
@@ -20,6 +22,7 @@ from .tables import (
     apart_rows,
     board_rows,
     failure_lines,
+    forced_lines,
     grid,
     header_of,
     sweep_rows,
@@ -57,7 +60,7 @@ def write_sheet(board: Board, path: Path) -> None:
 def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
     """Set a cell; text stays text, also where it begins like a formula."""
     cell = sheet.cell(row, column)
-    cell.value = value
+    cell.value = visible(value) if isinstance(value, str) else value
     cell.font = _PLAIN
     if isinstance(value, str):
         cell.data_type = "s"
@@ -82,7 +85,7 @@ def _metric_sheet(sheet: Any, board: Board, metric: str) -> None:
         for at, cell in enumerate(cells):
             _figure(sheet, row, 4 + 2 * at, cell, at < averages)
     sheet.freeze_panes = sheet.cell(_HEADER_ROWS + 1, len(_LEADING) + 1)
-    widths = [6, 4, max([12, *(len(m) + 2 for m in board.models)])]
+    widths = [6, 4, min(_WIDEST, max([12, *(len(visible(m)) + 2 for m in board.models)]))]
     for name in board.names():
         widths += [max(7, len(name) + 3 - _BOUNDS_WIDTH), _BOUNDS_WIDTH]
     for at, width in enumerate(widths, 1):
@@ -149,10 +152,9 @@ def _about_sheet(sheet: Any, board: Board) -> None:
     sheet.column_dimensions["A"].width = 110
     lines = [
         NOTE,
-        f"{board.resamples:,} resamples, seed {board.seed}.",
-        "A model is reported at the format with the highest average F1@0.5, among those that were "
-        "run on the most datasets, unless --format says otherwise.",
+        FORMAT_NOTE,
         *failure_lines(board),
+        *forced_lines(board),
     ]
     for row, line in enumerate(lines, 1):
         _put(sheet, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..statistics import METRICS, Interval
+from ..best_format import RULE, UNEVEN
+from ..statistics import FEWEST, METRICS, Difference, Interval
 from .board import Board, Cell
 from .columns import format_name
 
@@ -17,11 +18,18 @@ TIED = "≈"
 """Stands at a rank whose difference to the one above is not significant."""
 
 NOTE = (
-    f"Figures in percent with 95 % intervals (bootstrap over queries; queries of one picture are "
-    f"drawn together). {TIED}: the difference to the rank above is not significant at 5 % (paired "
-    "bootstrap, not corrected for the number of comparisons). Averages are given for models that "
-    "have every dataset in them."
+    "Figures in percent with 95 % intervals over pictures: queries of one picture count together, "
+    "and so does a picture that datasets share; there is no interval where fewer than "
+    f"{FEWEST} pictures count. {TIED}: the difference to the rank above is not significant at 5 % "
+    "(paired t-test over pictures; p-values are corrected after Holm for the comparisons of their "
+    "column). Averages are given for models that have every dataset in them."
 )
+
+FORMAT_NOTE = (
+    f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with the "
+    f"{RULE}."
+)
+"""Which of a model's formats is reported."""
 
 
 def board_rows(board: Board) -> list[Row]:
@@ -52,7 +60,7 @@ def _cell_row(board: Board, cell: Cell) -> Row:
         row[metric] = entry.value
         row |= _bounds(metric, entry.interval)
         row[f"{metric} rank"] = entry.rank
-        row[f"{metric} p to rank above"] = entry.to_above.p_value if entry.to_above else None
+        row |= _tested(f"{metric} p to rank above", entry.to_above)
         row[f"{metric} tied"] = TIED if entry.tied else ""
     return row
 
@@ -61,6 +69,13 @@ def _bounds(metric: str, bounds: Interval | None) -> Row:
     return {
         f"{metric} low": bounds.low if bounds else None,
         f"{metric} high": bounds.high if bounds else None,
+    }
+
+
+def _tested(name: str, found: Difference | None) -> Row:
+    return {
+        name: found.p_value if found else None,
+        f"{name} (Holm)": found.corrected if found else None,
     }
 
 
@@ -77,8 +92,9 @@ def sweep_rows(board: Board) -> list[Row]:
                 for metric, figure in one.run.figures.named.items()
                 for key, value in {metric: figure, **_bounds(metric, one.intervals[metric])}.items()
             },
+            "F1@0.5 (failed calls as misses)": one.run.figures.f1_failed_missed,
             "F1@0.5 to reported": one.to_reported.value if one.to_reported else None,
-            "p to reported": one.to_reported.p_value if one.to_reported else None,
+            **_tested("p to reported", one.to_reported),
             "queries": len(one.run.answers),
             "failed calls": one.run.totals.failed,
         }
@@ -176,6 +192,15 @@ def failure_lines(board: Board) -> list[str]:
         f"none of its figures; as misses its F1@0.5 is {cell.run.figures.f1_failed_missed:.1f}"
         for cell in _cells(board)
         if cell.run is not None and cell.failures
+    ]
+
+
+def forced_lines(board: Board) -> list[str]:
+    """A sentence for every comparable run in which ``--force`` went over a contradiction."""
+    return [
+        f"{one.run.model}, {one.run.variant.name}: --force went over {'; '.join(forced)}"
+        for one in board.sweep
+        if (forced := getattr(one.run.basis, "forced", ()))
     ]
 
 

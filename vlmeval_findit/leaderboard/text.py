@@ -1,39 +1,25 @@
-"""The leaderboard as text: CSV, Markdown and LaTeX."""
+"""The leaderboard as text: Markdown and LaTeX."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
-from io import StringIO
 
+from ..plain import visible
 from ..statistics import METRICS
 from .board import OVERALL, Board
 from .tables import (
+    FORMAT_NOTE,
     NOTE,
     TIED,
     GridCell,
-    Row,
     apart_rows,
     failure_lines,
+    forced_lines,
     formats_used,
     grid,
-    header_of,
     rank_text,
 )
-
-# --- CSV ------------------------------------------------------------------------------------------
-
-
-def as_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV with a header; numbers with four decimals, nothing where there is no value."""
-    out = StringIO()
-    writer = csv.DictWriter(out, header_of(rows), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
-    return out.getvalue()
-
 
 # --- Markdown -------------------------------------------------------------------------------------
 
@@ -44,8 +30,13 @@ def as_markdown(board: Board) -> str:
     for metric in METRICS:
         parts += [f"## {metric}", _metric_table(board, metric)]
     parts += ["## Formats", _formats_table(board)]
-    if failures := failure_lines(board):
-        parts += ["## Failed calls", "\n".join(f"* {_md(line)}" for line in failures)]
+    parts.append(FORMAT_NOTE)
+    for title, lines in (
+        ("Failed calls", failure_lines(board)),
+        ("Forced", forced_lines(board)),
+    ):
+        if lines:
+            parts += [f"## {title}", "\n".join(f"* {_md(line)}" for line in lines)]
     if board.apart:
         parts += [
             f"## Not compared: {len(board.apart)} runs",
@@ -57,7 +48,6 @@ def as_markdown(board: Board) -> str:
                 ],
             ),
         ]
-    parts.append(f"{board.resamples:,} resamples, seed {board.seed}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -106,7 +96,7 @@ def _md_cell(cell: GridCell | None) -> str:
 
 def _md(text: str) -> str:
     """Text as it stands: nothing of it is markup."""
-    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\|`*_<>\[\]&$~])", r"\\\1", " ".join(visible(text).split()))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -120,6 +110,9 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     TIED: r"$\approx$",
     "–": "--",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
@@ -161,4 +154,4 @@ def _latex_cell(cell: GridCell | None) -> str:
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in text)
+    return "".join(_LATEX.get(sign, sign) for sign in visible(text))

@@ -107,15 +107,13 @@ class Curve(NamedTuple):
 
 
 def curve(answers: Iterable[tuple[Answer, Truth]]) -> Curve:
-    """Precision and recall by IoU threshold over the queries that were answered.
+    """Precision and recall by IoU threshold; a failed call adds nothing to any sum.
 
     The assignment is the score's at every threshold; only what counts as a hit changes.
     """
     n_pred = n_gt = 0
     ious: list[float] = []
     for answer, truth in answers:
-        if answer.totals.failed:
-            continue
         n_pred += answer.totals.n_pred
         n_gt += answer.totals.n_gt
         ious += [pair.iou for pair in pairs(answer, truth) if pair.labels_agree]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..leaderboard.columns import column_name, format_name
+from ..plain import visible
 from ..records import Query
 from ..runs import Answer
 from ..tables import thin
@@ -130,7 +131,7 @@ def _entry(card: Card, texts: _Numbered, pictures: _Numbered) -> dict[str, Any]:
     folder = card.material.pictures
     shots = [pictures.place((folder / name, 0, 0)) for name in query.support[:_SHOTS]]
     return {
-        "model": run.model,
+        "model": visible(run.model),
         "dataset": column_name(run.variant),
         "format": format_name(run.variant),
         "index": answer.index,

@@ -82,6 +82,10 @@ def _material(run: Run, task: Task) -> Material:
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
             f"{run.basis.table_sha256[:12]}…"
         )
+    for answer in run.answers:
+        query = task.queries.get(answer.index)
+        if query is None or len(query.truth.boxes) != len(answer.ious):
+            raise TableError(f"{run.path}: row {answer.index} was not scored over {task.table}")
     replies = read_predictions(run.path) if run.path.is_file() else []
     return Material(
         run=run,

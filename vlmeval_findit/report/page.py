@@ -18,8 +18,18 @@ from markupsafe import Markup
 from .. import __version__
 from ..leaderboard.board import OVERALL, Board
 from ..leaderboard.columns import Column, column_name, format_name
-from ..leaderboard.tables import NOTE, apart_rows, failure_lines, formats_used, grid, rank_text
+from ..leaderboard.tables import (
+    FORMAT_NOTE,
+    NOTE,
+    apart_rows,
+    failure_lines,
+    forced_lines,
+    formats_used,
+    grid,
+    rank_text,
+)
 from ..metrics import SHOWN
+from ..plain import visible
 from ..records import Reason
 from ..representation import REPRESENTATIONS
 from ..runs import Run
@@ -66,10 +76,12 @@ def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
             formats=formats_used(board),
             apart=apart_rows(board),
             failures=failure_lines(board),
+            forced=forced_lines(board),
             missing=_by_reason(missing),
             runs=[_run_row(run) for run in runs],
             metrics=METRICS,
             note=NOTE,
+            format_note=FORMAT_NOTE,
             rank_text=rank_text,
             answers=sum(len(run.answers) for run in runs),
             shown=len(chosen),
@@ -89,9 +101,15 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _shown(value: Any) -> Any:
+    """What an expression of the template becomes: markup is ours, text is not."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _template_text(name: str) -> str:
@@ -135,23 +153,28 @@ def _heat_map_sections(board: Board) -> Iterator[Section]:
         plots = [
             plot
             for place, model in enumerate(board.models)
-            if (plot := _heat_map(f"heat{at}-{place}", model, column)) is not None
+            if (plot := _heat_map(f"heat{at}-{place}", board, model, column)) is not None
         ]
         if plots:
             yield Section(column.name, tuple(plots))
 
 
-def _heat_map(name: str, model: str, column: Column) -> Plot | None:
+def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | None:
     runs = [run for run in column.runs if run.model == model]
     if len(runs) < 2:
         return None
-    values = {
-        (run.variant.representation, output_name(run.variant)): run.figures.f1 for run in runs
-    }
+    values = {_place(run.variant): run.figures.f1 for run in runs}
     there = {row for row, _ in values}
     rows = [row for row in REPRESENTATIONS if row in there]
     columns = sorted({c for _, c in values}, key=lambda c: (c != "text", len(c), c))
-    return heat_map(name, model, rows, columns, values)
+    cell = board.cells.get((model, column.name))
+    reported = _place(cell.run.variant) if cell and cell.run else None
+    return heat_map(name, model, rows, columns, values, reported)
+
+
+def _place(variant: Variant) -> tuple[str, str]:
+    """A variant's row and column in a heat map."""
+    return variant.representation, output_name(variant)
 
 
 def output_name(variant: Variant) -> str:

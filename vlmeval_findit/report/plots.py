@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from ..plain import short, visible
 from ..statistics import Interval
 from .assigned import THRESHOLDS, Curve
 
@@ -59,6 +61,8 @@ _STYLE: dict[str, Any] = {
     "axes.spines.right": False,
     "grid.alpha": 0.25,
     "hatch.color": _INK,
+    # A dollar sign in a name is a dollar sign.
+    "text.parse_math": False,
     **dict.fromkeys(_INKED, _INK),
 }
 
@@ -79,6 +83,16 @@ class Bar:
     interval: Interval | None
 
 
+_LONGEST = 40
+"""Characters of a name in a plot."""
+
+
+def _name(text: str) -> str:
+    """A name as a plot shows it; matplotlib leaves names with an underscore in front out."""
+    name = short(visible(text), _LONGEST)
+    return f"\u200b{name}" if name.startswith("_") else name
+
+
 def colour_of(place: int) -> str:
     """The colour of the model at a place of the leaderboard."""
     return _COLOURS[place % len(_COLOURS)]
@@ -93,12 +107,14 @@ def heat_map(
     rows: Sequence[str],
     columns: Sequence[str],
     values: Mapping[tuple[str, str], float],
+    reported: tuple[str, str] | None,
 ) -> Plot:
     """F1@0.5 in percent by representation (rows) and output format (columns).
 
     Args:
         name: of the plot, unique on its page.
         values: by (row, column); what is not there was not run and stays empty.
+        reported: the (row, column) that the leaderboard reports.
     """
     with mpl.rc_context(_STYLE):
         longest = max(len(word) for column in columns for word in column.split())
@@ -119,14 +135,16 @@ def heat_map(
         axes.set_yticks([y + 0.5 for y in range(len(rows))], rows)
         axes.tick_params(length=0)
         axes.invert_yaxis()
-        axes.set(title=title, xlabel="output format", ylabel="representation")
+        axes.set(title=_name(title), xlabel="output format", ylabel="representation")
         axes.spines[:].set_visible(False)
         bar = figure.colorbar(mesh, ax=axes, label="F1@0.5 (%)")
         bar.outline.set_visible(False)
-        best = max(values, key=lambda at: values[at])
+        chosen = (
+            f"reported {' '.join(reported)} with {values[reported]:.1f} %, " if reported else ""
+        )
         alt = (
-            f"{title}: F1@0.5 by representation and output format; "
-            f"best {' '.join(best)} with {values[best]:.1f} %, worst {min(values.values()):.1f} %"
+            f"{title}: F1@0.5 by representation and output format; {chosen}"
+            f"highest {max(values.values()):.1f} %, lowest {min(values.values()):.1f} %"
         )
         return Plot(_svg(figure, name, alt), alt)
 
@@ -162,9 +180,9 @@ def bars(
             axes.set_xlabel(f"{metric} (%)")
             axes.grid(axis="x")
             axes.set_axisbelow(True)
-        panels[0].set_yticks(range(len(models)), models)
+        panels[0].set_yticks(range(len(models)), [_name(model) for model in models])
         panels[0].set_ylim(len(models) - 0.4, -0.6)
-        figure.suptitle(title, fontsize=10, fontweight="bold")
+        figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         first, values = next(iter(figures.items()))
         shown = [
             f"{model} {bar.value:.1f} %"
@@ -212,7 +230,7 @@ def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[st
         figure.legend(
             handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False
         )
-        figure.suptitle(title, fontsize=10, fontweight="bold")
+        figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         half = THRESHOLDS.index(0.5)
         shown = ", ".join(
             f"{model} {one.precision[half]:.1f} % and {one.recall[half]:.1f} %"
@@ -227,7 +245,7 @@ def _line(axes: Axes, values: Sequence[float], model: str, place: int) -> None:
         THRESHOLDS,
         values,
         color=colour_of(place),
-        label=model,
+        label=_name(model),
         linewidth=1.8,
         marker=_MARKERS[place % len(_MARKERS)],
         markersize=4,
@@ -256,7 +274,7 @@ def reasons(
                 axes.barh(y, share, left=left, height=0.62, **_fill(places[reason]))
                 left += share
             axes.text(left + 0.008 * end, y, f"{left:.1f}", va="center", fontsize=8)
-        axes.set_yticks(range(len(counts)), list(counts))
+        axes.set_yticks(range(len(counts)), [visible(row) for row in counts])
         axes.set_ylim(len(counts) - 0.4, -0.6)
         axes.set_xlim(0, end)
         axes.set_xlabel("replies that do not adhere (% of all replies)")
@@ -264,7 +282,7 @@ def reasons(
         axes.set_axisbelow(True)
         handles = [Patch(**_fill(places[reason])) for reason in names]
         figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
-        figure.suptitle(title, fontsize=10, fontweight="bold")
+        figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         alt = f"{title}: {', '.join(names)}"
         return Plot(_svg(figure, name, alt), alt)
 
@@ -281,7 +299,9 @@ def _fill(place: int) -> dict[str, Any]:
 def _svg(figure: Figure, name: str, alt: str) -> str:
     """A figure as an ``<svg>`` element for a page: no prologue, own ids, the page's text colour."""
     out = StringIO()
-    with mpl.rc_context({"svg.hashsalt": name, "svg.id": None}):
+    with mpl.rc_context({"svg.hashsalt": name, "svg.id": None}), warnings.catch_warnings():
+        # Text stays text: the page's reader has the letters that matplotlib's own font lacks.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(
             out,
             format="svg",
@@ -294,5 +314,5 @@ def _svg(figure: Figure, name: str, alt: str) -> str:
     text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
     text = text.replace(_INK, "currentColor")
-    label = f'role="img" aria-label="{escape(alt)}"'
+    label = f'role="img" aria-label="{escape(visible(alt))}"'
     return text.replace("<svg", f"<svg {label}", 1)

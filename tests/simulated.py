@@ -1,0 +1,148 @@
+"""Answers of models whose true figures are known, to count how often an interval holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from vlmeval_findit.metrics import Totals
+from vlmeval_findit.statistics import (
+    METRICS,
+    Evidence,
+    difference,
+    evidence_of,
+    figure_intervals,
+    mean,
+)
+
+FIGURES = METRICS[:3]
+SUMS = tuple(field.name for field in fields(Totals))
+ALIKE = 0.2
+"""How alike queries of a picture are: the correlation of their hits within it."""
+
+
+def sums_of(
+    generator: np.random.Generator,
+    pictures: int,
+    rate: float,
+    hard: np.ndarray | None = None,
+    alike: float = ALIKE,
+) -> np.ndarray:
+    """(pictures, 8) sums of a model that finds a box, and keeps to the format, at a rate.
+
+    A picture has 1 to 5 queries of 1 to 3 boxes.  Boxes that are found lie close (most IoUs are
+    above 0.95); of those that are missed two in three were said elsewhere, and overlap a little.
+
+    Args:
+        hard: (pictures, 2) how hard the pictures are to find boxes in and to keep to the format in,
+            from 0 to 1; drawn where it is not given.
+        alike: the correlation of the hits of a picture.
+    """
+    from scipy.special import betaincinv
+
+    hard = generator.random((pictures, 2)) if hard is None else hard
+    sure = 1 / alike - 1
+    chance = betaincinv(rate * sure, (1 - rate) * sure, hard) if 0 < rate < 1 else hard * 0 + rate
+    asked = np.arange(5) < generator.integers(1, 6, pictures)[:, None]
+    there = asked[..., None] & (np.arange(3) < generator.integers(1, 4, (pictures, 5))[..., None])
+    found = there & (generator.random(there.shape) < chance[:, 0, None, None])
+    elsewhere = there & ~found & (generator.random(there.shape) < 2 / 3)
+    near = 1 - 0.5 * generator.beta(1, 40, there.shape)
+    far = 0.5 * generator.random(there.shape) if rate else np.zeros(there.shape)
+    adherent = asked & (generator.random(asked.shape) < chance[:, 1, None])
+    of = {
+        "responses": asked.sum(axis=1),
+        "adherent": adherent.sum(axis=1),
+        "tp": found.sum(axis=(1, 2)),
+        "n_pred": (found | elsewhere).sum(axis=(1, 2)),
+        "n_gt": there.sum(axis=(1, 2)),
+        "iou_sum": (near * found + far * elsewhere).sum(axis=(1, 2)),
+    }
+    return np.stack([of.get(name, np.zeros(pictures)) for name in SUMS], axis=1).astype(float)
+
+
+def names(count: int, prefix: str = "") -> tuple[str, ...]:
+    """Names of pictures, in alphabetical order."""
+    return tuple(f"{prefix}{at:07d}" for at in range(count))
+
+
+def true_values(rate: float) -> np.ndarray:
+    """The figures of a model at a rate, as shares of 1: those of 400,000 pictures."""
+    if rate == 0:
+        return np.zeros(len(METRICS))
+    parts = [sums_of(np.random.default_rng(seed), 20_000, rate).sum(axis=0) for seed in range(20)]
+    return evidence_of(("all",), np.sum(parts, axis=0)[None]).values
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What share of intervals held the truth, and how wide they were, both in percent."""
+
+    held: float
+    width: float
+    printed: float
+
+
+def coverage(made: Iterable[Evidence], truth: np.ndarray) -> dict[str, Coverage]:
+    """The coverage of intervals over many simulated runs, by figure."""
+    held: dict[str, list[bool]] = {name: [] for name in FIGURES}
+    widths: dict[str, list[float]] = {name: [] for name in FIGURES}
+    count = 0
+    for one in made:
+        count += 1
+        for name, found in figure_intervals(one).items():
+            if name in held and found is not None:
+                true = 100 * truth[METRICS.index(name)]
+                held[name].append(found.low - 1e-9 <= true <= found.high + 1e-9)
+                widths[name].append(found.high - found.low)
+    return {
+        name: Coverage(
+            100 * float(np.mean(held[name])),
+            float(np.mean(widths[name])),
+            100 * len(held[name]) / count,
+        )
+        for name in FIGURES
+    }
+
+
+def runs_of(
+    seed: int, times: int, pictures: int, rate: float, alike: float = ALIKE
+) -> Iterable[Evidence]:
+    """One dataset, simulated so many times."""
+    generator = np.random.default_rng(seed)
+    for _ in range(times):
+        yield evidence_of(names(pictures), sums_of(generator, pictures, rate, alike=alike))
+
+
+def means_of(
+    seed: int, times: int, pictures: int, rates: Sequence[float], shared: float
+) -> Iterable[Evidence]:
+    """The mean over datasets that share a part of their pictures, each with a rate of its own."""
+    generator = np.random.default_rng(seed)
+    common = round(shared * pictures)
+    for _ in range(times):
+        ours = generator.random((common, 2))
+        parts = []
+        for at, rate in enumerate(rates):
+            own = generator.random((pictures - common, 2))
+            sums = sums_of(generator, pictures, rate, np.concatenate([ours, own]))
+            parts.append(
+                evidence_of((*names(common), *names(pictures - common, f"own {at} ")), sums)
+            )
+        yield mean(parts)
+
+
+def false_alarms(seed: int, times: int, pictures: int, rate: float) -> dict[str, float]:
+    """How often, in percent, two models that are equally good are said to differ."""
+    generator = np.random.default_rng(seed)
+    alarms = dict.fromkeys(FIGURES, 0)
+    for _ in range(times):
+        hard = generator.random((pictures, 2))
+        one, other = (
+            evidence_of(names(pictures), sums_of(generator, pictures, rate, hard)) for _ in range(2)
+        )
+        for name in FIGURES:
+            alarms[name] += difference(one, other, name).significant
+    return {name: 100 * count / times for name, count in alarms.items()}
