@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from vlmeval_findit.records import Query
 from vlmeval_findit.report.gallery import choose_cards, gallery_data
 from vlmeval_findit.report.material import gather
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs import Basis, Run, RunError, load_runs
+from vlmeval_findit.runs import Run, RunError, load_runs
 from vlmeval_findit.statistics import (
     METRICS,
     Difference,
@@ -420,20 +420,12 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
     assert rows[0]["p to reported"] < rows[0]["p to reported (Holm)"] < 0.05
 
 
-@dataclass(frozen=True)
-class Forced(Basis):
-    """What a run rests on, once it says what was forced."""
-
-    forced: tuple[str, ...] = ()
-
-
 def test_what_was_forced_is_said_everywhere(
     world: World, runs: list[Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = ("space: recorded grid1000, given unit", "prompts <hash>")
     first = runs[0]
-    values = {field.name: getattr(first.basis, field.name) for field in fields(first.basis)}
-    forced = replace(first, basis=Forced(**{**values, "forced": said}))
+    forced = replace(first, basis=replace(first.basis, forced=said))
     assert forced_lines(make_board(runs)) == []
     board = make_board([forced, *runs[1:]])
     [line] = forced_lines(board)

@@ -200,7 +200,7 @@ def forced_lines(board: Board) -> list[str]:
     return [
         f"{one.run.model}, {one.run.variant.name}: --force went over {'; '.join(forced)}"
         for one in board.sweep
-        if (forced := getattr(one.run.basis, "forced", ()))
+        if (forced := one.run.basis.forced)
     ]
 
 
