@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,10 @@ from vlmeval_findit.engine.executors import Executor, LocalExecutor
 from vlmeval_findit.engine.journal import records
 from vlmeval_findit.engine.plan import Plan
 from vlmeval_findit.engine.run import Chosen, Result, Surroundings, run_sweep
+from vlmeval_findit.engine.stopping import Stopping
+from vlmeval_findit.identity import Answering, Described
 from vlmeval_findit.search import best_format
+from vlmeval_findit.variant import Variant
 
 Message = list[dict[str, str]]
 
@@ -62,11 +64,13 @@ class FakeHost:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return entry.settings
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        return None
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        return Described(Answering("FakeModel", settings=dict(entry.settings)), None)
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        return False
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        return found
+
+    version: Mapping[str, str] = {"a host": "1"}
 
     def executor(self, entry: ModelEntry) -> Executor:
         return self._executor(self._model)
@@ -108,11 +112,11 @@ def go(
     sweep: Sweep,
     host: Any,
     chosen: Chosen | None = None,
-    stop: threading.Event | None = None,
+    stop: Stopping | None = None,
     watcher: Silent | None = None,
 ) -> list[Result]:
     """Run a sweep in this process."""
-    around = Surroundings(host, watcher or Silent(), stop or threading.Event(), best_format)
+    around = Surroundings(host, watcher or Silent(), stop or Stopping(), best_format)
     return run_sweep(sweep, around, chosen)
 
 

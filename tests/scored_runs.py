@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vlmeval_findit.identity import Answering, Identity, identity_path, write_identity
 from vlmeval_findit.predictions import FAILED
 from vlmeval_findit.records import Query, Truth
 from vlmeval_findit.results import write_score
 from vlmeval_findit.runs import Run, load_run
 from vlmeval_findit.scoring import Settings, score_file
 from vlmeval_findit.tables import write_table
-from vlmeval_findit.tasks import Asked, asked_now, asked_path, load_task, write_asked
+from vlmeval_findit.tasks import load_task, run_identity
 from vlmeval_findit.writing import Said, write
 
 WIDTH, HEIGHT = 200, 100
@@ -50,7 +51,7 @@ class World:
         name: str,
         answer: Answer,
         rows: int | None = None,
-        change: Callable[[Asked], Asked] = lambda asked: asked,
+        change: Callable[[Identity], Identity] = lambda run: run,
         folder: str = "",
     ) -> Path:
         """Answer a task, score the answers, and return the prediction file."""
@@ -63,8 +64,10 @@ class World:
         path = self.runs / folder / f"{model}_{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(replies), encoding="utf-8")
-        write_asked(asked_path(path), change(asked_now(task)))
-        write_score(score_file(path, Settings(space="grid1000")), path)
+        asked = [reply["index"] for reply in replies]
+        run = run_identity(task, model, Answering("Test"), asked, {"kind": "grid1000"})
+        write_identity(identity_path(path), change(run))
+        write_score(score_file(path, Settings(force=True)), path)
         return path
 
     def run(self, model: str, name: str, answer: Answer, **how: object) -> Run:

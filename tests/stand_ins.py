@@ -121,14 +121,14 @@ def set_up_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: Web, mirror: bool = True
 ) -> Dataset:
     """The stand-in release as the only dataset, on a server, with a data folder of its own."""
-    from vlmeval_findit import tables
+    from vlmeval_findit import subsets
     from vlmeval_findit.fetch import download
 
     source, root = tmp_path / "release", tmp_path / "lmu"
     source.mkdir()
     root.mkdir()
     dataset = release(source)
-    monkeypatch.setattr(tables, "BENCHMARK", {"Mini": dataset})
+    monkeypatch.setattr(subsets, "BENCHMARK", {"Mini": dataset})
     monkeypatch.setattr(download.Client.__init__, "__defaults__", (QUICK, lambda count: None))
     config = tmp_path / "datasets.yaml"
     config.write_text(f"sources:\n  findit: {web.url}subsets\n  coco_train2014: {web.url}coco/\n")

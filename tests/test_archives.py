@@ -15,7 +15,7 @@ from stand_ins import SIZE, errand, files_of, info, jpeg, tar_of, zip_of
 from test_fetch_command import child
 from web import Answer, Web, web_server
 
-from vlmeval_findit.fetch.archives import ArchiveError, Wanted, take_tar, take_zip, unsafe
+from vlmeval_findit.fetch.archives import ArchiveError, Wanted, refused, take_tar, take_zip
 from vlmeval_findit.fetch.images import bring
 from vlmeval_findit.fetch.sources import SOURCES
 
@@ -141,7 +141,7 @@ def test_not_in_any_archive(tmp_path: Path, web: Web) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"no image", "does not decode"),
+        (b"no image", "is not an image that can be read"),
         (jpeg(2)[:-600], "does not decode"),
         (jpeg(2, (32, 32)), "is 32x32, but its annotations are for 256x192"),
         (b"", "is empty"),
@@ -233,7 +233,7 @@ def test_damaged_zip() -> None:
 
 
 def test_names_that_stay_inside() -> None:
-    assert unsafe("./a/b..c/d.jpg") is None
+    assert refused("./a/b..c/d.jpg") is None
     assert Wanted({"a": "b/c.jpg"}).find("./x/b/c.jpg") == "a"
     assert Wanted({"a": "b/c.jpg"}).find("x/bb/c.jpg") is None
 

@@ -31,9 +31,12 @@ from vlmeval_findit.answers import Answer, Work
 from vlmeval_findit.engine.asking import ModelAsker, answer_from
 from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.executors import ThreadsExecutor
-from vlmeval_findit.engine.journal import DiskFullError, Journal, JournalError, records
+from vlmeval_findit.engine.journal import Journal, records
+from vlmeval_findit.engine.lock import DiskFullError, JournalError
 from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.stopping import Stopping
+from vlmeval_findit.identity import Answering, Described, IdentityError
 from vlmeval_findit.predictions import FAILED, PredictionError
 from vlmeval_findit.spaces import SpaceError
 from vlmeval_findit.variant import parse
@@ -54,13 +57,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_a_sweep_leaves_the_files_of_a_run(undisturbed: dict[str, str]) -> None:
     stem = "FullImage/FullImage_FindIt_Demo_xyxy_text"
-    endings = (".json", "_asked.json", "_score.csv", "_details.jsonl", "_provenance.json")
+    endings = (".json", "_identity.json", "_score.csv", "_details.jsonl", "_provenance.json")
     assert {stem + ending for ending in endings} <= set(undisturbed)
     assert len(undisturbed) == 8 * len(endings)
     rows = json.loads(undisturbed[stem + ".json"])
     assert list(rows[0]) == ["index", "label", "width", "height", "prediction"]
     assert [row["index"] for row in rows] == list(range(19))
-    assert json.loads(undisturbed[stem + "_asked.json"])["prompts"].startswith("findit-own-")
+    assert json.loads(undisturbed[stem + "_identity.json"])["prompts"].startswith("findit-own-")
 
 
 @pytest.mark.parametrize("kills", [(1,), (2, 3, 50), (99,), (100, 30)])
@@ -81,7 +84,7 @@ def test_killed_and_continued_it_ends_with_the_same_files(
             model.calls -= 1
         calls += model.calls
         with (tmp_path / "calls.jsonl").open("ab") as f:
-            f.write(b'{"key": "torn')
+            f.write(b'{"key": "70a1')
         (tmp_path / "out" / "FullImage").mkdir(parents=True, exist_ok=True)
         left = tmp_path / "out" / "FullImage" / ".FullImage_FindIt_Demo_xyxy_text.json.ab3_xy9z"
         left.write_text("half a file")
@@ -94,13 +97,18 @@ def test_killed_and_continued_it_ends_with_the_same_files(
 
 
 def test_a_second_run_asks_nothing_and_touches_nothing(tmp_path: Path) -> None:
+    def there() -> dict[Path, tuple[int, bytes]]:
+        found = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in tmp_path.rglob("*Findit*.*")}
+    before = there()
+    assert len(before) == 8 * 5 + 1, "the results and the journal, and no lock"
     model, watcher = FakeModel(), Silent()
     go(demo_sweep(tmp_path), FakeHost(model), watcher=watcher)
     assert model.calls == 0
     assert watcher.finished == [CALLS]
-    assert {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in before} == before
+    assert there() == before
 
 
 def test_equal_calls_of_two_sweeps_are_paid_once(
@@ -122,7 +130,7 @@ def test_a_limit_can_grow_and_pays_for_the_rest_only(
     go(demo_sweep(tmp_path), FakeHost(model))
     assert model.calls == CALLS - 8 * 5
     assert files(tmp_path / "out") == undisturbed
-    with pytest.raises(PredictionError, match="not among the 5 rows of this sweep"):
+    with pytest.raises(IdentityError, match="rows: recorded 0-18, now 0-4"):
         go(demo_sweep(tmp_path, limit=5), FakeHost(FakeModel()))
 
 
@@ -256,7 +264,7 @@ def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path
 def test_asked_to_stop_it_keeps_what_is_on_its_way(
     undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
-    stop = threading.Event()
+    stop = Stopping()
     model = FakeModel(lambda number, text: stop.set() if number == 10 else None)
     host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
     with pytest.raises(StoppedError, match="run again to go on"):
@@ -269,15 +277,15 @@ def test_asked_to_stop_it_keeps_what_is_on_its_way(
 def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
     undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, journal = os.pwrite, tmp_path / "calls.jsonl"
+    real, journal = os.write, tmp_path / "calls.jsonl"
 
-    def pwrite(handle: int, data: bytes, offset: int) -> int:
+    def write(handle: int, data: bytes) -> int:
         held = journal.with_name("calls.jsonl.reserve")
-        if len(data) > 200 and offset > 8000 and held.exists():
+        if len(data) > 200 and journal.stat().st_size > 8000 and held.exists():
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(handle, data, offset)
+        return real(handle, data)
 
-    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(os, "write", write)
     model = FakeModel()
     host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
     with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):
@@ -329,10 +337,55 @@ def test_replies_of_others_are_not_written_over(tmp_path: Path) -> None:
 
 def test_replies_to_other_prompts_are_not_mixed_in(tmp_path: Path) -> None:
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    asked = next(tmp_path.glob("out/FullImage/*_Demo_xyxy_text_asked.json"))
-    asked.write_text(json.dumps({**json.loads(asked.read_text()), "prompt_hash": "others"}))
-    with pytest.raises(PredictionError, match="holds replies to other prompts"):
-        go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    recorded = next(tmp_path.glob("out/FullImage/*_Demo_xyxy_text_identity.json"))
+    recorded.write_text(json.dumps({**json.loads(recorded.read_text()), "prompt_hash": "others"}))
+    model = FakeModel()
+    with pytest.raises(IdentityError, match="hash of the prompts: recorded others, now"):
+        go(demo_sweep(tmp_path), FakeHost(model))
+    results = go(demo_sweep(tmp_path, force=True), FakeHost(model))
+    assert model.calls == 0, "the journal knows all answers"
+    assert len(results) == 8
+    provenance = json.loads(
+        recorded.with_name(recorded.name.replace("identity", "provenance")).read_text()
+    )
+    assert "hash of the prompts: recorded others" in provenance["forced"][0]
+    aside = recorded.with_name(recorded.name.replace("_identity.json", ".replaced-1.json"))
+    assert aside.is_file(), "what was replaced is kept"
+
+
+def test_answers_that_lie_there_are_taken_into_the_journal(
+    undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    """A run that VLMEvalKit's runner began, or whose journal was lost, goes on and pays once."""
+    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    (tmp_path / "calls.jsonl").unlink()
+    model = FakeModel()
+    go(demo_sweep(tmp_path), FakeHost(model))
+    assert model.calls == 0
+    assert files(tmp_path / "out") == undisturbed
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
+def test_answers_of_a_journal_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
+    class Other(FakeHost):
+        def describe(self, entry: ModelEntry, variant: Any) -> Described:
+            who = Answering("FakeModel", endpoint="http://elsewhere/v1")
+            return Described(who, {"kind": "grid1000"})
+
+    class One(FakeHost):
+        def describe(self, entry: ModelEntry, variant: Any) -> Described:
+            who = Answering("FakeModel", endpoint="http://here/v1")
+            return Described(who, {"kind": "grid1000"})
+
+    go(demo_sweep(tmp_path), One(FakeModel()))
+    again = demo_sweep(tmp_path, work_dir=tmp_path / "again")
+    model = FakeModel()
+    with pytest.raises(IdentityError, match="endpoint of answers: recorded http://here/v1, now"):
+        go(again, Other(model))
+    go(replace(again, force=True), Other(model))
+    assert model.calls == 0
+    said = json.loads(next((tmp_path / "again").rglob("*_provenance.json")).read_text())["forced"]
+    assert said == ["endpoint of answers: recorded http://here/v1, now http://elsewhere/v1"]
 
 
 def test_a_missing_image_is_refused_before_the_first_call(

@@ -28,7 +28,7 @@ from vlmeval_findit.fetch.download import (
 from vlmeval_findit.fetch.images import bring
 from vlmeval_findit.fetch.sources import BASES, SOURCES, SourceError, bases
 from vlmeval_findit.fetch.store import Store, StoreError
-from vlmeval_findit.fetch.verify import problem
+from vlmeval_findit.image_files import problem
 
 ROOT = Path(__file__).resolve().parent.parent
 

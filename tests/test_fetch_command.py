@@ -43,7 +43,8 @@ def test_fetch_leaves_a_dataset_ready_and_the_second_run_asks_nothing(
     first = capsys.readouterr().out
     assert "licence: COCO" in first
     assert re.search(r"Mini +5 +0 +5 +0", first)
-    assert (tmp_path / "datasets_tsv" / "Mini.tsv").is_file()
+    assert (tmp_path / "lmu" / "Mini.tsv").is_file()
+    assert f"1 tables in {tmp_path / 'lmu'}, where every run finds them" in first
     folder = tmp_path / "lmu" / "images" / "COCO_train2014"
     assert len(files_of(folder)) == IMAGES - 1
     assert not (folder / PARTS).exists()
@@ -100,17 +101,21 @@ def test_annotations_of_another_checksum_make_no_table(
     web.serve("subsets/mini.parquet", b"other")
     assert main(["fetch", "Mini"]) == 1
     assert "SHA-256 is" in capsys.readouterr().out
-    assert not (tmp_path / "datasets_tsv").exists()
+    assert not list(tmp_path.rglob("Mini.tsv"))
     assert set(web.counts()) == {"/subsets/mini.parquet"}
 
 
 def test_annotations_from_a_folder_into_a_folder(
-    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    web: Web,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     set_up_release(tmp_path, monkeypatch, web)
     release, out = str(tmp_path / "release"), str(tmp_path / "tables")
     assert main(["fetch", "Mini", "--subsets", release, "--out", out]) == 0
     assert (tmp_path / "tables" / "Mini.tsv").is_file()
+    assert f"where no run looks: set FINDIT_TABLES={out}" in capsys.readouterr().out
     assert not any(path.startswith("/subsets") for path in web.counts())
     assert main(["fetch", "--check", "Mini", "--out", out]) == 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +10,7 @@ import pytest
 from host_runs import require_host
 
 from vlmeval_findit.datasets import DATASETS
-from vlmeval_findit.predictions import Recorded
 from vlmeval_findit.spaces import SpaceError
-from vlmeval_findit.tasks import write_asked
 from vlmeval_findit.variant import VariantError, grid
 
 pytestmark = pytest.mark.host
@@ -106,7 +103,7 @@ def test_a_class_refuses_the_variants_of_another(host) -> None:
 def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
     """Rows in any order, a failed call, a reply that is no answer: each is what it is."""
     dataset = host.dataset.build_dataset(DATA)
-    task = dataset._task
+    task = dataset.task
     rows = []
     for query in reversed(task.queries.values()):
         boxes = [
@@ -140,7 +137,7 @@ def test_the_space_of_a_config_file_reaches_the_score(host, tmp_path: Path) -> N
     path.write_text(json.dumps([{"index": 0, "prediction": '[{"bbox": [0, 0, 1, 1]}]'}]))
     dataset.evaluate(str(path))
     detail = json.loads(path.with_name(f"{path.stem}_details.jsonl").read_text())
-    query = dataset._task.queries[0]
+    query = dataset.task.queries[0]
     assert detail["boxes"] == [[0, 0, query.width, query.height]]
 
 
@@ -161,28 +158,47 @@ def test_our_names_do_not_shadow_the_hosts(host) -> None:
 
 def test_stock_entries_are_scored_within_their_own_bounds(host, tmp_path: Path) -> None:
     """VLMEvalKit's Qwen2.5-VL resizes within other bounds than the paper's: those are recorded."""
-    host.dataset.FindItObjectDetection(
-        DATA, model=["Qwen2.5-VL-7B-Instruct"], work_dir=str(tmp_path)
-    )
-    asked = json.loads(next(tmp_path.glob("*/*_asked.json")).read_text())
-    keywords = host.config.supported_VLM["Qwen2.5-VL-7B-Instruct"].keywords
-    assert asked["space"] == {
+    from vlmeval_findit.host.inference import prepare_run
+
+    model = "Qwen2.5-VL-7B-Instruct"
+    run = prepare_run(host.dataset.FindItObjectDetection(DATA), model, tmp_path / model)
+    keywords = host.config.supported_VLM[model].keywords
+    assert run.output.identity.space == {
         "kind": "smart_resize",
         "min_pixels": keywords["min_pixels"],
         "max_pixels": keywords["max_pixels"],
     }
+    who = run.output.identity.answering
+    assert (who.kind, who.checkpoint) == ("Qwen2VLChat", keywords["model_path"])
+    assert who.hosts_own
+    assert not list(tmp_path.iterdir()), "looking leaves nothing"
 
 
-def test_eval_mode_needs_no_images_and_asks_nothing(
-    host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_eval_mode_needs_no_images(host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path / 'nowhere'}")
     with pytest.raises(ValueError, match=r"Set images\.Demo in configs/datasets\.yaml"):
         host.dataset.FindItObjectDetection(DATA, mode="all")
-    host.dataset.FindItObjectDetection(
-        DATA, mode="eval", model=["FullImage"], work_dir=str(tmp_path)
-    )
-    assert not list(tmp_path.glob("*/*_asked.json"))
+    host.dataset.FindItObjectDetection(DATA, mode="eval")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--api-mode"], "--api-mode is VLMEvalKit's own way of asking"),
+        (
+            ["--data-config", json.dumps({"mine": {"class": "FindItObjectDetection",
+                                                   "dataset": DATA}})],
+            f"calls {DATA} 'mine'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_host_could_not_score_is_refused(
+    host, argv: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["run.py", *argv])
+    with pytest.raises(ValueError, match="VLMEvalKit") as error:
+        host.dataset.FindItObjectDetection(DATA)
+    assert says in str(error.value)
 
 
 def test_an_image_of_another_size_is_refused(
@@ -196,46 +212,11 @@ def test_an_image_of_another_size_is_refused(
 
     folder = tmp_path / "Demo"
     shutil.copytree(image_folder("Demo").path, folder)
-    victim = folder / host.dataset.build_dataset(DATA)._task.queries[0].images[0]
+    victim = folder / host.dataset.build_dataset(DATA).task.queries[0].images[0]
     Image.open(victim).resize((64, 64)).save(victim)
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={folder}")
     with pytest.raises(ValueError, match="is 64x64, but its annotations are for"):
         host.dataset.build_dataset(DATA)
-
-
-def test_replies_to_other_prompts_are_refused(host, tmp_path: Path) -> None:
-    """VLMEvalKit goes on with predictions that it finds, whatever they were asked."""
-    from dataclasses import replace
-
-    from vlmeval_findit.tasks import read_asked
-
-    make = host.dataset.FindItObjectDetection
-    make(DATA, model=["FullImage"], work_dir=str(tmp_path))
-    path = tmp_path / "FullImage" / f"FullImage_{DATA}.json"
-    asked = read_asked(path)
-    write_asked(
-        path.with_name(f"{path.stem}_asked.json"), replace(asked, prompt_hash="other words")
-    )
-    make(DATA, model=["FullImage"], work_dir=str(tmp_path))  # no replies yet: nothing to mix
-    write_asked(
-        path.with_name(f"{path.stem}_asked.json"), replace(asked, prompt_hash="other words")
-    )
-    path.write_text("[]")
-    with pytest.raises(ValueError, match="replies to other prompts"):
-        make(DATA, model=["FullImage"], work_dir=str(tmp_path))
-
-
-def test_a_recorded_reply_stays_text_wherever_the_host_puts_it(host) -> None:
-    from vlmeval_findit.host.models import RecordedReply
-
-    reply = RecordedReply("[1, 2, 3, 4]", Recorded(space={"kind": "unit"}, finish_reason="stop"))
-    assert str(reply) == "[1, 2, 3, 4]", "what the host stores when one reply of a run is plain"
-    again = pickle.loads(pickle.dumps(reply))
-    assert dict(again) == dict(reply)
-    assert str(again) == str(reply)
-    from vlmeval.inference import _is_structured_record
-
-    assert _is_structured_record(reply)
 
 
 def test_pred_format_is_json_for_our_runs_only(host, tmp_path: Path) -> None:
@@ -247,20 +228,3 @@ def test_pred_format_is_json_for_our_runs_only(host, tmp_path: Path) -> None:
     assert is_findit_run(["run.py", "--config", str(config)])
     assert not is_findit_run(["run.py", "--data", "MMBench_DEV_EN", "--model", "FindItReplay"])
     assert not is_findit_run(["run.py", "--config", str(tmp_path / "none.json")])
-
-
-@pytest.mark.parametrize("cut", [0, 1, 7])
-def test_a_torn_file_is_set_aside(host, tmp_path: Path, cut: int) -> None:
-    """The host writes in place: killed in that moment, its next run would stop at the file."""
-    folder = tmp_path / "FullImage"
-    folder.mkdir()
-    whole = pickle.dumps({0: "[]", 1: "[]"})
-    (folder / f"01_{DATA}.pkl").write_bytes(whole[:cut])
-    (folder / "01_FindIt_Demo_xyxy_text.pkl").write_bytes(whole)
-    (folder / f"FullImage_{DATA}.json").write_text('[{"index": 0, "predic')
-    host.dataset.FindItObjectDetection(DATA, model=["FullImage"], work_dir=str(tmp_path))
-    assert sorted(path.name for path in folder.glob("*.torn")) == [
-        f"01_{DATA}.pkl.torn",
-        f"FullImage_{DATA}.json.torn",
-    ]
-    assert (folder / "01_FindIt_Demo_xyxy_text.pkl").is_file(), "of another variant, and whole"

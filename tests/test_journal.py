@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,24 +19,47 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.engine.journal import DiskFullError, Journal, JournalError, records
+from vlmeval_findit.engine import lines as lines_of
+from vlmeval_findit.engine import lock as locks
+from vlmeval_findit.engine.calls import _sha256
+from vlmeval_findit.engine.journal import Journal, NotOursError, records
+from vlmeval_findit.engine.lines import as_line
+from vlmeval_findit.engine.lock import DiskFullError, JournalError, Lock
+
+IMAGE = "1" * 64
 
 
-def record(key: str, reply: str = "[]", error: str | None = None) -> dict[str, Any]:
-    return {"key": key, "reply": reply, "error": error}
+def key(name: str, settings: dict[str, Any] | None = None) -> str:
+    """The key of the call that asks a model for a name."""
+    return _sha256(["M", settings or {}, name, [IMAGE]])
+
+
+def record(name: str, reply: str = "[]", error: str | None = None, **more: Any) -> dict[str, Any]:
+    settings = more.get("settings", {})
+    return {
+        "key": key(name, settings),
+        "model": "M",
+        "settings": settings,
+        "prompt_sha256": name,
+        "image_sha256": [IMAGE],
+        "reply": reply,
+        "extra_records": None,
+        "error": error,
+        **more,
+    }
 
 
 def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "calls.jsonl"
     with Journal(path) as journal:
         journal.append([record("a", "one"), record("b", "two\n\ud83d\0")])
-        assert "a" in journal
-        assert journal["b"]["reply"] == "two\n\ud83d\0"
+        assert key("a") in journal
+        assert journal[key("b")]["reply"] == "two\n\ud83d\0"
     with Journal(path) as journal:
         assert len(journal) == 2
-        assert journal["a"]["reply"] == "one"
-        assert journal["b"]["reply"] == "two\n\ud83d\0"
-        assert journal.get("c") is None
+        assert journal[key("a")]["reply"] == "one"
+        assert journal[key("b")]["reply"] == "two\n\ud83d\0"
+        assert journal.get(key("c")) is None
     assert not path.with_name("calls.jsonl.reserve").exists()
 
 
@@ -40,13 +67,13 @@ def test_a_failure_is_no_answer_and_the_first_answer_stays(tmp_path: Path) -> No
     path = tmp_path / "calls.jsonl"
     with Journal(path) as journal:
         journal.append([record("a", "", "TimeoutError")])
-        assert "a" not in journal
-        assert journal["a"]["error"] == "TimeoutError"
+        assert key("a") not in journal
+        assert journal[key("a")]["error"] == "TimeoutError"
         journal.append([record("a", "first")])
         journal.append([record("a", "second"), record("a", "", "late")])
-        assert journal["a"]["reply"] == "first"
+        assert journal[key("a")]["reply"] == "first"
     with Journal(path) as journal:
-        assert journal["a"]["reply"] == "first"
+        assert journal[key("a")]["reply"] == "first"
         assert len(journal) == 1
 
 
@@ -54,7 +81,7 @@ def test_a_failure_is_no_answer_and_the_first_answer_stays(tmp_path: Path) -> No
 @given(
     replies=st.lists(st.text(max_size=30), min_size=1, max_size=6),
     cut=st.floats(0, 1),
-    rubbish=st.sampled_from([b"", b"\0\0\0\0", b'{"key": "torn', b"\xff\xfe"]),
+    rubbish=st.sampled_from([b"", b"\0\0\0\0", b'{"key": "70a1', b"\xff\xfe"]),
 )
 def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
     replies: list[str], cut: float, rubbish: bytes
@@ -74,8 +101,8 @@ def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
             assert len(journal) == complete
             journal.append([record("new", "after the crash")])
         with Journal(path, reserve=0) as journal:
-            assert [journal[str(at)]["reply"] for at in range(complete)] == replies[:complete]
-            assert journal["new"]["reply"] == "after the crash"
+            assert [journal[key(str(at))]["reply"] for at in range(complete)] == replies[:complete]
+            assert journal[key("new")]["reply"] == "after the crash"
         assert len(list(records(path))) == complete + 1
 
 
@@ -90,11 +117,221 @@ def test_a_spoilt_line_in_the_middle_costs_only_itself(
     with Journal(path) as journal:
         journal.append([record("b")])
     with Journal(path) as journal:
-        assert {"a", "b"} == {key for key in "ab" if key in journal}
-    assert "is no record" in caplog.text
+        assert {"a", "b"} == {name for name in "ab" if key(name) in journal}
+    assert "3 lines are no records" in caplog.text
 
 
-def test_two_engines_do_not_write_one_journal(tmp_path: Path) -> None:
+# --- what is read ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(codec=None, categories=None), max_size=40))
+def test_a_reply_comes_back_as_it_came(reply: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "calls.jsonl"
+        with Journal(path, reserve=0) as journal:
+            journal.append([record("a", reply)])
+            # Two halves of a surrogate pair are the one character that they are.
+            whole = reply.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            assert journal[key("a")] == record("a", whole)
+        assert list(records(path)) == [record("a", whole)]
+
+
+def test_journals_without_checksums_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    old = [record("a", "paid"), record("b", "paid too", seconds=0.5, row=3)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in old))
+    with Journal(path) as journal:
+        assert [journal[one["key"]] for one in old] == old
+        journal.append([record("c")])
+    assert len(list(records(path))) == 3
+    assert path.read_text().startswith(json.dumps(old[0]) + "\n"), "nothing is written over"
+
+
+def test_numbers_that_name_settings_are_words_in_json(tmp_path: Path) -> None:
+    biased = {"logit_bias": {2: -100, 10: 5}}
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a", settings=biased)])
+    with Journal(path) as journal:
+        assert key("a", biased) in journal
+    assert key("a", biased) != key("a", {"logit_bias": {"2": -100, "10": 5}})
+
+
+SPOILT = {
+    "a digit of the reply": lambda line: line.replace(b"[5, 6]", b"[5, 7]"),
+    "the error is gone": lambda line: line.replace(b'"error": "Timeout"', b'"error": null'),
+    "another key": lambda line: line.replace(b'{"key": "', b'{"key": "0', 1),
+    "the checksum": lambda line: line[:-4] + (b"0" if line[-4:-3] != b"0" else b"1") + line[-3:],
+    "two lines in one": lambda line: line[:-1] + line,
+    "a NUL": lambda line: line.replace(b"[5", b"\0[5"),
+}
+
+
+@pytest.mark.parametrize("error", [None, "Timeout"])
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_what_was_spoilt_is_no_answer(
+    spoil: Callable[[bytes], bytes],
+    error: str | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    first, middle, last = (
+        as_line(record(name, "[5, 6]", error if name == "b" else None)) for name in "abc"
+    )
+    bad = spoil(middle)
+    assert (bad != middle) == (error is not None or spoil is not SPOILT["the error is gone"])
+    path.write_bytes(first + bad + bad + last)
+    with Journal(path) as journal:
+        assert key("a") in journal
+        assert key("c") in journal
+        assert (journal.get(key("b")) is None) == (bad != middle)
+    if bad != middle:
+        assert "2 lines are no records, or not what was written" in caplog.text
+        assert f"the first is at byte {len(first)}" in caplog.text
+        assert len(caplog.records) == 1, "one warning, however many lines"
+
+
+def test_an_answer_to_another_call_is_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    forged = {**record("asked"), "reply": "of another", "prompt_sha256": "other"}
+    path.write_bytes(as_line(record("a")) + as_line(forged))
+    with Journal(path) as journal:
+        assert key("asked") not in journal
+        assert len(journal) == 1
+
+
+def test_lines_may_be_written_again_by_other_tools(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a", "ä \ud83d\ude00"), record("b", "", "failed")])
+    compact = [
+        json.dumps(json.loads(line), ensure_ascii=False, separators=(",", ":"))
+        for line in path.read_text().splitlines()
+    ]
+    path.write_text(f"{compact[0]}\n", encoding="utf-8")
+    with Journal(path) as journal:
+        assert journal[key("a")]["reply"] == "ä \U0001f600"
+    path.write_text(compact[0].replace("ä", "ö") + "\n", encoding="utf-8")
+    with Journal(path) as journal:
+        assert key("a") not in journal
+
+
+def test_a_line_is_never_longer_than_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_of, "MAX_LINE", 1000)
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("long", "x" * 2000), record("a")])
+        assert key("long") not in journal
+        assert "more than the 1,000 that are kept" in journal[key("long")]["error"]
+    with path.open("ab") as f:
+        f.write(b"[" * 5000 + b"\n" + as_line(record("b")) + b'{"key": "' + b"0" * 3000)
+    with Journal(path) as journal:
+        assert key("a") in journal
+        assert key("b") in journal
+        journal.append([record("c")])
+    assert [r["prompt_sha256"] for r in records(path)] == ["long", "a", "b", "c"]
+
+
+def test_opening_holds_one_line_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        for at in range(30):
+            journal.append([record(str(at), "x" * 1_000_000)])
+    tracemalloc.start()
+    try:
+        with Journal(path) as journal:
+            assert len(journal) == 30
+        assert sum(1 for _ in records(path)) == 30
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_json_does_not_know_is_kept_as_words(tmp_path: Path) -> None:
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        journal.append([record("a", extra_records={"when": Path("x")}, settings={"p": Path("y")})])
+        assert journal[key("a", {"p": Path("y")})]["extra_records"] == {"when": "x"}
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        assert len(journal) == 1
+
+
+# --- what is no journal ---------------------------------------------------------------------------
+
+FOREIGN = {
+    "text": b"Dear diary,\nnothing happened.\n",
+    "text without an end": b"Dear diary",
+    "a line end": b"\n",
+    "one byte": b"x",
+    "JSON lines of others": b'{"key": "a", "value": 1}\n{"key": "b"}\n',
+    "an object": b"{}",
+    "a list": b"[]\n",
+    "NULs": b"\0" * 4096,
+    "a picture": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "ours, torn, and more": b'{"key": "0a\n{"key": "0b"}\n',
+    "UTF-16": "hello\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match="does not begin with a record of a journal"):
+        Journal(path)
+    with pytest.raises(JournalError, match="does not begin with a record of a journal"):
+        list(records(path))
+    assert path.read_bytes() == content
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock beside it"
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "link"])
+def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/full") if kind == "link" else None
+        path = path if kind == "link" else Path("/dev/full")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(JournalError, match="is no regular file"):
+        Journal(path)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_every_beginning_of_a_first_record_is_a_torn_journal(tmp_path: Path) -> None:
+    whole = as_line(record("a"))
+    for size in range(len(whole)):
+        path = tmp_path / f"{size}.jsonl"
+        path.write_bytes(whole[:size])
+        with Journal(path, reserve=0) as journal:
+            assert len(journal) == (size == len(whole) - 1)
+            journal.append([record("b")])
+        assert path.read_bytes().endswith(as_line(record("b")))
+
+
+def test_a_journal_whose_first_line_is_spoilt_is_one_still(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(as_line(record("a")).replace(b'"reply"', b'"rep\0y"') + as_line(record("b")))
+    with Journal(path) as journal:
+        assert key("b") in journal
+        assert key("a") not in journal
+
+
+# --- one process at a time ------------------------------------------------------------------------
+
+
+def test_two_engines_do_not_write_one_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a network file system that grants every lock of the operating system to everybody.
+    monkeypatch.setattr("fcntl.flock", lambda *anything: None)
+    monkeypatch.setattr("fcntl.lockf", lambda *anything: None)
     path = tmp_path / "calls.jsonl"
     with Journal(path):
         with pytest.raises(JournalError, match=f"process {os.getpid()} on .*two sweeps"):
@@ -108,13 +345,185 @@ def test_two_engines_do_not_write_one_journal(tmp_path: Path) -> None:
         assert "two sweeps cannot write" in other.stderr
     with Journal(path) as journal:
         assert len(journal) == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
-def _open_in_child(path: Path) -> str:
+def _open_in_child(path: Path, then: str = "") -> str:
     return (
-        "from pathlib import Path; from vlmeval_findit.engine.journal import Journal; "
-        f"Journal(Path({str(path)!r}))"
+        "import fcntl, os, signal; fcntl.flock = fcntl.lockf = lambda *anything: None\n"
+        "from pathlib import Path; from vlmeval_findit.engine.journal import Journal\n"
+        f"journal = Journal(Path({str(path)!r}))\n{then}"
     )
+
+
+def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    killed = subprocess.run(
+        [sys.executable, "-c", _open_in_child(path, "os.kill(os.getpid(), signal.SIGKILL)")],
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert path.with_name("calls.jsonl.lock").exists()
+    with Journal(path) as journal:
+        journal.append([record("a")])
+        assert key("a") in journal
+
+
+def hold_elsewhere(path: Path, seconds: float) -> None:
+    """The lock of a process on another machine, which agrees on how long a lease lasts."""
+    path.write_text(
+        f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration={seconds!r}\n"
+    )
+
+
+@pytest.fixture
+def quick_leases(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Leases of half a second."""
+    monkeypatch.setattr(locks, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
+    return 0.5
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_holder_on_another_machine_that_is_silent_is_dead(
+    exchange: bool, quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not exchange:
+        # As on file systems that cannot exchange two names, where filelock takes no lock over.
+        monkeypatch.setattr("filelock._soft.exchange_names", lambda *names: False)
+    path = tmp_path / "calls.jsonl.lock"
+    hold_elsewhere(path, quick_leases)
+    lock = Lock(path)
+    assert lock.held()
+    lock.release()
+    assert not path.exists()
+
+
+def test_a_holder_on_another_machine_that_is_heard_of_lives(
+    quick_leases: float, tmp_path: Path
+) -> None:
+    path = tmp_path / "calls.jsonl.lock"
+    hold_elsewhere(path, quick_leases)
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(0.05):
+            path.touch()
+
+    heart = threading.Thread(target=beat)
+    heart.start()
+    try:
+        with pytest.raises(JournalError, match="held by process 1 on elsewhere"):
+            Lock(path)
+    finally:
+        done.set()
+        heart.join()
+    assert "host=elsewhere" in path.read_text()
+
+
+def test_the_lock_of_an_older_version_is_no_lock(quick_leases: float, tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl.lock"
+    path.write_text("process 77 on elsewhere\n")
+    Lock(path).release()
+    assert not path.exists()
+
+
+def lose_the_lock(journal: Journal) -> None:
+    """Another machine thought us dead."""
+    lock = journal.path.with_name(f"{journal.path.name}.lock")
+    lock.unlink()
+    hold_elsewhere(lock, 60.0)
+
+
+def somebody_appends(journal: Journal) -> None:
+    with journal.path.open("ab") as f:
+        f.write(as_line(record("theirs")))
+
+
+def somebody_takes_it_away(journal: Journal) -> None:
+    journal.path.unlink()
+
+
+@pytest.mark.parametrize("happens", [lose_the_lock, somebody_appends, somebody_takes_it_away])
+def test_nothing_is_written_over_and_nothing_is_lost(
+    happens: Callable[[Journal], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    journal = Journal(path)
+    journal.append([record("before")])
+    happens(journal)
+    there = path.read_bytes() if path.exists() else None
+    for name in ("ours", "on its way"):
+        with pytest.raises(NotOursError, match=r"Every reply is kept in .*calls\.jsonl\.\w{32}"):
+            journal.append([record(name)])
+    assert (path.read_bytes() if path.exists() else None) == there
+    assert {"ours", "on its way"} <= {
+        r["prompt_sha256"] for r in (records(path) if there is not None else _all(tmp_path))
+    }
+    journal.close()
+    path.with_name("calls.jsonl.lock").unlink(missing_ok=True)
+    # The next process takes them in.
+    with Journal(path) as journal:
+        assert {key("ours"), key("on its way")} <= set(journal._lines)
+        assert (key("theirs") in journal) == (happens is somebody_appends)
+    assert [p.name for p in tmp_path.iterdir()] == ["calls.jsonl"]
+    with Journal(path) as journal:
+        assert key("ours") in journal
+
+
+def _all(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in folder.glob("*.jsonl"):
+        yield from records(path)
+
+
+def test_who_is_passed_by_in_the_middle_of_a_write_notices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path / "calls.jsonl")
+    monkeypatch.setattr(journal, "_ours", lambda: somebody_appends(journal) or True)
+    with pytest.raises(NotOursError):
+        journal.append([record("a"), record("b", "second")])
+    monkeypatch.undo()
+    assert journal[key("b")]["reply"] == "second"
+    journal.close()
+    names = [r["prompt_sha256"] for r in records(journal.path)]
+    assert names == ["theirs", "a", "b"]
+
+
+def test_a_reply_that_comes_while_others_are_taken_in_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path / "calls.jsonl")
+    lose_the_lock(journal)
+    real, taken = os.fsync, []
+
+    def fsync(handle: int) -> None:
+        real(handle)
+        if not taken:
+            # Whoever takes in has just renamed the file, and read it before this reply was there.
+            taken.append(journal._beside.rename(tmp_path / "read already"))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(NotOursError):
+        journal.append([record("late")])
+    assert taken
+    assert [r["prompt_sha256"] for r in records(journal._beside)] == ["late"]
+    journal.close()
+
+
+def test_replies_that_were_half_taken_in_are_taken_in(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    side = tmp_path / f"calls.jsonl.{'a' * 32}.jsonl"
+    side.with_name(side.name + ".taken").write_bytes(as_line(record("old", "first")))
+    side.write_bytes(as_line(record("new")) + as_line(record("old", "second")))
+    with Journal(path) as journal:
+        assert journal[key("old")]["reply"] == "first"
+        assert key("new") in journal
+    assert [p.name for p in tmp_path.iterdir()] == ["calls.jsonl"]
+
+
+# --- a full disk ----------------------------------------------------------------------------------
 
 
 def fill(journal: Journal, name: str = "") -> tuple[int, DiskFullError]:
@@ -131,24 +540,24 @@ class SmallDisk:
     """Writes fail when the files in a folder would hold more than so many bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, size: int) -> None:
-        real = os.pwrite
+        real = os.write
 
-        def pwrite(handle: int, data: bytes, offset: int) -> int:
+        def write(handle: int, data: bytes) -> int:
             used = sum(path.stat().st_size for path in folder.iterdir())
             room = max(size - used, 0)
             if not room:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            return real(handle, data[:room], offset)
+            return real(handle, data[:room])
 
-        monkeypatch.setattr(os, "pwrite", pwrite)
+        monkeypatch.setattr(os, "write", write)
 
 
 def test_a_full_disk_keeps_what_is_on_its_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "calls.jsonl"
-    journal = Journal(path, reserve=2000)
-    SmallDisk(monkeypatch, tmp_path, 3000)
+    journal = Journal(path, reserve=4000)
+    SmallDisk(monkeypatch, tmp_path, 8000)
     kept, full = fill(journal)
     assert "every reply is kept" in str(full)
     # The reserve is free now: the reply that found the disk full is kept, and some more are.
@@ -159,9 +568,9 @@ def test_a_full_disk_keeps_what_is_on_its_way(
     journal.close()
     monkeypatch.undo()
     with Journal(path) as journal:
-        assert all(str(at) in journal for at in range(kept + 1))
-        assert "on its way" in journal
-        assert f"more {more}" not in journal
+        assert all(key(str(at)) in journal for at in range(kept + 1))
+        assert key("on its way") in journal
+        assert key(f"more {more}") not in journal
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from vlmeval_findit.host.lookahead import LookAhead, message_key
 
 from vlmeval_findit.datasets import DATASETS
-from vlmeval_findit.host.lookahead import LookAhead, message_key
 from vlmeval_findit.models.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.device import Machine, choose
 from vlmeval_findit.models.families import Bounds, ThoughtMarks

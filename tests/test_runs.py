@@ -33,7 +33,7 @@ def test_a_run_is_what_was_scored(world: World) -> None:
     assert run.basis.prompts == "findit-own-1"
     assert run.basis.rows == frozenset(range(12))
     assert run.basis.missing == ()
-    assert run.basis.spaces == ("grid1000 (setting)",)
+    assert run.basis.spaces == ("grid1000 (recorded by the run)",)
 
 
 def test_failed_calls_and_reasons(world: World) -> None:

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit import scene_cache
+from vlmeval_findit.image_files import ImageFileError
 from vlmeval_findit.scene_cache import Scene, SceneCache, SceneError, make
 
 
@@ -130,6 +131,7 @@ def test_processes_share_it(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
+from vlmeval_findit.image_files import ImageFileError
 from vlmeval_findit.scene_cache import Scene, SceneCache
 os.replace = lambda source, target: os._exit(9)
 SceneCache(Path(sys.argv[1])).encoded(Scene(Path(sys.argv[2]), (80, 60)))
@@ -148,17 +150,19 @@ def test_what_a_killed_process_left_is_taken_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scene", "message"),
+    ("scene", "kind", "message"),
     [
-        (Scene(Path("a.jpg"), (80, 60), "GIF"), r"no scene format 'GIF' \(there are: PNG, JPEG\)"),
-        (Scene(Path("a.jpg"), (0, 60)), "0x60 is not a size"),
-        (Scene(Path("page.jpg"), (80, 60)), "page.jpg"),
+        (Scene(Path("a.jpg"), (80, 60), "GIF"), SceneError, r"'GIF' \(there are: PNG, JPEG\)"),
+        (Scene(Path("a.jpg"), (0, 60)), SceneError, "0x60 is not a size"),
+        (Scene(Path("page.jpg"), (80, 60)), ImageFileError, r"page\.jpg is a web page"),
     ],
 )
-def test_what_cannot_be_made_says_why(tmp_path: Path, scene: Scene, message: str) -> None:
+def test_what_cannot_be_made_says_why(
+    tmp_path: Path, scene: Scene, kind: type[Exception], message: str
+) -> None:
     photograph(tmp_path / "a.jpg")
     (tmp_path / "page.jpg").write_bytes(b"<html>")
-    with pytest.raises(SceneError, match=message):
+    with pytest.raises(kind, match=message):
         SceneCache(tmp_path / "cache").encoded(
             Scene(tmp_path / scene.path, scene.size, scene.format)
         )

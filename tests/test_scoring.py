@@ -5,11 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from vlmeval_findit.identity import (
+    Answering,
+    Identity,
+    IdentityError,
+    identity_path,
+    write_identity,
+)
 from vlmeval_findit.metrics import FIGURES
 from vlmeval_findit.predictions import FAILED, PredictionError, Recorded
 from vlmeval_findit.records import Query, Truth
@@ -24,7 +32,7 @@ from vlmeval_findit.scoring import (
 )
 from vlmeval_findit.spaces import SpaceError
 from vlmeval_findit.tables import write_table
-from vlmeval_findit.tasks import Asked, asked_now, asked_path, load_task, read_asked, write_asked
+from vlmeval_findit.tasks import load_task, run_identity
 from vlmeval_findit.variant import parse
 
 WIDTH, HEIGHT = 200, 100
@@ -188,28 +196,125 @@ def sources(run: RunScore) -> list[tuple[str, str]]:
     return [(s.space.kind, s.source) for s in run.spaces]
 
 
-def ask(path: Path, space: Mapping[str, Any] | None) -> None:
-    write_asked(asked_path(path), Asked("own", "hash", "table", (), space))
+def record(path: Path, space: Mapping[str, Any] | None = None, **fields: Any) -> Identity:
+    """Leave the identity of a run beside its predictions."""
+    model, _, rest = path.stem.partition("_FindIt_")
+    task = load_task(f"FindIt_{rest}")
+    made = run_identity(task, model, Answering("Test"), task.queries, space)
+    made = replace(made, **fields)
+    write_identity(identity_path(path), made)
+    return made
 
 
 def test_what_goes_before_what(predicted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting, the environment, the record with the reply, the record of the run, the table."""
+    """The record of the run or with the reply, the user's setting, the environment, the table."""
     path = predicted(SVG, [RIGHT])
     assert sources(score_file(path)) == [("grid1000", "model table: Qwen3-VL")]
-    ask(path, {"kind": "openai_high"})
-    assert sources(score_file(path)) == [("openai_high", "recorded by the run")]
-    path = predicted(SVG, [RIGHT], spaces=[PIXELS])
-    assert sources(score_file(path)) == [("pixels", "recorded by the run")]
     monkeypatch.setenv("FINDIT_SPACE", "unit")
-    assert sources(score_file(path)) == [("unit", "setting")]
+    assert sources(score_file(path)) == [("unit", "FINDIT_SPACE")]
     settings = settings_from({"space": {"kind": "claude_standard"}, "nproc": 4})
     assert sources(score_file(path, settings)) == [("claude_standard", "setting")]
+    monkeypatch.delenv("FINDIT_SPACE")
+    record(path, {"kind": "openai_high"})
+    assert sources(score_file(path)) == [("openai_high", "recorded by the run")]
+    path = predicted(PASCAL, ["[]"], spaces=[PIXELS])
+    assert sources(score_file(path)) == [("pixels", "recorded by the run")]
 
 
-def test_what_the_run_asked_says_no_space(predicted) -> None:
+@pytest.mark.parametrize("spaces", [[], [PIXELS, PIXELS]], ids=["of the run", "of the replies"])
+def test_a_space_that_contradicts_the_record_is_refused(
+    spaces: list[Any], predicted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = predicted(SVG, ["[20, 10, 120, 60]"] * 2, spaces=spaces)
+    if not spaces:
+        record(path, PIXELS)
+    assert score_file(path).figures.f1 == 100
+    with pytest.raises(IdentityError, match=r'recorded {"kind": "pixels"}, now {"kind": "unit"}'):
+        score_file(path, Settings("unit"))
+    forced = score_file(path, Settings("unit", force=True))
+    assert forced.figures.f1 == 0
+    assert forced.forced == ('coordinate space: recorded {"kind": "pixels"}, now {"kind": "unit"}',)
+    assert sources(forced) == [("unit", "setting")]
+    monkeypatch.setenv("FINDIT_SPACE", "unit")
+    for variable in ("FINDIT_SPACE", "FINDIT_FORCE"):
+        # Forced or not: an environment variable never goes before a record.
+        monkeypatch.setenv(variable, "unit" if variable == "FINDIT_SPACE" else "1")
+        with pytest.raises(IdentityError, match=r"(?s)FINDIT_SPACE.*unset it"):
+            score_file(path)
+    monkeypatch.setenv("FINDIT_SPACE", "pixels")
+    assert score_file(path).forced == ()
+
+
+def test_a_reply_in_another_space_than_its_run_is_refused(predicted) -> None:
+    path = predicted(SVG, ["[20, 10, 120, 60]", RIGHT], spaces=[PIXELS, {"kind": "grid1000"}])
+    record(path, PIXELS)
+    with pytest.raises(IdentityError, match="coordinate space of row 1: recorded"):
+        score_file(path)
+
+
+def test_another_table_than_was_asked_is_refused(predicted) -> None:
     path = predicted(SVG, [RIGHT])
-    ask(path, None)
-    assert sources(score_file(path)) == [("grid1000", "model table: Qwen3-VL")]
+    record(path, table_sha256="ab" * 32)
+    with pytest.raises(IdentityError, match=r"SHA-256 of the table: recorded abab.*SVG\.tsv"):
+        score_file(path)
+    assert "SHA-256" in score_file(path, Settings(force=True)).forced[0]
+
+
+def test_rows_that_were_never_asked_are_refused(predicted) -> None:
+    path = predicted(SVG, {0: RIGHT, 3: RIGHT})
+    record(path, rows=(0, 1))
+    with pytest.raises(IdentityError, match="rows: recorded 0-1, now also 3"):
+        score_file(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("label", "another", "label of row 0: recorded another, now thing 0"),
+        ("width", WIDTH + 1, f"width of row 0: recorded {WIDTH + 1}, now {WIDTH}"),
+        ("height", "7", f"height of row 0: recorded 7, now {HEIGHT}"),
+    ],
+)
+def test_predictions_that_say_another_query_than_the_table(
+    column: str, value: Any, says: str, predicted
+) -> None:
+    path = predicted(SVG, [RIGHT])
+    query = load_task(SVG).queries[0]
+    says = says.replace("thing 0", query.label)
+    (row,) = json.loads(path.read_text())
+    right = {"label": query.label, "width": float(WIDTH), "height": str(HEIGHT)}
+    path.write_text(json.dumps([{**row, **right}]))
+    assert score_file(path).figures.f1 == 100
+    path.write_text(json.dumps([{**row, **right, column: value}]))
+    with pytest.raises(IdentityError) as error:
+        score_file(path)
+    assert says in str(error.value)
+
+
+def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(predicted) -> None:
+    path = predicted(SVG, [RIGHT])
+    free = path.rename(path.with_name("mine.json"))
+    with pytest.raises(PredictionError, match="say --dataset"):
+        score_file(free)
+    with pytest.raises(SpaceError, match="'mine' is not known"):
+        score_file(free, dataset=SVG)
+    run = score_file(free, Settings("grid1000"), dataset=SVG)
+    assert (run.model, run.task.name, run.figures.f1) == ("mine", SVG, 100)
+    made = run_identity(run.task, "Qwen3-VL", Answering(), [0], {"kind": "grid1000"})
+    write_identity(identity_path(free), made)
+    run = score_file(free)
+    assert (run.model, run.task.name, run.figures.f1) == ("Qwen3-VL", SVG, 100)
+
+
+def test_a_file_that_was_renamed_is_refused(predicted) -> None:
+    path = predicted(SVG, [RIGHT])
+    record(path)
+    with pytest.raises(IdentityError, match="dataset: recorded FindIt_SVG_xyxy_text, now FindIt_D"):
+        score_file(path, dataset="FindIt_D3_xyxy_text")
+    other = path.rename(path.with_name(f"Gemma4_{SVG}.json"))
+    identity_path(path).rename(identity_path(other))
+    with pytest.raises(IdentityError, match="model: recorded Qwen3-VL, now Gemma4"):
+        score_file(other)
 
 
 def test_every_reply_in_the_space_that_was_recorded_with_it(predicted) -> None:
@@ -255,8 +360,15 @@ def test_an_unknown_model_whose_replies_are_recorded_is_scored(predicted) -> Non
         ({}, {}, Settings()),
         ({"space": "unit"}, {}, Settings("unit")),
         ({"space": {"kind": "unit"}, "model": "gpt"}, {}, Settings({"kind": "unit"})),
-        ({}, {"FINDIT_SPACE": "unit"}, Settings("unit")),
-        ({}, {"FINDIT_SPACE": ' {"kind": "unit"}'}, Settings({"kind": "unit"})),
+        ({}, {"FINDIT_SPACE": "unit"}, Settings("unit", source="FINDIT_SPACE")),
+        (
+            {},
+            {"FINDIT_SPACE": ' {"kind": "unit"}'},
+            Settings({"kind": "unit"}, source="FINDIT_SPACE"),
+        ),
+        ({}, {"FINDIT_FORCE": "1"}, Settings(force=True)),
+        ({}, {"FINDIT_FORCE": "0"}, Settings()),
+        ({"force": True}, {}, Settings(force=True)),
         ({"space": "pixels"}, {"FINDIT_SPACE": "unit"}, Settings("pixels")),
         ({}, {"FINDIT_READS_LIKE": "Gemma 4"}, Settings(reads_like="Gemma 4")),
         ({"reads_like": "Qwen3-VL"}, {"FINDIT_READS_LIKE": "x"}, Settings(reads_like="Qwen3-VL")),
@@ -338,7 +450,7 @@ BROKEN = '[{"bbox": [100, 100, 600, 600]}, {"box": []}]'
 def scored(predicted) -> tuple[RunScore, Path]:
     texts = ['[{"bbox": [100, 100, 600, 600]}]', BROKEN, FAILED]
     path = predicted(PASCAL, texts, spaces=[{"kind": "grid1000"}] * 3)
-    write_asked(asked_path(path), asked_now(load_task(PASCAL), left_out=[3]))
+    record(path, {"kind": "grid1000"}, rows=(0, 1, 2), left_out=(3,))
     return score_file(path), path
 
 
@@ -405,16 +517,17 @@ def test_provenance_says_what_the_score_rests_on(scored) -> None:
     assert facts["variant"]["dataset"] == "Pascal"
     assert facts["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
     assert facts["table"]["file"] == "Pascal.tsv"
-    assert facts["table"]["sha256"] == facts["asked"]["table_sha256"]
+    assert facts["table"]["sha256"] == facts["identity"]["table_sha256"]
     assert facts["table"]["meta"]["source"] == "made up"
-    assert facts["asked"]["left_out"] == [3]
-    assert len(facts["asked"]["prompt_hash"]) == 64
+    assert facts["identity"]["left_out"] == "3"
+    assert len(facts["identity"]["prompt_hash"]) == 64
+    assert facts["digest"] == run.identity.digest
     assert facts["predictions"]["file"] == path.name
     assert facts["predictions"]["rows_missing"] == [3]
     assert facts["predictions"]["cut_by_xlsx"] == 0
     assert facts["totals"]["failed"] == 1
     assert facts["reasons"] == {"wrong key": 1, "failed call": 1}
-    assert {"vlmeval_findit", "python", "numpy"} <= set(facts["versions"])
+    assert {"vlmeval_findit", "python", "numpy"} == set(facts["scored_with"]) - {"scipy"}
 
 
 @pytest.mark.filterwarnings("error")
@@ -435,8 +548,8 @@ def test_a_score_of_a_run_of_others_knows_no_prompts(predicted) -> None:
     path = predicted(SVG, [RIGHT])
     run = score_file(path)
     files = write_score(run, path)
-    assert run.asked is None
-    assert json.loads(files.provenance.read_text())["asked"] is None
+    assert run.identity is None
+    assert json.loads(files.provenance.read_text())["identity"] is None
     assert "unknown" in files.score.read_text()
 
 
@@ -447,33 +560,6 @@ def test_scoring_again_gives_the_same(scored) -> None:
     again = write_score(score_file(path), path)
     assert (again.details.read_bytes(), again.score.read_bytes()) == before
     assert sorted(p.name for p in path.parent.iterdir()) == sorted(
-        [path.name, asked_path(path).name, first.score.name, first.details.name,
+        [path.name, identity_path(path).name, first.score.name, first.details.name,
          first.provenance.name]
     )  # fmt: skip
-
-
-# --- what was asked -------------------------------------------------------------------------------
-
-
-def test_what_was_asked_is_read_back(tmp_path: Path) -> None:
-    asked = asked_now(load_task(SVG), left_out=[1, 2], space={"kind": "unit"})
-    path = tmp_path / "m_FindIt_SVG_xyxy_text.xlsx"
-    assert read_asked(path) is None
-    write_asked(asked_path(path), asked)
-    assert asked_path(path).name == "m_FindIt_SVG_xyxy_text_asked.json"
-    assert read_asked(path) == asked
-    # The host puts predictions into a folder of the run, one below.
-    assert read_asked(tmp_path / "T20260101_G0" / path.name) == asked
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"left_out": []}', '{"left_out": 7}'])
-def test_a_bad_record_is_named(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "m_FindIt_SVG_xyxy_text.json"
-    asked_path(path).write_text(content)
-    with pytest.raises(PredictionError, match=r"_asked\.json: "):
-        read_asked(path)
-
-
-def test_what_is_asked_depends_on_the_variant() -> None:
-    hashes = {asked_now(load_task(name)).prompt_hash for name in (SVG, FREE, PASCAL)}
-    assert len(hashes) == 3

@@ -213,9 +213,15 @@ def test_another_checkpoint_is_part_of_every_key() -> None:
 
     from vlmeval_findit.cli.search import _entry
 
-    one = _entry(Namespace(model="Qwen3-VL=/models/a", space=None, served=None))
-    assert (one.name, dict(one.settings)) == ("Qwen3-VL", {"model_path": "/models/a"})
-    plain = _entry(Namespace(model="Qwen3-VL", space=None, served=None))
-    assert dict(plain.settings) == {}
-    with pytest.raises(ValueError, match="no model 'Qwen4-VL'"):
-        _entry(Namespace(model="Qwen4-VL=/models/a", space=None, served=None))
+    def entry(model: str, row: str | None = None) -> ModelEntry:
+        return _entry(Namespace(model=model, space=None, served=None, row=row))
+
+    one = entry("Qwen3-VL=/models/a")
+    assert (one.name, one.checkpoint, one.row) == ("Qwen3-VL", "/models/a", None)
+    assert entry("Qwen3-VL").checkpoint is None
+    assert entry("my-ft=/models/a", "Qwen3-VL").row == "Qwen3-VL"
+    for model in ("Qwen4-VL=/models/a", "my-ft=/models/a"):
+        with pytest.raises(ValueError, match="needs --row or --space"):
+            entry(model)
+    with pytest.raises(ValueError, match="names files"):
+        entry("../x=/models/a", "Qwen3-VL")

@@ -49,13 +49,13 @@ def test_failed_calls_are_an_exit_status(
 
 
 def test_the_first_ctrl_c_stops_between_calls(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(signal.SIGINT)
     model = FakeModel(
         lambda number, text: os.kill(os.getpid(), signal.SIGINT) if number == 5 else None
     )
     assert run(demo_sweep(tmp_path), FakeHost(model), None, tmp_path / "b.yaml") == INTERRUPTED
-    assert "calls on their way are still kept" in capsys.readouterr().err
+    assert "calls on their way are still kept" in capfd.readouterr().err
     assert model.calls <= 6
     assert signal.getsignal(signal.SIGINT) is before

@@ -36,7 +36,7 @@ BAD = [
         id="model",
     ),
     pytest.param(
-        "models: [{name: Mine}]\ndatasets: Demo", "one that the table does not have needs `space`",
+        "models: [{name: Mine}]\ndatasets: Demo", "that the table does not have needs `row` or",
         id="model without space",
     ),
     pytest.param(
@@ -61,7 +61,7 @@ BAD = [
     ),
     pytest.param("models: [{space: unit}]\ndatasets: Demo", "a model needs a name", id="no name"),
     pytest.param(
-        "models: [Qwen/Qwen3-VL-8B-Instruct]\ndatasets: Demo", "names files: no / in it", id="slash"
+        "models: [Qwen/Qwen3-VL-8B-Instruct]\ndatasets: Demo", "no slash in it", id="slash"
     ),
     pytest.param(
         "models: [FullImage, FullImage]\ndatasets: Demo", "line 1: FullImage stands twice",

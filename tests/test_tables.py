@@ -19,18 +19,21 @@ from hypothesis import strategies as st
 from vlmeval_findit.datasets import DATASETS, Dataset, Subset
 from vlmeval_findit.files import file_sha256
 from vlmeval_findit.records import Query, Truth
+from vlmeval_findit.subsets import (
+    check_counts,
+    parquet_rows,
+    prepare_subset,
+    query_from_row,
+    subset_queries,
+    tables_of,
+)
 from vlmeval_findit.tables import (
     COLUMNS,
     Oddity,
     TableError,
-    check_counts,
+    meta_path,
     oddities,
-    parquet_rows,
-    prepare_subset,
-    query_from_row,
     read_table,
-    subset_queries,
-    tables_of,
     thin,
     thinned,
     write_table,
@@ -160,6 +163,7 @@ def written(folder: Path, **cells: str) -> Path:
     lines = path.read_text().splitlines()
     row = dict(zip(COLUMNS, lines[1].split("\t"), strict=True)) | cells
     path.write_text("\n".join([lines[0], "\t".join(row[c] for c in COLUMNS)]) + "\n")
+    meta_path(path).unlink()
     return path
 
 
@@ -169,8 +173,11 @@ def written(folder: Path, **cells: str) -> Path:
         ("index", "one"),
         ("index", "1.0"),
         ("index", ""),
+        ("index", "9" * 5000),
         ("width", "wide"),
+        ("width", "0"),
         ("height", ""),
+        ("height", "-80"),
         ("boxes", ""),
         ("boxes", "[[[1,2,3,4]]"),
         ("boxes", "[[[1,2,3]]]"),
@@ -180,6 +187,8 @@ def written(folder: Path, **cells: str) -> Path:
         ("boxes", "[[[NaN,2,3,4]]]"),
         ("boxes", "[[[1,2,Infinity,4]]]"),
         ("boxes", "[[[1,2,3,1e999]]]"),
+        ("boxes", "[[[1,2,3,true]]]"),
+        ("boxes", "[" * 100_000),
         ("boxes", "[1,2,3,4]"),
         ("boxes", "7"),
         ("boxes", "[[],[]]"),
@@ -188,10 +197,18 @@ def written(folder: Path, **cells: str) -> Path:
         ("box_labels", '[["dog","cat"]]'),
         ("box_labels", "[[]]"),
         ("box_labels", "7"),
+        ("box_labels", '["d"]'),
+        ("box_labels", "[[7]]"),
         ("image_path", "a.jpg"),
         ("image_path", ""),
+        ("image_path", "7"),
+        ("image_path", "[7]"),
+        ("image_path", '"a"'),
         ("support_shots", "a.jpg"),
+        ("support_shots", '{"a.jpg":1}'),
         ("frame_indices", "[1"),
+        ("frame_indices", "[1.5]"),
+        ("frame_indices", "[true]"),
     ],
 )
 def test_a_bad_cell_is_named_by_file_line_and_column(
@@ -203,12 +220,125 @@ def test_a_bad_cell_is_named_by_file_line_and_column(
     assert str(error.value).startswith(f"{path}, line 2, column {column}: ")
 
 
+@pytest.mark.parametrize("column", ["image_path", "support_shots"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("../x.png", "climbs out of its folder"),
+        ("a/../../x.png", "climbs out of its folder"),
+        ("a\\..\\..\\x.png", "climbs out of its folder"),
+        ("/etc/x.png", "has an absolute path"),
+        ("\\\\server\\x.png", "has an absolute path"),
+        ("C:\\x.png", "has an absolute path"),
+        ("c:x.png", "has an absolute path"),
+        ("x.png\0.jpg", "holds a control character"),
+        ("x\n.png", "holds a control character"),
+        ("x\x85.png", "holds a control character"),
+        ("\ud800.png", "holds a control character"),
+        ("", "names no file"),
+        ("  ", "names no file"),
+        (".", "names no file"),
+        ("a/", "names no file"),
+    ],
+    ids=repr,
+)
+def test_a_picture_lies_below_its_folder(tmp_path: Path, column: str, name: str, why: str) -> None:
+    path = written(tmp_path, **{column: json.dumps(["a.jpg", name])})
+    with pytest.raises(TableError) as error:
+        read_table(path)
+    assert str(error.value) == (
+        f"{path}, line 2, column {column}: {name!r} {why}: images lie below their dataset's folder"
+    )
+
+
+def test_names_that_only_look_like_it_are_taken(tmp_path: Path) -> None:
+    names = ("..a/b..c/d...jpg", "a b/é 猫.jpg", "...", "a:b.jpg".replace("a", "ab"), "x~.jpg")
+    path = write_table(tmp_path, "T", [query(images=("a.jpg",), support=names)], {}).path
+    assert read_table(path)[0].support == names
+
+
+# --- the table and what is known of it ------------------------------------------------------------
+
+
+def test_a_table_that_was_changed_after_it_was_made_is_refused(tmp_path: Path) -> None:
+    path = write_table(tmp_path, "Pascal", [query(1), query(2)], {}).path
+    recorded = file_sha256(path)
+    path.write_text(path.read_text().replace("[1.0,2.0,3.5,4.0]", "[1.0,2.0,3.5,4.1]", 1))
+    with pytest.raises(TableError) as error:
+        read_table(path)
+    assert str(error.value) == (
+        f"{path}: SHA-256 is {file_sha256(path)}, but Pascal.meta.json records {recorded}: the "
+        "table was changed after it was made; make it anew with: python run_findit.py fetch "
+        "Pascal, or prepare --subsets DIR --only Pascal"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "how"),
+    [
+        ("Demo_refexp", "prepare --demo"),
+        ("Scenes_mini_multilabel", "deleting Scenes_mini_multilabel.tsv"),
+        ("Pascal_multilabel", "fetch Pascal_multilabel"),
+    ],
+)
+def test_how_a_table_is_made_anew(tmp_path: Path, table: str, how: str) -> None:
+    path = write_table(tmp_path, table, [query()], {}).path
+    path.write_text(path.read_text() + "\n")
+    with pytest.raises(TableError, match=f"make it anew with: .*{how}"):
+        read_table(path)
+
+
+def test_a_table_without_anything_known_of_it_is_read(tmp_path: Path) -> None:
+    path = write_table(tmp_path, "T", [query(5)], {}).path
+    meta_path(path).unlink()
+    assert read_table(path) == [query(5)]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"table_sha', "[" * 100_000, "7"])
+def test_what_is_known_of_a_table_is_damaged(tmp_path: Path, content: str) -> None:
+    path = write_table(tmp_path, "T", [query()], {}).path
+    meta_path(path).write_text(content)
+    with pytest.raises(TableError, match=r"T\.meta\.json: records no table_sha256; delete it"):
+        read_table(path)
+
+
+def test_a_kill_between_the_two_files_leaves_no_contradiction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit import tables
+
+    path = write_table(tmp_path, "T", [query()], {}).path
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables.json, "dump", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_table(tmp_path, "T", [query(3)], {})
+    assert read_table(path) == [query(3)]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\xff\xfei\0n\0", "can't decode"),
+        (b"\x89PNG\r\n", "can't decode"),
+    ],
+)
+def test_a_file_that_is_no_text(tmp_path: Path, content: bytes, why: str) -> None:
+    path = tmp_path / "T.tsv"
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=rf"T\.tsv: .*{why}.*make it anew"):
+        read_table(path)
+
+
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     path = write_table(tmp_path, "T", [query()], {}).path
+    meta_path(path).unlink()
     path.write_text(path.read_text().replace("\tboxes\t", "\tboxen\t"))
     with pytest.raises(TableError, match=r"T\.tsv: columns are .*\(missing: boxes\); make it") as e:
         read_table(path)
-    assert "run_findit.py prepare" in str(e.value)
+    assert "prepare --subsets" in str(e.value)
 
 
 @pytest.mark.parametrize("content", ["", "\n", "index\tquestion\tanswer\n0\tA?\tB\n"])
@@ -220,6 +350,7 @@ def test_another_header_is_refused(tmp_path: Path, content: str) -> None:
 
 def test_a_row_with_too_few_cells(tmp_path: Path) -> None:
     path = write_table(tmp_path, "T", [query(), query(1)], {}).path
+    meta_path(path).unlink()
     path.write_text(path.read_text().rpartition("\t")[0] + "\n")
     with pytest.raises(TableError, match=r"T\.tsv, line 3"):
         read_table(path)

@@ -2,8 +2,8 @@
 
 A ``.pth`` file in site-packages imports this module in every interpreter of the environment
 (unless ``VLMEVAL_FINDIT=0``), so it imports only ``sys``, not even ``typing``.  It waits on
-``sys.meta_path`` for the two modules that hold the host's tables, lets them load, hands them on,
-and goes away.
+``sys.meta_path`` for the modules that hold the host's tables and its inference, lets them load,
+hands them on, and goes away.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -18,10 +18,11 @@ class _Waiter:
         self.waiting = {
             "vlmeval.dataset": "register_datasets",
             "vlmeval.config": "register_models",
+            "vlmeval.inference": "register_inference",
         }
 
     def find_spec(self, name, path=None, target=None):
-        """Part of the import protocol; None for all but the host's two modules."""
+        """Part of the import protocol; None for all but those modules of the host."""
         if name not in self.waiting:
             return None
         for finder in sys.meta_path:

@@ -21,7 +21,8 @@ from .matching import match
 from .reading import Reader, reader
 from .records import Matched, Query, Reading
 from .spaces import Space, SpaceError, reference_size, space_from
-from .tables import subset_queries, thinned
+from .subsets import subset_queries
+from .tables import thinned
 from .variant import DEFAULT_KEY, DEFAULT_STRUCTURE, SUBSETS, ReplyFormat, nearest
 
 BOX_TOLERANCE = 1e-3

@@ -10,6 +10,7 @@ when a name is asked for that is none of ours.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -18,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from .data_root import own_datasets_file
+from .paths import unsafe
 
 
 class Family(Enum):
@@ -378,6 +380,8 @@ def _read_own(path: Path, mtime: int, size: int) -> Mapping[str, Dataset]:
 def _own_row(path: Path, name: str, values: object) -> Dataset:
     if name in BENCHMARK:
         raise DatasetFileError(f"{path}: {name} is a dataset of ours; rename yours")
+    if re.search(r"[/\\]", name) or unsafe(name):
+        raise DatasetFileError(f"{path}: {name!r} is no name of a dataset: tables are named by it")
     folder = values.get("folder") if isinstance(values, dict) else None
     if not isinstance(folder, str):
         raise DatasetFileError(f"{path}, {name}: no key 'folder' that names the image folder")

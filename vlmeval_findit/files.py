@@ -23,6 +23,15 @@ def sha256_of(*contents: bytes) -> str:
     return digest.hexdigest()
 
 
+def write_text_once(path: Path, text: str) -> None:
+    """:func:`write_once` for a text in UTF-8.
+
+    A label that a model said may hold half a surrogate pair, which UTF-8 cannot: written as
+    \\udXXX it is what JSON itself would write.
+    """
+    write_once(path, text.encode("utf-8", "backslashreplace"))
+
+
 def write_once(path: Path, data: bytes) -> None:
     """Leave exactly ``data`` at ``path``, so that no reader ever sees half a file.
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from .image_files import ImageFileError, Size, header, misfit
 from .places import Folder
 from .records import Query
 
@@ -29,7 +30,7 @@ class Unusable:
 
 
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
-    """The rows of a table with an image that is missing, unreadable, or of another size.
+    """The rows of a table with an image that is missing, unreadable, too large, or of another size.
 
     Only headers are read.  A picture of another size than its annotations would be scored in wrong
     pixels, so it is as bad as a missing one.
@@ -38,7 +39,7 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
         folder / name: (query.width, query.height) for query in queries for name in query.images
     }
     shots = {folder / name: None for query in queries for name in query.support}
-    wanted: dict[Path, tuple[int, int] | None] = {**shots, **scenes}
+    wanted: dict[Path, Size | None] = {**shots, **scenes}
     with ThreadPoolExecutor(8) as pool:
         problems = dict(zip(wanted, pool.map(_problem, wanted, wanted.values()), strict=True))
 
@@ -69,19 +70,11 @@ def skips_missing() -> bool:
     return os.environ.get("FINDIT_SKIP_MISSING", "0") not in ("", "0")
 
 
-def _problem(path: Path, size: tuple[int, int] | None) -> str | None:
-    if not path.is_file():
-        return "is missing"
-    from PIL import Image
-
+def _problem(path: Path, size: Size | None) -> str | None:
     try:
-        with Image.open(path) as picture:
-            actual = picture.size
-    except OSError as error:
-        return f"cannot be opened ({error})"
-    if size is not None and actual != size:
-        return f"is {actual[0]}x{actual[1]}, but its annotations are for {size[0]}x{size[1]}"
-    return None
+        return misfit(header(path), size)
+    except ImageFileError as error:
+        return error.why
 
 
 def refusal(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from .data_root import lmu_data_root as lmu_data_root
-from .datasets import DATASETS, Dataset
+from .datasets import DATASETS
+from .files import file_sha256
+
+log = logging.getLogger(__name__)
 
 
 class PlaceError(ValueError):
@@ -25,27 +30,46 @@ def table_folders() -> list[Path]:
 
 
 def find_table(table: str) -> Path:
-    """The TSV of a table.
+    """The TSV of a table: that of the first folder that has one.
+
+    Where another folder has another table of this name, a warning says which is taken.
 
     Raises:
         FileNotFoundError: it is nowhere; the message says how to make it.
     """
     folders = table_folders()
-    for folder in folders:
-        path = folder / f"{table}.tsv"
-        if path.is_file():
-            return path
-    how = _how_to_make(DATASETS.get(table.removesuffix("_multilabel")), table)
-    raise FileNotFoundError(
-        f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how}"
-    )
+    found = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
+    if not found:
+        raise FileNotFoundError(
+            f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: "
+            f"{how_to_make(table)}"
+        )
+    first, *others = found
+    for other in others:
+        if not first.samefile(other) and file_sha256(first) != file_sha256(other):
+            _say_once(f"FindIt: two tables {table}: {first} is taken, {other} is another")
+    return first
 
 
-def _how_to_make(dataset: Dataset | None, table: str) -> str:
+@cache
+def _say_once(warning: str) -> None:
+    log.warning("%s", warning)
+
+
+def is_looked_in(folder: Path) -> bool:
+    """Whether tables in a folder are found without being told where."""
+    return folder.resolve() in [known.resolve() for known in table_folders()]
+
+
+def how_to_make(table: str) -> str:
+    """The command that makes a table."""
+    dataset = DATASETS.get(table.removesuffix("_multilabel"))
     if dataset is not None and dataset.folder is not None:
         return f"python run_findit.py import --replace --name {dataset.name} …"
-    if dataset is not None and dataset.subset is None:
+    if dataset is not None and dataset.maker == "demo":
         return "python run_findit.py prepare --demo"
+    if dataset is not None and dataset.maker is not None:
+        return f"deleting {table}.tsv (it is made when it is asked for)"
     return f"python run_findit.py fetch {table}, or prepare --subsets DIR --only {table}"
 
 

@@ -8,12 +8,15 @@ perhaps ``extra_records``.  Ground truth is never taken from it.  Values are rea
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .files import write_once, write_text_once
 from .variant import PREFIX, is_variant
 
 FAILED = "Failed to obtain answer"
@@ -90,11 +93,16 @@ def call_failed(text: str, record: Recorded) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One row of a prediction file."""
+    """One row of a prediction file.
+
+    ``stated`` is what the row says of its query (``label``, ``width``, ``height``), as far as it
+    does: the truth of it is the table's.
+    """
 
     index: int
     text: str
     recorded: Recorded = field(default_factory=Recorded)
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -107,25 +115,74 @@ class Reply:
         return self.recorded.finish_reason == "length"
 
 
-def split_name(path: Path, dataset: str | None = None) -> tuple[str, str]:
-    """(model, dataset) from the name of a prediction file.
+def check_model_name(name: str) -> str:
+    """A model's name, which files and folders are named after.
 
-    ``dataset`` is given where it is known; else the name must end in a variant's.
+    Raises:
+        PredictionError: no file below the work folder can have it.
+    """
+    why = None
+    if name in ("", ".", ".."):
+        why = "is none"
+    elif any(sign in name for sign in "/\\"):
+        why = "names files: no slash in it"
+    elif not name.isprintable():
+        why = "names files: no line ends or control characters in it"
+    elif len(name.encode()) > _LONGEST_NAME:
+        why = f"names files: at most {_LONGEST_NAME} bytes"
+    if why is not None:
+        raise PredictionError(f"the model's name {name!r} {why}")
+    return name
+
+
+_LONGEST_NAME = 100
+"""Bytes; file systems take 255, and a variant's name stands behind it."""
+
+
+def split_name(path: Path) -> tuple[str, str]:
+    """(model, dataset) from the name of a prediction file.
 
     Raises:
         PredictionError: the name does not end in a dataset's name.
     """
     stem = path.stem
-    if dataset is not None and stem.endswith(f"_{dataset}"):
-        return stem.removesuffix(f"_{dataset}"), dataset
     at = stem.rfind(f"_{PREFIX}")
-    if dataset is None and at > 0 and is_variant(stem[at + 1 :]):
+    if at > 0 and is_variant(stem[at + 1 :]):
         return stem[:at], stem[at + 1 :]
-    wanted = dataset or f"{PREFIX}…"
     raise PredictionError(
-        f"{path}: the name of a prediction file is <model>_<dataset>, here <model>_{wanted}"
-        f"{path.suffix}"
+        f"{path}: the name of a prediction file is <model>_{PREFIX}…{path.suffix}; "
+        "of a file with another name say --dataset"
     )
+
+
+def prediction_files(paths: Iterable[Path]) -> list[Path]:
+    """The prediction files that paths name: themselves, or those below a folder, each once.
+
+    Raises:
+        PredictionError: a folder without any.
+        FileNotFoundError: a path is not there.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        inside = [path]
+        if path.is_dir():
+            inside = [one for one in sorted(path.rglob("*")) if _is_predictions(one)]
+            if not inside:
+                raise PredictionError(f"{path}: no prediction file in it (<model>_{PREFIX}….json)")
+        for one in inside:
+            # VLMEvalKit links the files of a run's folder into the model's.
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
+
+
+def _is_predictions(path: Path) -> bool:
+    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
+        return False
+    if path.with_name(f"{path.stem}_identity.json").is_file():
+        return True
+    return is_variant(path.stem[path.stem.rfind(f"_{PREFIX}") + 1 :])
 
 
 def read_predictions(path: Path) -> list[Reply]:
@@ -135,12 +192,8 @@ def read_predictions(path: Path) -> list[Reply]:
         PredictionError: unknown format, missing column, an index that is no number or stands twice.
         OSError: the file cannot be opened.
     """
+    _check_format(path)
     readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
-    if path.suffix not in readers:
-        raise PredictionError(
-            f"{path}: {path.suffix or 'no suffix'} is not read; there are: {', '.join(readers)} "
-            "(VLMEvalKit writes the format that PRED_FORMAT names)"
-        )
     replies: dict[int, Reply] = {}
     for number, row in enumerate(readers[path.suffix](path), 1):
         reply = _reply(path, number, row)
@@ -148,6 +201,78 @@ def read_predictions(path: Path) -> list[Reply]:
             raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
         replies[reply.index] = reply
     return list(replies.values())
+
+
+PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")
+"""What ``PRED_FORMAT`` may name."""
+
+
+def _check_format(path: Path) -> None:
+    if path.suffix not in PREDICTION_FORMATS:
+        raise PredictionError(
+            f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
+            f"{', '.join(PREDICTION_FORMATS)} (the one that PRED_FORMAT names)"
+        )
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the rows of a prediction file in the format of its name, whole or not at all.
+
+    JSON holds every reply as it is.  A sheet cuts it at 32,767 characters and TSV, as the host
+    reads it, does not know "NA" from nothing: a file that is the same already is not touched.
+
+    Raises:
+        PredictionError: there is no such format.
+    """
+    _check_format(path)
+    if path.suffix == ".json":
+        write_text_once(path, json.dumps(rows, indent=4, ensure_ascii=False))
+    elif path.suffix == ".tsv":
+        out = io.StringIO()
+        writer = csv.DictWriter(
+            out, _columns(rows), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text_once(path, out.getvalue())
+    else:
+        _write_sheet(path, rows)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _write_sheet(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    columns = _columns(rows)
+    sheet.append(columns)
+    for row in rows:
+        cells = []
+        for name in columns:
+            value = row.get(name)
+            cell = WriteOnlyCell(sheet, _for_cell(value) if isinstance(value, str) else value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # also where it begins like a formula
+            cells.append(cell)
+        sheet.append(cells)
+    out = io.BytesIO()
+    book.save(out)
+    write_once(path, out.getvalue())
+
+
+def _for_cell(text: str) -> str:
+    """What a cell can hold of a text: what XML has no sign for is written as its number."""
+    shown = re.sub(
+        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
+        lambda found: f"\\u{ord(found[0]):04x}",
+        text,
+    )
+    return shown[:XLSX_CELL_LIMIT]
 
 
 def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
@@ -164,7 +289,13 @@ def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
         # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
         row = {"prediction": None, **row["prediction"]}
     text = row["prediction"]
-    return Reply(index, "" if text is None else str(text), recorded(row.get("extra_records")))
+    stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
+    record = recorded(row.get("extra_records"))
+    return Reply(index, "" if text is None else str(text), record, stated)
+
+
+STATED = ("label", "width", "height")
+"""Columns of a prediction file that repeat what the table says."""
 
 
 def recorded(value: object) -> Recorded:

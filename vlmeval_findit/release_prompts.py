@@ -2,7 +2,8 @@
 
 ``FINDIT_PROMPTS=<clone>`` (or ``--prompts <clone>``) replaces our wording by the release's for
 every family, captions and reference images included.  The package ``findit`` is imported from the
-clone as it is; nothing of it is copied.  Its ``doc_utils`` imports torch and torchvision.
+clone as it is, from its top folder or from ``src`` there; nothing of it is copied.  Its module
+``doc_utils`` imports torch and torchvision.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from . import prompts
+from .commits import commit_of
 from .datasets import DATASETS
 from .prompts import Message, MessageMaker, Part, image, text
 from .records import Query
@@ -37,42 +40,70 @@ def prompt_set() -> tuple[str, MessageMaker]:
     clone = os.environ.get("FINDIT_PROMPTS")
     if not clone:
         return prompts.NAME, prompts.message
-    doc_to_text = _from_clone(Path(clone))
+    source = _source_of(Path(clone))
+    doc_to_text = _from(source)
 
     def message(query: Query, variant: Variant) -> Message:
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
-    return f"findit-release-{_revision(Path(clone))}", message
+    return f"findit-release-{commit_of(_repository(source)) or 'unknown'}", message
 
 
-def _from_clone(clone: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
-    if not (clone / "findit" / "doc_utils.py").is_file():
-        raise PromptError(
-            f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there; "
-            "name the top folder of a clone of the FindIt release"
-        )
-    path = str(clone.resolve())
-    if path not in sys.path:
-        sys.path.insert(0, path)
+_SOURCE = "src"
+"""The folder of the clone that has the package in the release's first state; later, the top has."""
+
+
+def _source_of(clone: Path) -> Path:
+    """The folder of a clone that the package ``findit`` lies in."""
+    for folder in (clone, clone / _SOURCE):
+        if (folder / "findit" / "doc_utils.py").is_file():
+            return folder.resolve()
+    raise PromptError(
+        f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there, nor in {_SOURCE}; "
+        "name the top folder of a clone of the FindIt release"
+    )
+
+
+def _repository(source: Path) -> Path:
+    """The top folder of the clone.  Not any folder above: that would be another's repository."""
+    return source.parent if source.name == _SOURCE else source
+
+
+def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
+    _check_origin(source)
+    if sys.path[:1] != [str(source)]:
+        sys.path.insert(0, str(source))
     try:
         function = importlib.import_module("findit.doc_utils").doc_to_text
     except ImportError as error:
         raise PromptError(
-            f"FINDIT_PROMPTS={clone}: {error}; the release's prompts need torch and torchvision"
+            f"FINDIT_PROMPTS={source}: {error}; the release's prompts need torch and torchvision"
         ) from error
+    _check_origin(source)
     return function  # type: ignore[no-any-return]
 
 
-def _revision(clone: Path) -> str:
-    """The commit of the clone, read without git; ``unknown`` where there is none."""
-    head = clone / ".git" / "HEAD"
-    try:
-        content = head.read_text().strip()
-        if content.startswith("ref: "):
-            content = (clone / ".git" / content.removeprefix("ref: ")).read_text().strip()
-    except OSError:
-        return "unknown"
-    return content[:12]
+def _check_origin(source: Path) -> None:
+    """Refuse a package ``findit`` that this process has from elsewhere.
+
+    Two clones in one process would answer for each other: what is imported once is not again.
+    """
+    package = (source / "findit").resolve()
+    for name in ("findit", "findit.doc_utils"):
+        module = sys.modules.get(name)
+        for place in _places(module) if module is not None else ():
+            if not place.is_relative_to(package):
+                raise PromptError(
+                    f"FINDIT_PROMPTS={source}: this process has imported {name} from {place} "
+                    "before; start another one for these prompts"
+                )
+
+
+def _places(module: ModuleType) -> list[Path]:
+    """Where a module or a package, perhaps one without ``__init__.py``, was found."""
+    file = getattr(module, "__file__", None)
+    found = [file] if file else list(getattr(module, "__path__", ()))
+    return [Path(place).resolve() for place in found]
 
 
 def kwargs_of(v: Variant) -> dict[str, Any]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from importlib import metadata
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from . import __version__
 from .files import atomic_write, file_sha256
+from .identity import as_values, installed
 from .predictions import XLSX_CELL_LIMIT
-from .scoring import RunScore, Scored
+from .scoring import RunScore, Scored, Settings
 from .tables import meta_path
 
 
@@ -35,12 +35,13 @@ def score_row(run: RunScore) -> dict[str, Any]:
         "scored": len(run.scored),
         "answered": t.responses,
         "failed calls": t.failed,
-        "left out": len(run.asked.left_out) if run.asked else 0,
+        "left out": len(run.identity.left_out) if run.identity else 0,
         "boxes": t.n_gt,
         "predicted": t.n_pred,
         "found": t.tp,
         "space": "; ".join(sorted({s.space.kind for s in run.spaces})),
-        "prompts": run.asked.prompts if run.asked else "unknown",
+        "prompts": (run.identity and run.identity.prompts) or "unknown",
+        "run": run.identity.digest if run.identity else "unknown",
     }
 
 
@@ -84,7 +85,9 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "model": run.model,
         "dataset": run.task.name,
         "variant": {"name": variant.name, **asdict(variant)},
-        "asked": asdict(run.asked) if run.asked else None,
+        "identity": as_values(run.identity) if run.identity else None,
+        "digest": run.identity.digest if run.identity else None,
+        "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
         "spaces": [{**s.space.as_dict(), "source": s.source} for s in run.spaces],
         "sizes_recorded": sent,
         "answered_by": _answered_by(run),
@@ -103,9 +106,43 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "totals": asdict(run.totals),
         "figures": asdict(run.figures),
         "reasons": dict(run.reasons),
-        "versions": versions(),
+        "scored_with": versions(),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def as_scored(predictions: Path, settings: Settings) -> Settings:
+    """Settings, with those of the scoring beside a prediction file where they say no space.
+
+    Raises:
+        ResultError: the provenance beside it cannot be read.
+    """
+    path = provenance_path(predictions)
+    if settings.space is not None or not path.is_file():
+        return settings
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        said = [{k: v for k, v in one.items() if k != "source"} for one in values["spaces"]]
+        known = all(one["source"].startswith(_KNOWN) for one in values["spaces"])
+        forced = settings.force or bool(values["forced"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultError(f"{path}: not the provenance of a score: {error}") from None
+    if len(said) != 1 or known:
+        return replace(settings, force=forced)
+    return replace(settings, space=said[0], source="setting", force=forced)
+
+
+_KNOWN = ("recorded by the run", "model table")
+"""How the sources of spaces begin that nobody said when it was scored."""
+
+
+class ResultError(ValueError):
+    """The files of a score cannot be read; the message names the file."""
+
+
+def provenance_path(predictions: Path) -> Path:
+    """Where the provenance of a prediction file's score lies."""
+    return predictions.with_name(f"{predictions.stem}_provenance.json")
 
 
 def _answered_by(run: RunScore) -> list[dict[str, str]]:
@@ -115,14 +152,9 @@ def _answered_by(run: RunScore) -> list[dict[str, str]]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a score depends on, found without importing any of it."""
-    found = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
-    for package in ("numpy", "scipy", "ms-vlmeval", "torch", "transformers", "pillow"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    """Versions of what a score depends on; those of inference are in the run's identity."""
+    ours = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
+    return {**ours, **installed(("numpy", "scipy"))}
 
 
 @dataclass(frozen=True, slots=True)

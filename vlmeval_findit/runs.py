@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from .files import file_sha256
+from .identity import Identity, from_values
 from .metrics import Figures, Totals, add_up, figures
 from .records import Reason
 from .variant import Variant, parse
 
 _PROVENANCE = "_provenance.json"
 _DETAILS = "_details.jsonl"
-_SIDE_FILES = ("_provenance", "_asked", "_score", "_details")
+_SIDE_FILES = ("_provenance", "_identity", "_asked", "_score", "_details")
 
 UNKNOWN_PROMPTS = "unknown"
 """The prompt set of a run that did not record what it asked."""
@@ -66,10 +67,16 @@ class Answer:
 class Basis:
     """What a score rests on, as far as its run recorded it.
 
-    ``prompt_hash`` covers every row of the table; it is None where the run did not record what it
-    asked.  ``rows`` are the indices that were scored, ``missing`` those that were not, of which
-    ``left_out`` had no usable image.
+    ``identity`` is what the run recorded before its first call (None: nothing), ``digest`` its
+    short name, ``forced`` what ``--force`` overruled in the run or in its scoring.
+    ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
+    ``missing`` those that were not, of which ``left_out`` had no usable image.  ``versions`` are
+    those at inference, ``scored_with`` those of the scoring.
     """
+
+    identity: Identity | None
+    digest: str
+    forced: tuple[str, ...]
 
     prompts: str
     prompt_hash: str | None
@@ -80,6 +87,7 @@ class Basis:
     left_out: tuple[int, ...]
     spaces: tuple[str, ...]
     versions: Mapping[str, str]
+    scored_with: Mapping[str, str]
     predictions_sha256: str
     scored_at: str
 
@@ -190,17 +198,21 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
 
 
 def _basis(values: Mapping[str, Any], answers: Iterable[Answer]) -> Basis:
-    asked = values["asked"] or {}
+    run = from_values(values["identity"]) if values["identity"] else None
     return Basis(
-        prompts=asked.get("prompts", UNKNOWN_PROMPTS),
-        prompt_hash=asked.get("prompt_hash"),
+        identity=run,
+        digest=values["digest"] or UNKNOWN_PROMPTS,
+        forced=tuple(values["forced"]),
+        prompts=(run and run.prompts) or UNKNOWN_PROMPTS,
+        prompt_hash=run.prompt_hash if run else None,
         table=values["table"]["file"],
         table_sha256=values["table"]["sha256"],
         rows=frozenset(answer.index for answer in answers),
         missing=tuple(values["predictions"]["rows_missing"]),
-        left_out=tuple(asked.get("left_out", ())),
+        left_out=run.left_out if run else (),
         spaces=tuple(_space_text(space) for space in values["spaces"]),
-        versions=dict(values["versions"]),
+        versions={**run.host, **run.versions} if run else {},
+        scored_with=dict(values["scored_with"]),
         predictions_sha256=values["predictions"]["sha256"],
         scored_at=values["scored_at"],
     )

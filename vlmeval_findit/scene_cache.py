@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from .data_root import lmu_data_root
 from .files import write_once
+from .image_files import decode
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -100,18 +101,14 @@ def make(scene: Scene) -> bytes:
     Pixels are those of the file as it is stored; its profile and orientation do not go with them.
 
     Raises:
-        SceneError: no such format, a size below one pixel, or no image.
-        OSError: the file cannot be opened.
+        SceneError: no such format, or a size below one pixel.
+        OSError: the file is no image, or damaged.
     """
     if scene.format not in FORMATS:
         raise SceneError(f"no scene format {scene.format!r} (there are: {', '.join(FORMATS)})")
     if min(scene.size) < 1:
         raise SceneError(f"{scene.path}: {scene.size[0]}x{scene.size[1]} is not a size in pixels")
-    try:
-        with Image.open(scene.path) as picture:
-            image = picture.convert("RGB")
-    except (UnidentifiedImageError, SyntaxError) as error:
-        raise SceneError(f"{scene.path}: {error}") from None
+    image = decode(scene.path)
     if image.size != scene.size:
         image = image.resize(scene.size, Image.Resampling.LANCZOS)
     image.info.clear()

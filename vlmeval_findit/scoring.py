@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .files import file_sha256
+from .identity import (
+    SPACE,
+    Contradiction,
+    Identity,
+    IdentityError,
+    overruled,
+    read_identity,
+    rows_text,
+)
 from .matching import match
 from .metrics import Figures, Totals, add_up, figures, totals
 from .models.table import MODELS, find_model, unknown_space
@@ -17,35 +27,51 @@ from .predictions import PredictionError, Reply, read_predictions, split_name
 from .reading import Reader, reader
 from .records import Matched, Query, Reading, Reason
 from .spaces import Space, SpaceError, reference_size, space_from
-from .tasks import Asked, Task, load_task, read_asked
-from .variant import ReplyFormat, Variant, nearest
+from .tasks import Task, load_task
+from .variant import ReplyFormat, Variant, nearest, parse
 
 # --- the coordinate space of a run ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user says about the scoring of a run; all of it goes before what is known otherwise.
+    """What a user says about the scoring of a run.
 
     ``space`` is a name or the fields of :class:`.Space`; ``reads_like`` a row of the model table
-    whose way of answering ``unconstrained`` prompts the model shares.
+    whose way of answering ``unconstrained`` prompts the model shares; ``force`` overrules what the
+    run recorded.  ``source`` says where the space comes from: an environment variable never goes
+    before a record.
     """
 
     space: str | Mapping[str, Any] | None = None
     reads_like: str | None = None
+    force: bool = False
+    source: str = "setting"
+
+
+SPACE_VARIABLE = "FINDIT_SPACE"
+FORCE_VARIABLE = "FINDIT_FORCE"
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Settings from ``--judge-args`` (other keys are the host's) or, where it has none, from
-    ``FINDIT_SPACE`` (a name or a JSON object) and ``FINDIT_READS_LIKE``.
+    ``FINDIT_SPACE`` (a name or a JSON object), ``FINDIT_READS_LIKE`` and ``FINDIT_FORCE``.
     """
-    space = values.get("space") or os.environ.get("FINDIT_SPACE")
+    space, source = values.get("space"), "setting"
+    if not space and os.environ.get(SPACE_VARIABLE):
+        space, source = os.environ[SPACE_VARIABLE], SPACE_VARIABLE
     if isinstance(space, str) and space.lstrip().startswith("{"):
         try:
             space = json.loads(space)
         except ValueError as error:
-            raise SpaceError(f"FINDIT_SPACE={space}: {error}") from None
-    return Settings(space, values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE"))
+            raise SpaceError(f"{SPACE_VARIABLE}={space}: {error}") from None
+    reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
+    return Settings(space or None, reads_like, bool(values.get("force")) or is_forced(), source)
+
+
+def is_forced() -> bool:
+    """Whether ``FINDIT_FORCE`` says to overrule what runs recorded."""
+    return os.environ.get(FORCE_VARIABLE, "0") not in ("", "0")
 
 
 def check_settings(settings: Settings, variant: Variant) -> None:
@@ -69,35 +95,57 @@ class SpaceInForce:
 
 
 def run_space(
-    model: str, variant: Variant, settings: Settings, asked: Asked | None
+    model: str, variant: Variant, settings: Settings, recorded: Mapping[str, Any] | None = None
 ) -> SpaceInForce:
-    """The space of a run: the user's setting, the run's record, or the model's row, in this order.
+    """The space of a run: what it recorded, the user's setting, or its row, in this order.
+
+    Whether a setting contradicts the record is asked before (:func:`_against_space`).
 
     Raises:
         SpaceError: none of them says it; the message lists the spaces.
     """
+    if recorded is not None:
+        return SpaceInForce(space_from(recorded), "recorded by the run")
     if settings.space is not None:
-        return SpaceInForce(space_from(settings.space), "setting")
-    if asked is not None and asked.space is not None:
-        return SpaceInForce(space_from(asked.space), "recorded by the run")
+        return SpaceInForce(space_from(settings.space), settings.source)
     row = find_model(model)
     if row is None:
         raise unknown_space(model)
     return SpaceInForce(row.space(variant.row), f"model table: {row.name}")
 
 
+def _against_space(
+    replies: Sequence[Reply], settings: Settings, run: Identity | None
+) -> list[Contradiction]:
+    """Spaces that contradict what the run recorded: a setting's, or those of single replies."""
+    recorded = run.space if run is not None else None
+    said = space_from(settings.space) if settings.space is not None else None
+    found: dict[tuple[Space, Space], Contradiction] = {}
+    for reply in replies:
+        own = reply.recorded.space
+        kept = recorded if recorded is not None else own
+        for what, other in (
+            (SPACE, said),
+            (f"{SPACE} of row {reply.index}", space_from(own) if own else None),
+        ):
+            if kept is None or other is None or space_from(kept) == other:
+                continue
+            pair = (space_from(kept), other)
+            found.setdefault(pair, Contradiction(what, pair[0].as_dict(), other.as_dict()))
+    return list(found.values())
+
+
 def _spaces(
-    replies: Sequence[Reply], model: str, variant: Variant, settings: Settings, asked: Asked | None
+    replies: Sequence[Reply], model: str, variant: Variant, settings: Settings, run: Identity | None
 ) -> list[SpaceInForce]:
-    """The space of every reply: what was recorded with it, unless the user says otherwise."""
-    if settings.space is None and any(reply.recorded.space for reply in replies):
-        return [
-            SpaceInForce(space_from(reply.recorded.space), "recorded by the run")
-            if reply.recorded.space
-            else run_space(model, variant, settings, asked)
-            for reply in replies
-        ]
-    return [run_space(model, variant, settings, asked)] * len(replies)
+    """The space of every reply, where nothing contradicts or what contradicts is forced."""
+    if settings.space is not None and settings.force:
+        forced = SpaceInForce(space_from(settings.space), settings.source)
+        return [forced] * len(replies)
+    recorded = run.space if run is not None else None
+    if recorded is not None or not any(reply.recorded.space for reply in replies):
+        return [run_space(model, variant, settings, recorded)] * len(replies)
+    return [run_space(model, variant, settings, reply.recorded.space) for reply in replies]
 
 
 def reply_format(
@@ -142,7 +190,8 @@ class RunScore:
     totals: Totals
     figures: Figures
     spaces: tuple[SpaceInForce, ...]
-    asked: Asked | None
+    identity: Identity | None
+    forced: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> Counter[str]:
@@ -171,13 +220,21 @@ def score(
     task: Task,
     replies: Sequence[Reply],
     settings: Settings | None = None,
-    asked: Asked | None = None,
+    run: Identity | None = None,
 ) -> RunScore:
     """Score the replies of a model to a task.
+
+    Args:
+        model: its name.
+        task: what was asked.
+        replies: what came of it.
+        settings: what the user says (default: what the environment says).
+        run: what the run recorded.
 
     Raises:
         SpaceError: the coordinate space is not known.
         PredictionError: a reply to a row that the table does not have.
+        IdentityError: the task, a reply or a setting contradicts what the run recorded.
     """
     settings = settings or settings_from({})
     for reply in replies:
@@ -186,12 +243,16 @@ def score(
                 f"{task.name}: index {reply.index} is not in {task.table} "
                 f"({len(task.queries)} rows): the predictions are of another table"
             )
-    spaces = _spaces(replies, model, task.variant, settings, asked)
-    rows = {reply.recorded.model.get("row", "") for reply in replies}
+    forced = _overruled(model, task, replies, settings, run)
+    if run is not None and settings.reads_like is None:
+        settings = replace(settings, reads_like=run.reads_like)
+    spaces = _spaces(replies, model, task.variant, settings, run)
+    row_of_run = run.answering.row or "" if run is not None else ""
+    rows = {reply.recorded.model.get("row", row_of_run) for reply in replies}
     readers = {row: reader(reply_format(model, task.variant, settings, row)) for row in rows}
     queries = [task.queries[reply.index] for reply in replies]
     readings = [
-        read_reply(reply, readers[reply.recorded.model.get("row", "")]) for reply in replies
+        read_reply(reply, readers[reply.recorded.model.get("row", row_of_run)]) for reply in replies
     ]
     matched = match(
         readings,
@@ -201,7 +262,70 @@ def score(
     scored = tuple(map(Scored, queries, replies, readings, matched))
     sums = add_up(totals(one.reading, one.matched) for one in scored)
     in_force = tuple(dict.fromkeys(spaces))
-    return RunScore(model, task, scored, sums, figures(sums), in_force, asked)
+    return RunScore(model, task, scored, sums, figures(sums), in_force, run, forced)
+
+
+def _overruled(
+    model: str, task: Task, replies: Sequence[Reply], settings: Settings, run: Identity | None
+) -> tuple[str, ...]:
+    """What of a scoring contradicts its run, where that is forced.
+
+    Raises:
+        IdentityError: something contradicts and is not forced.
+    """
+    spaces = _against_space(replies, settings, run)
+    where = f"{model} on {task.name}: the predictions are of something else than is scored now"
+    refuse_variable(settings, spaces, where)
+    against = [*_against_run(task, replies, settings, run), *_against_table(task, replies), *spaces]
+    return tuple(overruled(against, settings.force, where, "Score what was asked."))
+
+
+def refuse_variable(settings: Settings, spaces: Sequence[Contradiction], where: str) -> None:
+    """Refuse a space of the environment that contradicts a record, forced or not.
+
+    Raises:
+        IdentityError: it does.
+    """
+    if spaces and settings.space is not None and settings.source != "setting":
+        raise IdentityError(
+            f"{where}:\n  {spaces[0]} ({settings.source})\nAn environment variable does not go "
+            "before what a run recorded: unset it, or say the space in so many words, with --force."
+        )
+
+
+def _against_run(
+    task: Task, replies: Sequence[Reply], settings: Settings, run: Identity | None
+) -> Iterator[Contradiction]:
+    if run is None:
+        return
+    if run.dataset != task.variant.name and parse(run.dataset) != task.variant:
+        yield Contradiction("dataset", run.dataset, task.variant.name)
+    table = file_sha256(task.table)
+    if run.table_sha256 not in (None, table):
+        yield Contradiction("SHA-256 of the table", run.table_sha256, f"{table} ({task.table})")
+    foreign = {reply.index for reply in replies} - set(run.rows or task.queries)
+    if foreign:
+        yield Contradiction("rows", rows_text(run.rows or ()), f"also {rows_text(foreign)}")
+    if None not in (run.reads_like, settings.reads_like) and run.reads_like != settings.reads_like:
+        yield Contradiction("reads_like", run.reads_like, settings.reads_like)
+
+
+def _against_table(task: Task, replies: Sequence[Reply]) -> Iterator[Contradiction]:
+    """Rows of a prediction file that say another label or size than the table does."""
+    for reply in replies:
+        query = task.queries[reply.index]
+        for name, said in reply.stated.items():
+            true = getattr(query, name)
+            if _as_stated(said) != _as_stated(true):
+                yield Contradiction(f"{name} of row {reply.index}", said, f"{true} ({task.table})")
+
+
+def _as_stated(value: object) -> str:
+    """A label or a size as any format of prediction files writes it."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = " ".join(str(value).split())
+    return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
 
 
 def _scale(space: Space, query: Query) -> tuple[float, float]:
@@ -212,13 +336,41 @@ def _scale(space: Space, query: Query) -> tuple[float, float]:
 def score_file(
     path: Path, settings: Settings | None = None, dataset: str | None = None
 ) -> RunScore:
-    """Score a prediction file; see :func:`score` for what it raises."""
-    model, name = split_name(path, dataset)
+    """Score a prediction file; see :func:`score` for what it raises.
+
+    The file may have any name where its run recorded what it is, or ``dataset`` is given.
+    """
+    settings = settings or settings_from({})
+    run = read_identity(path)
+    model, name, renamed = _named(path, dataset, run)
     replies = read_predictions(path)
     try:
-        return score(model, load_task(name), replies, settings, read_asked(path))
+        notes = overruled(renamed, settings.force, f"{path}", "Give it back its name.")
+        done = score(model, load_task(name), replies, settings, run)
     except SpaceError as error:
         raise SpaceError(
             f"{error}\nThe predictions are safe in {path}; score them without running the model "
             f"again:\n  python run_findit.py score --space SPACE {path}"
         ) from None
+    return replace(done, forced=(*notes, *done.forced))
+
+
+def _named(
+    path: Path, dataset: str | None, run: Identity | None
+) -> tuple[str, str, list[Contradiction]]:
+    """(model, dataset) of a prediction file, and where its name contradicts its run or the user."""
+    try:
+        model, named = split_name(path)
+    except PredictionError:
+        if run is not None:
+            model, named = run.model, run.dataset
+        elif dataset is not None:
+            model, named = path.stem.removesuffix(f"_{dataset}"), dataset
+        else:
+            raise
+    name = dataset or named
+    recorded = (run.model, run.dataset) if run is not None else (model, named)
+    against = [Contradiction("model", recorded[0], model)] * (model != recorded[0])
+    if parse(name) != parse(recorded[1]):
+        against.append(Contradiction("dataset", recorded[1], name))
+    return model, name, against

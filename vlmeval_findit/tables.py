@@ -10,8 +10,9 @@ lies ``<table>.meta.json``: where the rows came from, with which checksum, and w
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -19,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from .datasets import BENCHMARK, Dataset, Subset
-from .files import atomic_write, file_sha256
+from .files import atomic_write, file_sha256, sha256_of
+from .paths import unsafe
+from .places import how_to_make
 from .records import Query, Truth
 from .representation import Corners
-from .variant import nearest
 
 COLUMNS = (
     "index",
@@ -37,9 +38,6 @@ COLUMNS = (
     "frame_indices",
     "caption",
 )
-
-Row = Mapping[str, Any]
-"""One row in the column layout of the release's subsets."""
 
 
 class TableError(ValueError):
@@ -77,86 +75,6 @@ def thinned(query: Query, frames: int) -> Query:
     )
 
 
-# --- rows of the release --------------------------------------------------------------------------
-
-
-def query_from_row(index: int, row: Row, dataset: Dataset, multilabel: bool, where: str) -> Query:
-    """One row of a subset as a query, not thinned.
-
-    Raises:
-        TableError: a column is missing or does not hold what it should.
-    """
-
-    def fail(column: str, why: str) -> TableError:
-        return TableError(f"{where}, row {index}, column {column}: {why}")
-
-    for column in ("filename", "label", "bboxes", "height", "width"):
-        if row.get(column) is None:
-            raise fail(column, "is missing")
-    label, width, height = str(row["label"]), row["width"], row["height"]
-    if not label.strip():
-        raise fail("label", "is empty")
-    for column, value in (("width", width), ("height", height)):
-        if not isinstance(value, int) or value < 1:
-            raise fail(column, f"{value!r} is not a size in pixels")
-
-    is_video = dataset.family.is_video
-    names = row.get("frame_paths") if is_video else [row["filename"]]
-    if not names:
-        raise fail("frame_paths", "a video row without frames")
-    per_frame = row["bboxes"] if is_video else [row["bboxes"]]
-    if len(per_frame) != len(names):
-        raise fail("bboxes", f"{len(per_frame)} lists of boxes for {len(names)} frames")
-    frame_indices = tuple(row.get("frame_indices") or ())
-    if frame_indices and len(frame_indices) != len(names):
-        raise fail("frame_indices", f"{len(frame_indices)} indices for {len(names)} frames")
-
-    boxes, frames, labels = [], [], []
-    for frame, entries in enumerate(per_frame):
-        for entry in entries or ():
-            try:
-                boxes.append(_corners(entry["bbox"] if multilabel else entry))
-                labels += [str(entry["label"])] if multilabel else []
-            except (TypeError, ValueError, KeyError):
-                what = "a label and four finite numbers" if multilabel else "four finite numbers"
-                raise fail("bboxes", f"{entry!r} is not {what}") from None
-            frames.append(frame)
-    return Query(
-        index=index,
-        label=label,
-        width=width,
-        height=height,
-        images=tuple(dataset.image_name(name) for name in names),
-        support=tuple(dataset.support_name(name) for name in row.get("support_shots") or ()),
-        caption=str(row.get("caption") or ""),
-        frame_indices=frame_indices,
-        truth=Truth(tuple(boxes), tuple(frames), tuple(labels)),
-    )
-
-
-def _corners(box: Sequence[float]) -> Corners:
-    x1, y1, x2, y2 = box
-    if not all(isinstance(n, (int, float)) and isfinite(n) for n in (x1, y1, x2, y2)):
-        raise ValueError(f"{box!r} is not four finite numbers")
-    return (float(x1), float(y1), float(x2), float(y2))
-
-
-def parquet_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of one Parquet subset, in order."""
-    import pyarrow.parquet as pq
-
-    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    return rows
-
-
-def subset_queries(path: Path, dataset: Dataset, multilabel: bool) -> list[Query]:
-    """The queries of one subset file, thinned to the dataset's frames."""
-    return [
-        thinned(query_from_row(i, row, dataset, multilabel, path.name), dataset.frames)
-        for i, row in enumerate(parquet_rows(path))
-    ]
-
-
 # --- checks ---------------------------------------------------------------------------------------
 
 
@@ -191,26 +109,6 @@ def oddities(queries: Iterable[Query]) -> list[Oddity]:
     return found
 
 
-def check_counts(queries: Sequence[Query], rows: Sequence[Row], known: Subset, where: str) -> None:
-    """Hold a subset against the counts that are known of it.
-
-    Raises:
-        TableError: a count differs.
-    """
-    counted = {
-        "rows": (len(queries), known.rows),
-        "distinct file names": (len({row["filename"] for row in rows}), known.names),
-        "boxes": (sum(len(q.truth.boxes) for q in queries), known.boxes),
-        "rows without a box": (
-            sum(not q.truth.boxes for q in queries),
-            known.rows_without_box,
-        ),
-    }
-    for what, (is_, should) in counted.items():
-        if is_ != should:
-            raise TableError(f"{where}: {is_} {what}, but the release has {should}")
-
-
 # --- TSV ------------------------------------------------------------------------------------------
 
 
@@ -226,37 +124,6 @@ class Prepared:
     oddities: tuple[Oddity, ...]
 
 
-def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> Prepared:
-    """Turn one Parquet subset into its TSV.
-
-    Raises:
-        FileNotFoundError: the subset is not in the folder.
-        TableError: its checksum, a count or a column is wrong.
-    """
-    known = dataset.subset_for(multilabel)
-    assert known is not None
-    source = subsets / f"{known.file}.parquet"
-    if not source.is_file():
-        raise FileNotFoundError(f"{source} is missing: it holds {dataset.table_name(multilabel)}")
-    checksum = file_sha256(source)
-    if checksum != known.sha256:
-        raise TableError(
-            f"{source}: SHA-256 is {checksum}, but the release's file has {known.sha256}; "
-            "scores on other annotations are not FindIt scores"
-        )
-    rows = parquet_rows(source)
-    queries = [
-        query_from_row(i, row, dataset, multilabel, source.name) for i, row in enumerate(rows)
-    ]
-    check_counts(queries, rows, known, source.name)
-    return write_table(
-        out,
-        dataset.table_name(multilabel),
-        [thinned(query, dataset.frames) for query in queries],
-        {"source": source.name, "source_sha256": checksum},
-    )
-
-
 def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
 ) -> Prepared:
@@ -264,6 +131,8 @@ def write_table(
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{table}.tsv"
     odd = oddities(queries)
+    # First, so that a kill between the two files leaves no table beside the facts of another.
+    meta_path(path).unlink(missing_ok=True)
     with atomic_write(path) as f:
         writer = csv.writer(f, delimiter="\t", lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -285,6 +154,17 @@ def write_table(
 def meta_path(table: Path) -> Path:
     """Where the facts about a table lie."""
     return table.with_suffix(".meta.json")
+
+
+def made_of(table: Path) -> str | None:
+    """The checksum of what a table was made of; None where it, or what is known of it, is not there
+    or damaged.
+    """
+    try:
+        values = json.loads(meta_path(table).read_text(encoding="utf-8"))
+        return str(values["source_sha256"]) if table.is_file() else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def _cells(query: Query) -> list[Any]:
@@ -317,26 +197,62 @@ def read_table(path: Path) -> list[Query]:
     """The queries of a TSV that :func:`write_table` wrote.
 
     Raises:
-        TableError: naming file, line and column.
+        TableError: naming file, line and column; or the table is not the one that its
+            ``.meta.json`` describes.
     """
+    data = path.read_bytes()
+    _check_meta(path, sha256_of(data))
     csv.field_size_limit(2**31 - 1)
-    with path.open(encoding="utf-8", newline="") as f:
-        lines = csv.reader(f, delimiter="\t")
+    try:
+        lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
         if tuple(header) != COLUMNS:
-            missing = [c for c in COLUMNS if c not in header]
-            raise TableError(
-                f"{path}: columns are {header}, should be {list(COLUMNS)}"
-                + (f" (missing: {', '.join(missing)})" if missing else "")
-                + "; make it again with: python run_findit.py prepare"
-            )
-        queries = [_query_from_cells(path, number, cells) for number, cells in enumerate(lines, 2)]
+            raise _wrong_columns(path, header)
+        queries = [_query_from_cells(path, lines.line_num, cells) for cells in lines]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(f"{path}: {error}; make it anew with: {_anew(path)}") from None
     seen: set[int] = set()
     for query in queries:
         if query.index in seen:
             raise TableError(f"{path}: index {query.index} stands twice")
         seen.add(query.index)
     return queries
+
+
+def _anew(path: Path) -> str:
+    return how_to_make(path.stem)
+
+
+def _wrong_columns(path: Path, header: Sequence[str]) -> TableError:
+    missing = [c for c in COLUMNS if c not in header]
+    return TableError(
+        f"{path}: columns are {header}, should be {list(COLUMNS)}"
+        + (f" (missing: {', '.join(missing)})" if missing else "")
+        + f"; make it anew with: {_anew(path)}"
+    )
+
+
+def _check_meta(path: Path, sha256: str) -> None:
+    """Hold a table against the checksum in its ``.meta.json``, if there is one.
+
+    Raises:
+        TableError: they differ, or the file cannot be read.
+    """
+    meta = meta_path(path)
+    try:
+        recorded = json.loads(meta.read_text(encoding="utf-8"))["table_sha256"]
+    except FileNotFoundError:
+        return
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise TableError(
+            f"{meta}: records no table_sha256; delete it, or make the table anew with: "
+            f"{_anew(path)}"
+        ) from None
+    if recorded != sha256:
+        raise TableError(
+            f"{path}: SHA-256 is {sha256}, but {meta.name} records {recorded}: the table was "
+            f"changed after it was made; make it anew with: {_anew(path)}"
+        )
 
 
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
@@ -346,23 +262,24 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         index = int(row["index"])
         column = "boxes"
         boxes = json.loads(row["boxes"])
-        flat = tuple(_corners(box) for frame in boxes for box in frame)
+        flat = tuple(corners(box) for frame in boxes for box in frame)
         frames = tuple(i for i, frame in enumerate(boxes) for _ in frame)
         column = "box_labels"
-        labels = json.loads(row["box_labels"]) if row["box_labels"] else []
-        if labels != [] and [*map(len, labels)] != [*map(len, boxes)]:
+        labels = _list_of(list, row["box_labels"] or "[]")
+        if labels and [*map(len, labels)] != [*map(len, boxes)]:
             raise ValueError("not one label for every box")
+        names = tuple(label for frame in labels for label in _all(str, frame))
         column = "image_path"
-        images = tuple(json.loads(row["image_path"]))
+        images = _paths(row["image_path"])
         column = "support_shots"
-        support = tuple(json.loads(row["support_shots"])) if row["support_shots"] else ()
+        support = _paths(row["support_shots"] or "[]")
         column = "frame_indices"
-        indices = tuple(json.loads(row["frame_indices"])) if row["frame_indices"] else ()
+        indices = _list_of(int, row["frame_indices"] or "[]")
         column = "width"
-        width = int(row["width"])
+        width = _side(row["width"])
         column = "height"
-        height = int(row["height"])
-    except (ValueError, TypeError) as error:
+        height = _side(row["height"])
+    except (ValueError, TypeError, RecursionError) as error:
         raise TableError(f"{path}, line {number}, column {column}: {error}") from None
     if len(boxes) != len(images):
         raise TableError(
@@ -377,22 +294,45 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         support=support,
         caption=row["caption"],
         frame_indices=indices,
-        truth=Truth(flat, frames, tuple(label for frame in labels for label in frame)),
+        truth=Truth(flat, frames, names),
     )
 
 
-def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
-    """The tables with a Parquet source that the named datasets have (default: all).
+def _list_of(kind: type[Any], cell: str) -> tuple[Any, ...]:
+    return tuple(_all(kind, json.loads(cell)))
+
+
+def _all(kind: type[Any], values: Any) -> list[Any]:
+    """Values that are a list of just this type; a bool is no int here."""
+    if not isinstance(values, list) or any(type(value) is not kind for value in values):
+        raise ValueError(f"{values!r} is not a list of {kind.__name__}")
+    return values
+
+
+def _paths(cell: str) -> tuple[str, ...]:
+    names = _list_of(str, cell)
+    for name in names:
+        why = unsafe(name)
+        if why:
+            raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
+    return names
+
+
+def _side(cell: str) -> int:
+    side = int(cell)
+    if side < 1:
+        raise ValueError(f"{side} is not a size in pixels")
+    return side
+
+
+def corners(box: Sequence[float]) -> Corners:
+    """Four numbers of a table as a box.
 
     Raises:
-        TableError: an unknown name; the message says which is nearest.
+        ValueError: they are not four finite numbers.
     """
-    with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
-    for name in with_source if names is None else names:
-        # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
-        dataset = name.removesuffix("_multilabel")
-        if dataset not in with_source:
-            raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
-        for multilabel in (True,) if name != dataset else (False, True):
-            if with_source[dataset].subset_for(multilabel) is not None:
-                yield with_source[dataset], multilabel
+    x1, y1, x2, y2 = box
+    for n in (x1, y1, x2, y2):
+        if isinstance(n, bool) or not isinstance(n, (int, float)) or not isfinite(n):
+            raise ValueError(f"{box!r} is not four finite numbers")
+    return (float(x1), float(y1), float(x2), float(y2))

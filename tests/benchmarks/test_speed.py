@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.conformance import Case, load_cases, score_cases
-from vlmeval_findit.tables import prepare_subset, tables_of
+from vlmeval_findit.subsets import prepare_subset, tables_of
 from vlmeval_findit.tasks import load_task
 from vlmeval_findit.writing import Said, write
 

@@ -7,18 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..own.coco_out import NO_CONFIDENCES, export
+from ..predictions import prediction_files
+from ..results import as_scored
 from ..scoring import score_file, settings_from
 
 
 def main(argv: Sequence[str]) -> int:
     """Write the boxes of runs as COCO results, with the ground truth that they are for."""
     parser = argparse.ArgumentParser(prog="run_findit.py export-coco", description=__doc__)
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="prediction files")
-    parser.add_argument("--dataset", help="the dataset's name, where the file name does not say it")
-    parser.add_argument("--space", help="coordinate space of the replies (see: score --help)")
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="prediction files, or folders of them"
+    )
+    parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
+    parser.add_argument("--space", help="coordinate space (see: score --help)")
+    parser.add_argument("--force", action="store_true", help="see: score --help")
     args = parser.parse_args(argv)
-    for path in args.runs:
-        run = score_file(path, settings_from({"space": args.space}), args.dataset)
+    for path in prediction_files(args.runs):
+        settings = settings_from({"space": args.space, "force": args.force})
+        run = score_file(path, as_scored(path, settings), args.dataset)
         done = export(run, path)
         print(f"{path}: {done.boxes} boxes in {done.images} images")
         for count, what in (

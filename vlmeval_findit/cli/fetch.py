@@ -15,8 +15,9 @@ from ..fetch.annotations import has_subset, make_table, ready_table, subsets_fol
 from ..fetch.sources import SOURCES, Source, bases
 from ..fetch.store import PARTS, Store
 from ..places import image_folder
-from ..tables import read_table, tables_of
-from .printing import console
+from ..subsets import tables_of
+from ..tables import read_table
+from .printing import TABLES_EPILOG, console, where_tables_are
 
 Table = tuple[Dataset, bool]
 """A dataset, and whether its multi-label table is meant."""
@@ -59,12 +60,12 @@ def _flags() -> argparse.ArgumentParser:
         prog="run_findit.py fetch",
         description=__doc__,
         epilog="Addresses can be replaced under `sources` in configs/datasets.yaml; image folders "
-        "are those of the runs. What is there and right is not fetched again.",
+        f"are those of the runs. What is there and right is not fetched again. {TABLES_EPILOG}",
     )
     parser.add_argument("datasets", nargs="+", metavar="DATASET", help="Pascal RefCOCO …, or: all")
     parser.add_argument("--check", action="store_true", help="only look; uses no network")
     parser.add_argument("--subsets", type=Path, help="folder of the release's Parquet files")
-    parser.add_argument("--out", type=Path, help="folder for tables (default: datasets_tsv)")
+    parser.add_argument("--out", type=Path, help="folder for tables (default: LMUData)")
     parser.add_argument("--videos", type=Path, help="folder of videos to cut named frames from")
     return parser
 
@@ -143,6 +144,8 @@ def _annotations(
         for table in lacking
         if table[0].table_name(table[1]) not in failed
     }
+    if made:
+        print(where_tables_are(list(made.values())))
     paths = {table: {**there, **made}[table] for table in tables if table in {**there, **made}}
     return paths, Line(ANNOTATIONS, len(tables), len(there), failed)
 

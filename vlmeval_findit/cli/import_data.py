@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..own.annotations import AnnotationError, Annotations
+from ..own.annotations import AnnotationError, Annotations, Units
 from ..own.build import build
+from ..own.exif import Drawn
 
 EPILOG = """\
 --coco FILE   instances: images, annotations with bbox [x, y, width, height], categories
@@ -15,9 +16,12 @@ EPILOG = """\
               images: DIR/images, unless --images says otherwise
 --voc DIR     Annotations/*.xml; images: DIR/JPEGImages, unless --images says otherwise
 --csv FILE    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
-              pixels; tabs where the file ends in .tsv
+              pixels unless --units says fractions; tabs where the file ends in .tsv
 
-Images stay where they are. Every one is decoded, every box is checked."""
+Images stay where they are. Every one is decoded, every box is checked. Tables count the pixels of
+a picture as it is stored. Where EXIF tells viewers to turn it and the stated size does not show
+which of the two was annotated, say --exif stored (boxes are taken as they are) or --exif turned
+(they are brought back)."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,9 +40,20 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--images", type=Path, metavar="DIR", help="folder of the images")
     parser.add_argument("--name", required=True, help="the dataset will be FindIt_NAME_…")
     parser.add_argument("--replace", action="store_true", help="replace your dataset of that name")
+    parser.add_argument(
+        "--units", choices=[one.value for one in Units], help="what the numbers of --csv count"
+    )
+    parser.add_argument(
+        "--exif", choices=[one.value for one in Drawn], help="what boxes of such pictures count"
+    )
     args = parser.parse_args(argv)
+    if args.units is not None and args.csv is None:
+        parser.error("--units is for --csv; the other formats have units of their own")
     folder = _images(args)
-    built = build(args.name, _read(args, folder), folder, args.replace)
+    drawn = Drawn(args.exif) if args.exif else None
+    built = build(args.name, _read(args, folder), folder, args.replace, drawn)
+    for note in built.notes:
+        print(note)
     for reason, count in built.annotations.left_out.items():
         print(f"left out: {count} {reason}")
     for table in built.tables:
@@ -78,4 +93,4 @@ def _read(args: argparse.Namespace, folder: Path) -> Annotations:
         return read_voc(args.voc)
     from ..own.listing import read_listing
 
-    return read_listing(args.csv)
+    return read_listing(args.csv, Units(args.units) if args.units else None)

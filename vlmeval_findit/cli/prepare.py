@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..tables import meta_path, prepare_subset, tables_of
+from ..data_root import lmu_data_root
+from ..subsets import prepare_subset, tables_of
+from ..tables import meta_path
+from .printing import TABLES_EPILOG, where_tables_are
 
 
 def main(argv: Sequence[str]) -> int:
     """Tables from Parquet subsets."""
-    parser = argparse.ArgumentParser(prog="run_findit.py prepare", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="run_findit.py prepare", description=__doc__, epilog=TABLES_EPILOG
+    )
     parser.add_argument("--subsets", type=Path, help="folder of the release's Parquet files")
     parser.add_argument("--only", help="datasets, separated by commas: Pascal,RefCOCO")
-    parser.add_argument(
-        "--out", type=Path, default=Path("datasets_tsv"), help="default: datasets_tsv"
-    )
+    parser.add_argument("--out", type=Path, help="folder for tables (default: LMUData)")
     parser.add_argument("--demo", action="store_true", help="the demonstration's tables")
     args = parser.parse_args(argv)
     if args.demo == (args.subsets is not None):
@@ -28,11 +31,12 @@ def main(argv: Sequence[str]) -> int:
         done = prepare_demo()
     else:
         names = args.only.split(",") if args.only else None
-        done = [prepare_subset(args.subsets, args.out, *table) for table in tables_of(names)]
+        out = args.out or lmu_data_root()
+        done = [prepare_subset(args.subsets, out, *table) for table in tables_of(names)]
     for one in done:
         print(f"{one.table:<24}{one.queries:>6} queries{one.boxes:>8} boxes{one.size:>10} bytes")
     for one in done:
         for what, count in sorted(Counter(odd.what for odd in one.oddities).items()):
             print(f"{one.table}: {count} boxes {what}, left as they are: {meta_path(one.path)}")
-    print(f"{len(done)} tables in {done[0].path.parent}" if done else "nothing to do")
+    print(where_tables_are([one.path for one in done]))
     return 0

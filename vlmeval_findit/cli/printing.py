@@ -1,19 +1,38 @@
-"""What commands print: tables of scores."""
+"""What commands print: tables of scores, and where tables of annotations lie."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..metrics import SHOWN
 from ..models.spending import Budget
+from ..places import find_table, is_looked_in
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SPENT = 3
 """The exit status of a run that a spending limit stopped."""
+TABLES_EPILOG = (
+    "Every runner looks for tables in the folder that FINDIT_TABLES names, in datasets_tsv here "
+    "and beside the package, and in VLMEvalKit's data folder (LMUData), in this order."
+)
+
+
+def where_tables_are(tables: Sequence[Path]) -> str:
+    """One line: the folder that tables were written to, and whether runs find them there."""
+    folder = tables[0].parent
+    if not is_looked_in(folder):
+        return (
+            f"{len(tables)} tables in {folder}, where no run looks: "
+            f"set FINDIT_TABLES={folder.resolve()}"
+        )
+    for table in tables:
+        find_table(table.stem)  # warns where another table of this name goes before it
+    return f"{len(tables)} tables in {folder}, where every run finds them"
 
 
 def console() -> Console:

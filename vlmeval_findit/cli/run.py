@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..images import rows_to_leave_out, skips_missing
 from ..models.spending import Budget
 from ..places import image_folder
+from ..scoring import FORCE_VARIABLE
 from ..tasks import load_task
 
 STOPPED = 3
 """The exit status of a run that a spending limit stopped."""
 
+FAILED = 1
+"""The exit status of a run of which something failed: a dataset, or calls of one."""
+
 
 def main(argv: Sequence[str]) -> int:
     """Hand a command line over to VLMEvalKit, after refusing what can be refused."""
     ours, rest = _our_flags().parse_known_args(argv)
-    if ours.images:
-        os.environ["FINDIT_IMAGES"] = ",".join(ours.images)
-    if ours.skip_missing_images:
-        os.environ["FINDIT_SKIP_MISSING"] = "1"
-    if ours.prompts:
-        os.environ["FINDIT_PROMPTS"] = str(ours.prompts)
-    names = [name for name in ours.data or () if name.startswith("FindIt")]
+    _set_environment(ours)
+    said = _datasets(ours)
+    names = list(said)
+    if ours.data and not ours.model:
+        raise ValueError(
+            "--data without --model: which model is asked? (names: run_findit.py models)"
+        )
     if ours.base_url and names:
         _check_server(ours, rest)
-    if ours.max_usd is not None and "--api-mode" in rest:
-        # Its pipeline waits for ever for a dataset that a model refuses to begin.
-        raise ValueError("--max-usd does not go with --api-mode; --api-nproc asks as many at once")
+    if "--api-mode" in rest and names:
+        raise ValueError(
+            "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
+            "--api-nproc calls at a time: leave the flag out"
+        )
     _check_data(names, ours.mode)
     if ours.dry_run:
         from .dry_run import of_data
@@ -39,39 +47,92 @@ def main(argv: Sequence[str]) -> int:
         return of_data(names, ours)
     os.environ.setdefault("PRED_FORMAT", "json")
     try:
-        import vlmeval.run
-
         from ..host import register
-        from ..host.continuing import keep_records
-        from ..host.preflight import preflight, share_budget
+        from ..host.outcomes import OUTCOMES
+        from ..host.preflight import Wanted, preflight, share_budget
+        from ..host.runner import find_runner
     except ImportError as error:
         raise ValueError(
             f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]', "
             "or install a clone of it into this environment"
         ) from None
+    runner = find_runner(argv)
     register()
-    model_names = [_made_known(model, names, ours) for model in ours.model or ()]
-    preflight(names, model_names, ours)
-    budget = share_budget(model_names, ours.mode, ours.max_usd)
-    if ours.mode != "eval" and "--keep-failed" not in rest:
-        keep_records(Path(ours.work_dir), model_names, names)
-    sys.argv = ["run_findit.py", *rest, *_host_flags(ours, model_names)]
-    vlmeval.run.main()
-    return _report_spending(budget)
+    models = [_made_known(model, names, ours) for model in ours.model or _config(ours, "model")]
+    work_dir = Path(ours.work_dir)
+    preflight(Wanted(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
+    budget = share_budget(models, ours.mode, ours.max_usd)
+    print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
+    runner.run([*rest, *_host_flags(ours, models)])
+    expected = [(model, name) for model in models for name in names]
+    return _report(budget, [str(one) for one in OUTCOMES.bad()], OUTCOMES.missing(expected))
 
 
-def _report_spending(budget: Budget) -> int:
-    """Say what was spent; status 3 where the limit stopped the run."""
+def _set_environment(ours: argparse.Namespace) -> None:
+    if ours.images:
+        os.environ["FINDIT_IMAGES"] = ",".join(ours.images)
+    if ours.skip_missing_images:
+        os.environ["FINDIT_SKIP_MISSING"] = "1"
+    if ours.prompts:
+        os.environ["FINDIT_PROMPTS"] = str(ours.prompts)
+    if ours.force:
+        os.environ[FORCE_VARIABLE] = "1"
+
+
+def _report(budget: Budget, bad: Sequence[str], missing: Sequence[str]) -> int:
+    """Say what was spent and what failed; returns the exit status."""
     if budget.spent:
         print(f"spent: ${budget.spent:.4f}", file=sys.stderr)
-    if not budget.exhausted:
-        return 0
-    print(
-        f"stopped at --max-usd {budget.limit:g}. What was paid for is kept: run the same command "
-        "again to go on; --max-usd counts afresh.",
-        file=sys.stderr,
-    )
-    return STOPPED
+    for line in [*bad, *(f"{run}: was not run" for run in missing)]:
+        print(f"FindIt: {line}", file=sys.stderr)
+    if budget.exhausted:
+        print(
+            f"stopped at --max-usd {budget.limit:g}. What was paid for is kept: run the same "
+            "command again to go on; --max-usd counts afresh.",
+            file=sys.stderr,
+        )
+        return STOPPED
+    return FAILED if bad or missing else 0
+
+
+def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """The datasets of ours that a command line asks for, with what its ``--config`` says of each.
+
+    Raises:
+        ValueError: the configuration gives one another name than its own.
+    """
+    if ours.config is None:
+        return {name: {} for name in ours.data or () if name.startswith("FindIt")}
+    found = {}
+    for name, entry in _config(ours, "data").items():
+        if not str(entry.get("class", "")).startswith("FindIt"):
+            continue
+        if entry.get("dataset", name) != name:
+            raise ValueError(
+                f"{ours.config}: data {name!r} is the dataset {entry['dataset']}: VLMEvalKit looks "
+                f"for its predictions under the one name and writes them under the other. Call it "
+                f"{entry['dataset']}"
+            )
+        found[name] = {k: v for k, v in entry.items() if k not in ("class", "dataset")}
+    return found
+
+
+def _config(ours: argparse.Namespace, section: str) -> dict[str, Any]:
+    """A section of the ``--config`` file; empty without one.
+
+    Raises:
+        ValueError: there is none such in it.
+    """
+    if ours.config is None:
+        return {}
+    try:
+        values = json.loads(Path(ours.config).read_text(encoding="utf-8"))
+        entries = values[section]
+        if not all(isinstance(entry, dict) for entry in entries.values()):
+            raise TypeError(f"{section} should have an object a name")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{ours.config}: no configuration of VLMEvalKit: {error}") from None
+    return dict(entries)
 
 
 def _our_flags() -> argparse.ArgumentParser:
@@ -82,6 +143,9 @@ def _our_flags() -> argparse.ArgumentParser:
     parser.add_argument("--prompts", type=Path)
     parser.add_argument("--data", nargs="+")
     parser.add_argument("--model", nargs="+")
+    parser.add_argument("--row")
+    parser.add_argument("--config")
+    parser.add_argument("--force", action="store_true")
     parser.add_argument("--judge-args")
     parser.add_argument("--mode", default="all")
     parser.add_argument("--work-dir", default="./outputs")
@@ -99,8 +163,8 @@ def _our_flags() -> argparse.ArgumentParser:
 def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
     flags = ["--mode", ours.mode, "--work-dir", ours.work_dir]
     flags += ["--data", *ours.data] if ours.data else []
-    flags += ["--model", *models] if models else []
-    handed_on = ["judge_args", "limit"]
+    flags += ["--model", *models] if ours.model else []
+    handed_on = ["judge_args", "limit", "config"]
     if not _is_our_server(ours):
         # A server of FindIt's never sees these again, and the host would record the key.
         handed_on += ["base_url", "key", "timeout", "extra_body"]
@@ -142,17 +206,18 @@ def _check_data(names: Iterable[str], mode: str) -> None:
 def _made_known(model: str, names: Sequence[str], ours: argparse.Namespace) -> str:
     """The name of a model, which the host knows from now on.
 
-    ``Replay=PATH`` answers from there, ``Qwen3-VL=CHECKPOINT`` from a checkpoint; with
-    ``--base-url``, ``NAME=SERVED`` is what the server calls SERVED.
+    ``Replay=PATH`` answers from there, ``NAME=CHECKPOINT`` from a checkpoint, like the row of the
+    model table that NAME or ``--row`` names; with ``--base-url``, ``NAME=SERVED`` is what the
+    server calls SERVED.
     """
-    from ..host.preflight import add_checkpoint, add_replay, add_server
+    from ..host.local import make_known
+    from ..host.preflight import add_replay, add_server
 
     if _is_our_server(ours):
         return add_server(model, names, ours)
     name, given, path = model.partition("=")
-    if given:
-        if name == "Replay":
-            add_replay(path)
-        else:
-            add_checkpoint(name, path)
+    if given and name == "Replay":
+        add_replay(path)
+    elif given:
+        make_known(name, path, ours.row)
     return name

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..predictions import prediction_files
 from ..results import score_row, write_score
 from ..scoring import Settings, score_file, settings_from
 from ..spaces import SpaceError, spaces_help
@@ -20,11 +21,14 @@ def main(argv: Sequence[str]) -> int:
         epilog="coordinate spaces:\n" + spaces_help(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("predictions", type=Path, nargs="+", help="<model>_<dataset>.json|tsv|xlsx")
-    parser.add_argument("--dataset", help="the dataset's name, where the file name does not say it")
     parser.add_argument(
-        "--space", help="coordinate space of the replies, goes before what is known"
+        "predictions",
+        type=Path,
+        nargs="+",
+        help="<model>_<dataset>.json|tsv|xlsx, or folders of such files",
     )
+    parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
+    parser.add_argument("--space", help="coordinate space, where neither run nor model says it")
     parser.add_argument("--min-pixels", type=int, help="of smart_resize")
     parser.add_argument("--max-pixels", type=int, help="of smart_resize")
     parser.add_argument(
@@ -32,14 +36,22 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--scene-max-size", type=int, help="longer side that scenes were shrunk to")
     parser.add_argument("--reads-like", help="model whose answers to `unconstrained` it shares")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="score although something contradicts what the run recorded; the result says so",
+    )
     args = parser.parse_args(argv)
     settings = _settings(args)
     runs = []
-    for path in args.predictions:
+    for path in prediction_files(args.predictions):
         run = score_file(path, settings, args.dataset)
         write_score(run, path)
         runs.append(run)
     print_rows(score_row(run) for run in runs)
+    for run in runs:
+        for note in run.forced:
+            print(f"forced: {run.model} {run.task.name}: {note}")
     return 0
 
 
@@ -52,4 +64,4 @@ def _settings(args: argparse.Namespace) -> Settings:
     if fields and not args.space:
         raise SpaceError(f"--{next(iter(fields)).replace('_', '-')} needs --space")
     space = {"kind": args.space, **fields} if args.space else None
-    return settings_from({"space": space, "reads_like": args.reads_like})
+    return settings_from({"space": space, "reads_like": args.reads_like, "force": args.force})

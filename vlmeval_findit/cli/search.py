@@ -10,11 +10,12 @@ from pathlib import Path
 from ..engine.cells import all_tables
 from ..engine.config import ModelEntry
 from ..models.table import MODELS, find_model
+from ..predictions import check_model_name
 from ..search import RULE, search_sweep
 from ..spaces import space_from
 from ..variant import nearest
 from .printing import report_spending
-from .sweep import add_executor_flags, budget_for, host_for, run
+from .sweep import FORCE_HELP, add_executor_flags, budget_for, host_for, run
 
 LIMIT = 50
 """Queries of the paper's search; it took 20 for proprietary models."""
@@ -26,8 +27,9 @@ def main(argv: Sequence[str]) -> int:
         prog="run_findit.py search", description=__doc__, epilog=f"the winner: {RULE}"
     )
     parser.add_argument(
-        "--model", required=True, help="a name, or NAME=CHECKPOINT for another checkpoint of it"
+        "--model", required=True, help="a name, or NAME=CHECKPOINT for another checkpoint"
     )
+    parser.add_argument("--row", help="of NAME=CHECKPOINT: the model that it is run like")
     parser.add_argument("--dataset", default="Pascal", help="default: Pascal")
     parser.add_argument(
         "--limit",
@@ -42,6 +44,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--served", help="the endpoints' name for the model")
     parser.add_argument("--skip-missing-images", action="store_true")
     parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     args = parser.parse_args(argv)
     entry = _entry(args)
@@ -52,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"--limit {args.limit}: at least 1")
     places = (args.work_dir, args.journal)
     sweep = search_sweep(entry, tables[args.dataset], args.limit, places)
-    sweep = replace(sweep, skip_missing=args.skip_missing_images)
+    sweep = replace(sweep, skip_missing=args.skip_missing_images, force=args.force)
     if args.dry_run:
         from .dry_run import of_sweep
 
@@ -64,15 +67,18 @@ def main(argv: Sequence[str]) -> int:
 
 def _entry(args: argparse.Namespace) -> ModelEntry:
     name, given, checkpoint = args.model.partition("=")
+    check_model_name(name)
     if args.space:
         space_from(args.space)
-    elif find_model(name) is None:
+    elif find_model(args.row or name) is None:
         raise ValueError(
-            f"no model {name!r} in the model table{nearest(name, MODELS)}; "
-            "one that the table does not have needs --space"
+            f"no model {args.row or name!r} in the model table{nearest(args.row or name, MODELS)}; "
+            "one that the table does not have needs --row or --space"
         )
-    if "/" in name:
-        raise ValueError(f"--model {name} names files: no / in it (--served may have one)")
-    # Part of every call's key: the answers of two checkpoints are never taken for each other's.
-    settings = {"model_path": checkpoint} if given else {}
-    return ModelEntry(name, settings=settings, space=args.space or None, served=args.served)
+    return ModelEntry(
+        name,
+        space=args.space or None,
+        checkpoint=checkpoint if given else None,
+        row=args.row,
+        served=args.served,
+    )

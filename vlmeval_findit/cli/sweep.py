@@ -6,20 +6,27 @@ import argparse
 import json
 import logging
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..engine.config import Sweep, read_sweep
 from ..engine.export import host_config
-from ..engine.journal import DiskFullError
-from ..engine.run import Chosen, Host, Result, StoppedError, Surroundings, run_sweep
+from ..engine.journal import NotOursError
+from ..engine.lock import DiskFullError
+from ..engine.run import (
+    Chosen,
+    Host,
+    Result,
+    StoppedError,
+    Surroundings,
+    UnfinishedError,
+    run_sweep,
+)
 from ..engine.servers import ServersHost
+from ..engine.stopping import stopped_by_signals
 from ..files import atomic_write
 from ..models.spending import Budget
 from ..release_prompts import prompt_set
@@ -27,7 +34,9 @@ from ..search import averages, best_format, outcome, read_formats, write_formats
 from .printing import print_rows, report_spending
 from .progress import SweepProgress
 
-NO_ROOM_LEFT, INTERRUPTED = 3, 130
+FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
+
+SOME_FAILED, NO_MORE, INTERRUPTED = 1, 3, 130
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,6 +55,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--limit", type=int, help="the first so many rows of every table")
     parser.add_argument("--work-dir", type=Path, help="goes before the file's")
     parser.add_argument("--journal", type=Path, help="goes before the file's")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     args = parser.parse_args(argv)
     sweep = _overridden(read_sweep(args.config), args)
@@ -140,22 +150,34 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
     """Run a sweep, print its scores, write the best formats where there were several."""
-    with stopped_by_signals() as stop, SweepProgress() as progress:
+    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
         around = Surroundings(host, progress, stop, best_format)
         try:
             results = run_sweep(sweep, around, chosen)
-        except StoppedError as error:
-            print(f"{error}", file=sys.stderr)
+        except (StoppedError, KeyboardInterrupt) as error:
+            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
             return INTERRUPTED
         except DiskFullError as error:
             print(f"error: {error}", file=sys.stderr)
-            return NO_ROOM_LEFT
+            return NO_MORE
+        except NotOursError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return SOME_FAILED
+        except UnfinishedError as error:
+            print_rows(_row(result) for result in error.results)
+            print(f"error: {error}", file=sys.stderr)
+            return NO_MORE if error.spent else SOME_FAILED
     print_rows(_row(result) for result in results)
     report_formats(results, formats_file)
     failed = sum(result.totals.failed for result in results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
-    return 1 if failed else 0
+    return SOME_FAILED if failed else 0
+
+
+def _say(line: str) -> None:
+    # Not print: in a signal's handler the stream may be in the middle of another line.
+    os.write(2, f"{line}\n".encode())
 
 
 def report_formats(results: Sequence[Result], path: Path) -> None:
@@ -176,35 +198,9 @@ def report_formats(results: Sequence[Result], path: Path) -> None:
         print(f"Formats with intervals: {path} (sweep … --formats {path})")
 
 
-@contextmanager
-def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets: what is on its way is still answered and kept.
-
-    The second Ctrl-C interrupts.
-    """
-    stop = threading.Event()
-    before: dict[int, Any] = {}
-
-    def ask(number: int, frame: object) -> None:
-        stop.set()
-        signal.signal(number, before[number])
-        print("stopping; calls on their way are still kept", file=sys.stderr, flush=True)
-
-    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
-    if threading.current_thread() is not threading.main_thread():
-        numbers = ()
-    for number in numbers:
-        before[number] = signal.signal(number, ask)
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
-    given["journal"] = args.journal
+    given |= {"journal": args.journal, "force": args.force}
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})

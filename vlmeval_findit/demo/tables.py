@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from ..datasets import BENCHMARK, Dataset
 from ..files import file_sha256
 from ..places import image_folder, lmu_data_root
-from ..tables import Prepared, meta_path, query_from_row, write_table
+from ..subsets import query_from_row
+from ..tables import Prepared, made_of, write_table
 from .build import ANNOTATIONS, build_demo
 
 IMAGES = "Demo"
@@ -48,13 +47,8 @@ def prepare_demo() -> list[Prepared]:
 def ensure(dataset: Dataset) -> None:
     """Build the demonstration, all of it, unless its tables of these annotations are there."""
     wanted = file_sha256(ANNOTATIONS)
-    for dataset, multilabel in demo_tables():
-        table = lmu_data_root() / f"{dataset.table_name(multilabel)}.tsv"
-        meta = meta_path(table)
-        if not table.is_file() or not meta.is_file():
-            break
-        if json.loads(meta.read_text(encoding="utf-8")).get("source_sha256") != wanted:
-            break
-    else:
-        return
-    prepare_demo()
+    tables = (
+        lmu_data_root() / f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables()
+    )
+    if any(made_of(table) != wanted for table in tables):
+        prepare_demo()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,19 +78,26 @@ class Call(NamedTuple):
 
 
 class ImageHashes:
-    """The SHA-256 of image files, each read once.
-
-    Raises (when called):
-        OSError: a file cannot be read.
-    """
+    """The SHA-256 of image files, each read once; of one that cannot be read, why (``unread``)."""
 
     def __init__(self) -> None:
         self._known: dict[Path, str] = {}
 
     def __call__(self, path: Path) -> str:
         if path not in self._known:
-            self._known[path] = file_sha256(path)
+            try:
+                self._known[path] = file_sha256(path)
+            except OSError as error:
+                self._known[path] = f"{_UNREAD}{error}"
         return self._known[path]
+
+
+_UNREAD = "not read: "
+
+
+def unread(image_hash: str) -> str | None:
+    """Why an image has no hash of its content; None where it has one."""
+    return image_hash.removeprefix(_UNREAD) if image_hash.startswith(_UNREAD) else None
 
 
 def settings_of(variant: Variant, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,6 +133,29 @@ def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
     prompt = _sha256(words)
     key = _sha256([cell.model, cell.settings, prompt, hashes])
     return Keyed(key, tuple(images), prompt, tuple(hashes))
+
+
+def key_fits(record: Mapping[str, Any]) -> bool:
+    """Whether a record has the key of what it says was asked."""
+    settings, *parts = (record[name] for name in ("settings", "prompt_sha256", "image_sha256"))
+    return any(
+        record["key"] == _sha256([record["model"], asked, *parts])
+        for asked in (settings, _numbered(settings))
+    )
+
+
+def _numbered(value: Any) -> Any:
+    """Settings before JSON made words of the numbers that name things in them (token ids), which
+    sort in another way."""
+    if isinstance(value, list):
+        return [_numbered(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    whole = all(isinstance(name, str) and _WHOLE.fullmatch(name) for name in value)
+    return {int(name) if whole else name: _numbered(item) for name, item in value.items()}
+
+
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..models.table import MODELS, find_model
+from ..predictions import PredictionError, check_model_name
 from ..spaces import SpaceError, space_from
 from ..variant import nearest
 from .cells import AXIS_VALUES, WINNER, Axes, Format, Table, Views, all_tables, benchmark, formats
@@ -25,9 +26,10 @@ class ModelEntry:
 
     ``settings`` go to its class (or, with endpoints, into every request) and are part of every
     call's key; ``resources`` go to its class too, but what it says does not depend on them.
-    ``space`` and ``reads_like`` are as in :class:`..scoring.Settings`; ``served`` is a server's
-    name for it, ``headers`` go with every request to a server and are kept nowhere; ``line`` is
-    where the file names it.
+    ``space`` and ``reads_like`` are as in :class:`..scoring.Settings`; ``checkpoint`` is a folder
+    or an identifier of a model on this machine, and ``row`` the row of the model table that it is
+    run like; ``served`` is a server's name for it, ``headers`` go with every request to a server
+    and are kept nowhere; ``line`` is where the file names it.
     """
 
     name: str
@@ -35,6 +37,8 @@ class ModelEntry:
     resources: Mapping[str, Any] = field(default_factory=dict)
     space: str | Mapping[str, Any] | None = None
     reads_like: str | None = None
+    checkpoint: str | None = None
+    row: str | None = None
     served: str | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     line: int = 0
@@ -64,7 +68,7 @@ class Sweep:
     """Models x tables x formats, in stages.
 
     ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
-    together, in US dollars (None: no limit).
+    together, in US dollars (None: no limit); ``force`` overrules what runs recorded.
     """
 
     models: tuple[ModelEntry, ...]
@@ -75,6 +79,7 @@ class Sweep:
     work_dir: Path = Path("outputs")
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
+    force: bool = False
     inference: Inference = field(default_factory=Inference)
     max_usd: float | None = None
     source: Path | None = None
@@ -139,7 +144,17 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
 
 # --- models and tables ----------------------------------------------------------------------------
 
-_MODEL_KEYS = ("name", "settings", "resources", "space", "reads_like", "served", "headers")
+_MODEL_KEYS = (
+    "name",
+    "settings",
+    "resources",
+    "space",
+    "reads_like",
+    "checkpoint",
+    "row",
+    "served",
+    "headers",
+)
 
 
 def _models(marked: Marked) -> tuple[ModelEntry, ...]:
@@ -162,23 +177,26 @@ def _model(marked: Marked) -> ModelEntry:
         resources=_mapping(fields.get("resources")),
         space=_optional(fields.get("space"), _space),
         reads_like=_optional(fields.get("reads_like"), _model_row),
+        checkpoint=_optional(fields.get("checkpoint"), _word),
+        row=_optional(fields.get("row"), _model_row),
         served=_optional(fields.get("served"), _word),
         headers=_optional(fields.get("headers"), _headers),
         line=fields["name"].line,
     )
-    if entry.space is None:
-        _check_known(fields["name"], entry.name)
+    _check_known(fields["name"], entry.name, entry.space is not None or entry.row is not None)
     return entry
 
 
-def _check_known(marked: Marked, name: str) -> None:
+def _check_known(marked: Marked, name: str, said: bool = False) -> None:
     """Results are scored at the end, so the space must be known at the start."""
-    if "/" in name:
-        raise marked.error(f"the model {name!r} names files: no / in it (`served` may have one)")
-    if find_model(name) is None:
+    try:
+        check_model_name(name)
+    except PredictionError as error:
+        raise marked.error(f"{error} (`served` may have one)") from None
+    if not said and find_model(name) is None:
         raise marked.error(
             f"no model {name!r} in the model table{nearest(name, MODELS)}; "
-            "one that the table does not have needs `space`"
+            "one that the table does not have needs `row` or `space`"
         )
 
 

@@ -2,24 +2,30 @@
 
 A line is written with one system call as soon as its reply is there, so a killed process loses
 nothing that it had received; what the operating system holds is made to last (``fsync``) at most a
-second later.  A line that was torn by a crash is cut off when the journal is opened again.  When
-the disk is full, a reserve beside the journal is given up, so that the replies that were on their
-way can still be kept; then the run stops.
+second later.  A line that was torn by a crash is cut off when the journal is opened again, one that
+was spoilt is left out.  When the disk is full, a reserve beside the journal is given up, so that
+the replies that were on their way can still be kept; then the run stops.
+
+One process at a time writes a journal (:mod:`.lock`).  Where the lock is lost all the same, or
+somebody else wrote, nothing is written over: further replies go to a file beside the journal, which
+the next process that opens it takes in.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import logging
 import os
-import socket
+import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from .lines import Record, kept, lines, problem_of
+from .lock import DiskFullError, JournalError, Lock, full_disk
 
 log = logging.getLogger(__name__)
 
@@ -29,72 +35,15 @@ RESERVE = 1 << 20
 SYNC_SECONDS = 1.0
 """At most so long what was appended is only in the operating system's hands."""
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-Record = Mapping[str, Any]
-"""One line; ``key`` names the call, ``error`` is None for an answer."""
+class NotOursError(JournalError):
+    """Somebody else writes the journal, or took it away; every reply is kept in ``kept``."""
 
-
-class JournalError(ValueError):
-    """A journal that cannot be used; the message says why."""
-
-
-class DiskFullError(JournalError):
-    """No room for more: what was finished is kept, as far as ``lost`` does not say otherwise."""
-
-    def __init__(self, path: Path, lost: int) -> None:
-        what = f"{lost} replies could not be kept" if lost else "every reply is kept"
+    def __init__(self, path: Path, kept: Path) -> None:
         super().__init__(
-            f"{path}: the disk is full; {what}. Free some space and run again: "
-            "finished calls are not repeated."
+            f"{path}: something else writes this journal too, or took it away, so this run stops. "
+            f"Every reply is kept in {kept}: run again to go on."
         )
-        self.path = path
-        self.lost = lost
-
-
-def full_disk(error: OSError, path: Path) -> DiskFullError:
-    """The error for a file that found no room.
-
-    Raises:
-        OSError: the given one, where it is of another kind.
-    """
-    if error.errno not in _FULL:
-        raise error
-    return DiskFullError(path, 0)
-
-
-class Lock:
-    """An exclusive lock that goes with its process, however that ends.
-
-    Raises:
-        JournalError: another process has it; the message says which.
-    """
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.pread(self._file, 200, 0).decode("utf-8", "replace").strip()
-            os.close(self._file)
-            raise JournalError(
-                f"{path} is held by {holder or 'another process'}: "
-                "two sweeps cannot write the same files at a time"
-            ) from None
-        self._sign()
-
-    def _sign(self) -> None:
-        """Say who holds it; a full disk does not keep anybody from holding it."""
-        try:
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-        except OSError as error:
-            log.debug("the lock is not signed: %s", error)
-
-    def release(self) -> None:
-        """Let go; the file stays, because removing it would let two processes hold it."""
-        os.close(self._file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +63,28 @@ class Journal:
         reserve: bytes to hold back for a full disk.
 
     Raises:
-        JournalError: another process has it open.
+        JournalError: another process has it open, or it is no journal: then nothing is written.
         OSError: it cannot be opened or made.
     """
 
     def __init__(self, path: Path, reserve: int = RESERVE) -> None:
         self.path = path
+        problem = problem_of(path)
+        if problem:
+            raise JournalError(f"{path} {problem}: nothing is written to it. Name another journal.")
         self._lock = Lock(path.with_name(f"{path.name}.lock"))
+        self._beside = path.with_name(f"{path.name}.{self._lock.token}.jsonl")
         self._lines: dict[str, _Line] = {}
-        try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._synced, self._dirty = time.monotonic(), False
+        with ExitStack() as undo:
+            undo.callback(self._lock.release)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            undo.callback(os.close, self._file)
             self._end = self._read()
             self._hold(reserve)
-        except BaseException:
-            self._lock.release()
-            raise
-        self._synced = time.monotonic()
-        self._dirty = False
+            undo.callback(self._give_up_reserve)
+            self._take_in()
+            undo.pop_all()
 
     def __enter__(self) -> Journal:
         return self
@@ -155,6 +109,7 @@ class Journal:
         """
         line = self._lines[key]
         record: dict[str, Any] = json.loads(os.pread(self._file, line.length, line.start))
+        record.pop("crc32", None)
         return record
 
     def get(self, key: str) -> dict[str, Any] | None:
@@ -166,22 +121,31 @@ class Journal:
 
         Raises:
             DiskFullError: no room; they are kept all the same where the reserve had room.
+            NotOursError: somebody else writes the journal; they are kept beside it.
         """
-        lines = [(record, _as_line(record)) for record in records]
-        whole = b"".join(line for _, line in lines)
+        made = [kept(record) for record in records]
+        if not made:
+            return
+        whole = b"".join(line for _, line in made)
+        if not self._ours():
+            self._write_beside(whole)
+            raise NotOursError(self.path, self._beside)
         full = False
-        while not self._write(whole):
+        while (start := self._write(whole)) is None:
             if not self._give_up_reserve():
-                raise DiskFullError(self.path, sum(not record.get("error") for record, _ in lines))
+                raise DiskFullError(self.path, sum(not record.get("error") for record, _ in made))
             full = True
-        for record, line in lines:
-            self._note(record, _Line(self._end, len(line), bool(record.get("error"))))
-            self._end += len(line)
-        self._dirty = True
+        alone = start == self._end
+        for record, line in made:
+            self._note(record, _Line(start, len(line), bool(record.get("error"))))
+            start += len(line)
+        self._end, self._dirty = start, True
         if time.monotonic() - self._synced >= SYNC_SECONDS:
             self.sync()
         if full:
             raise DiskFullError(self.path, 0)
+        if not alone:
+            raise NotOursError(self.path, self.path)
 
     def sync(self) -> None:
         """Have the disk hold what was appended."""
@@ -208,18 +172,53 @@ class Journal:
     def _reserve(self) -> Path:
         return self.path.with_name(f"{self.path.name}.reserve")
 
-    def _write(self, data: bytes) -> bool:
-        """Whether the data was written at the end; of data that does not fit nothing stays."""
-        written = 0
+    def _ours(self) -> bool:
+        """Whether nobody else wrote the file, took it away, or took our lock."""
+        there = os.fstat(self._file)
+        return there.st_size == self._end and there.st_nlink > 0 and self._lock.held()
+
+    def _write(self, data: bytes) -> int | None:
+        """Where the data was written, behind all that is there; None where it does not fit."""
+        left = memoryview(data)
         try:
-            while written < len(data):
-                written += os.pwrite(self._file, data[written:], self._end + written)
+            while left:
+                left = left[os.write(self._file, left) :]
         except OSError as error:
-            os.ftruncate(self._file, self._end)
-            if error.errno not in _FULL:
-                raise
-            return False
-        return True
+            # Of data that does not fit nothing stays, unless it is not ours alone.
+            if os.fstat(self._file).st_size == self._end + len(data) - len(left):
+                os.ftruncate(self._file, self._end)
+            full_disk(error, self.path)
+            return None
+        return os.lseek(self._file, 0, os.SEEK_CUR) - len(data)
+
+    def _write_beside(self, data: bytes) -> None:
+        """Keep data in a file of our own, and see that nobody took that in before it was there."""
+        while True:
+            with self._beside.open("ab") as f:
+                f.write(data)
+                f.flush()
+                os.fsync(f.fileno())
+                written = os.fstat(f.fileno())
+            try:
+                if os.path.samestat(written, self._beside.stat()):
+                    return
+            except FileNotFoundError:
+                continue
+
+    def _take_in(self) -> None:
+        """Take in what processes kept beside the journal that had lost it."""
+        for side in _beside(self.path):
+            # Whoever still writes there sees by the name that it is too late.
+            taken = side.with_name(side.name.removesuffix(".taken") + ".taken")
+            side.replace(taken)
+            new = 0
+            for record in _records(taken):
+                if record["key"] not in self:
+                    self.append([record])
+                    new += 1
+            self.sync()
+            taken.unlink()
+            log.warning("%s: %d replies taken in from %s", self.path, new, side.name)
 
     def _hold(self, size: int) -> None:
         """Take the reserve; a disk without room for it is found out by the first reply."""
@@ -245,16 +244,26 @@ class Journal:
     def _read(self) -> int:
         """Index the file and cut off a torn end; returns where the file ends."""
         end = 0
+        spoilt: list[int] = []
         with os.fdopen(os.dup(self._file), "rb") as f:
-            for raw in f:
-                record = _record(raw)
-                if record is not None:
-                    self._note(record, _Line(end, len(raw), bool(record.get("error"))))
-                elif raw.endswith(b"\n"):
-                    log.warning("%s: the line at byte %d is no record; left out", self.path, end)
+            f.seek(0)
+            for line in lines(f):
+                if line.record is not None:
+                    failed = bool(line.record["error"])
+                    self._note(line.record, _Line(line.start, line.length, failed))
+                elif line.ended:
+                    spoilt.append(line.start)
                 else:
                     break
-                end += len(raw)
+                end += line.length
+        if spoilt:
+            log.warning(
+                "%s: %d lines are no records, or not what was written, and are left out; "
+                "the first is at byte %d",
+                self.path,
+                len(spoilt),
+                spoilt[0],
+            )
         return self._repaired(end)
 
     def _repaired(self, end: int) -> int:
@@ -264,28 +273,34 @@ class Journal:
             log.warning("%s: %d bytes of a torn record cut off", self.path, size - end)
             os.ftruncate(self._file, end)
         if end and os.pread(self._file, 1, end - 1) != b"\n":
-            end += os.pwrite(self._file, b"\n", end)
+            end += os.write(self._file, b"\n")
         return end
 
 
-def _as_line(record: Record) -> bytes:
-    # Half a surrogate pair, which a model may say, is no UTF-8: as \udXXX it stays what it was.
-    return json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
+def _beside(path: Path) -> list[Path]:
+    """What processes kept beside a journal; what was half taken in comes before what is new."""
+    name = re.compile(re.escape(path.name) + r"\.[0-9a-f]{32}\.jsonl(\.taken)?")
+    if not path.parent.is_dir():
+        return []
+    found = (p for p in path.parent.iterdir() if name.fullmatch(p.name))
+    return sorted(found, reverse=True)
 
 
-def _record(raw: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    whole = isinstance(record, dict) and isinstance(record.get("key"), str)
-    return record if whole else None
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as f:
+        for line in lines(f):
+            if line.record is not None:
+                yield line.record
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a journal that may be in use, in order; what is torn is left out."""
-    with path.open("rb") as f:
-        for raw in f:
-            record = _record(raw)
-            if record is not None:
-                yield record
+    """The records of a journal that may be in use, in order; what is torn or spoilt is left out.
+
+    Raises:
+        JournalError: it is no journal.
+    """
+    problem = problem_of(path)
+    if problem:
+        raise JournalError(f"{path} {problem}")
+    for part in (path, *_beside(path)):
+        yield from _records(part)

@@ -2,26 +2,33 @@
 
 An actor that dies is started again and loads its model again, and what it was working on is asked
 again; only the driver writes, so a reply is kept once or not at all.  The machines of a cluster
-need this package and the images at the same paths.  Without a cluster a local Ray is started.
+need this package and the images at the same paths.  Without a cluster a local Ray is started, which
+listens on this machine's loopback address only.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
-from threading import Event
 from typing import Any
 
 from ..answers import Answer, Asker, Work, said
 from .config import Inference
-from .executors import Answered, Loader, single_calls, until, work_of
+from .executors import GRACE, Answered, Loader, answers_of, single_calls, until, work_of
 from .plan import Unit
+from .stopping import Stopping
 
 _WAITING = 2
 """Units at an actor: one that it works on and one that waits."""
+
+_LOOK = 0.25
+"""Seconds between looks whether somebody asked to stop."""
 
 _RETRIES = 3
 """How often work is asked again whose actor died: work that kills its actor must end somewhere."""
@@ -56,12 +63,12 @@ class RayExecutor:
         self._load = load
         self._inference = inference
 
-    def run(self, units: Iterable[Unit], stop: Event) -> Iterator[Answered]:
+    def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
         coming = iter(units)
         first = next(coming, None)
         if first is None:
             return
-        with _Cluster(self._ray):
+        with _cluster(self._ray):
             actors = self._replicas()
             together = {sharing: self._together(actors[0], sharing) for sharing in (True, False)}
             pieces = (
@@ -69,7 +76,8 @@ class RayExecutor:
                 for unit in chain([first], coming)
                 for piece in ([unit] if together[unit.shares_images] else single_calls(unit))
             )
-            yield from self._spread(actors, until(stop, pieces))
+            with stop.shielded():
+                yield from self._spread(actors, until(stop, pieces), stop)
 
     def _together(self, actor: Any, shares_images: bool) -> bool:
         """What the model can do; the first to notice that it cannot be loaded.
@@ -82,29 +90,57 @@ class RayExecutor:
         except self._ray.exceptions.RayActorError as error:
             raise ValueError(f"the model cannot be loaded: {said(error)}") from None
 
-    def _spread(self, actors: Sequence[Any], pieces: Iterator[Unit]) -> Iterator[Answered]:
-        waiting = dict.fromkeys(range(len(actors)), 0)
+    def _spread(
+        self, actors: Sequence[Any], pieces: Iterator[Unit], stop: Stopping
+    ) -> Iterator[Answered]:
         running: dict[Any, tuple[int, Unit]] = {}
-        while True:
+        while not stop.now:
+            if stop.is_set():
+                self._call_off(running)
             for unit in islice(pieces, _WAITING * len(actors) - len(running)):
-                at = min(waiting, key=lambda one: waiting[one])
-                waiting[at] += 1
+                busy = [at for at, _ in running.values()]
+                at = min(range(len(actors)), key=busy.count)
                 running[actors[at].ask.remote(work_of(unit))] = (at, unit)
             if not running:
                 return
-            done, _ = self._ray.wait(list(running), num_returns=1)
-            for reference in done:
-                at, unit = running.pop(reference)
-                waiting[at] -= 1
-                yield unit, self._answers(reference, unit)
+            yield from self._home(running, 1, _LOOK)
+        # What is there already, or as good as there; a call that is given up did not fail.
+        for unit, answers in self._home(running, len(running), GRACE):
+            if not any(answer.error for answer in answers):
+                yield unit, answers
 
-    def _answers(self, reference: Any, unit: Unit) -> list[Answer]:
+    def _home(
+        self, running: dict[Any, tuple[int, Unit]], wanted: int, seconds: float
+    ) -> Iterator[Answered]:
+        """What comes home of so many calls in so much time."""
+        if not running:
+            return
+        done, _ = self._ray.wait(list(running), num_returns=wanted, timeout=seconds)
+        for reference in done:
+            _, unit = running.pop(reference)
+            answers = self._answers(reference, unit)
+            if answers is not None:
+                yield unit, answers
+
+    def _call_off(self, running: dict[Any, tuple[int, Unit]]) -> None:
+        """Take back what waits at an actor behind what it works on."""
+        works: set[int] = set()
+        for reference, (at, _) in running.items():
+            if at in works:
+                self._ray.cancel(reference)
+            works.add(at)
+
+    def _answers(self, reference: Any, unit: Unit) -> list[Answer] | None:
+        """The answers that came; None to what was taken back."""
+
         try:
-            answers: list[Answer] = self._ray.get(reference)
-        except self._ray.exceptions.RayError as error:
+            came = self._ray.get(reference)
+        except self._ray.exceptions.TaskCancelledError:
+            return None
+        except Exception as error:
             # Its actor died more often than it may, or could not give the answer back.
             return [Answer("", error=said(error))] * len(unit.calls)
-        return answers
+        return answers_of(lambda work: came, unit)
 
     def _replicas(self) -> list[Any]:
         needs = {"num_cpus": self._inference.cpus, "num_gpus": self._inference.gpus}
@@ -122,32 +158,58 @@ class RayExecutor:
         return max(1, int(min(room, default=1)))
 
 
-class _Cluster:
+@contextmanager
+def _cluster(ray: Any) -> Iterator[None]:
     """The cluster that RAY_ADDRESS or an earlier ``ray start`` names, else a local Ray."""
+    if ray.is_initialized():
+        yield
+        return
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    with ExitStack() as undo:
+        if not os.environ.get("RAY_ADDRESS"):
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            # Its sockets lie in this folder, and a socket's path must be short.
+            folder = tempfile.mkdtemp(prefix="findit-ray-")
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            undo.enter_context(_on_loopback(ray))
+            quiet |= {"address": "local", "include_dashboard": False, "_temp_dir": folder}
+        undo.callback(ray.shutdown)
+        with _sigterm_kept():
+            ray.init(**quiet)
+        yield
 
-    def __init__(self, ray: Any) -> None:
-        self._ray = ray
-        self._folder: str | None = None
-        self._own = False
 
-    def __enter__(self) -> None:
-        if self._ray.is_initialized():
-            return
-        self._own = True
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        if os.environ.get("RAY_ADDRESS"):
-            self._ray.init(**quiet)
-            return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Its sockets lie in this folder, and a socket's path must be short.
-        self._folder = tempfile.mkdtemp(prefix="findit-ray-")
-        self._ray.init(address="local", include_dashboard=False, _temp_dir=self._folder, **quiet)
+@contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """Have a Ray that is started in it listen on 127.0.0.1 only.
 
-    def __exit__(self, *stopped: object) -> None:
-        if self._own:
-            self._ray.shutdown()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+    Ray has a switch for it, meant for systems whose firewalls would ask; the workers have it from
+    the environment.
+    """
+    name, constants = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", ray._private.ray_constants
+    before = os.environ.get(name), constants.ENABLE_RAY_CLUSTER
+    os.environ[name], constants.ENABLE_RAY_CLUSTER = "0", False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before[1]
+        if before[0] is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before[0]
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Keep the handler of SIGTERM: Ray puts one in its place that ends the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _import_ray() -> Any:

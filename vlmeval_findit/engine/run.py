@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..answers import Answer
+from ..answers import Answer, Stop
+from ..identity import Answering, Described, Identity
 from ..images import rows_to_leave_out
 from ..metrics import Figures, Totals
 from ..places import image_folder
@@ -18,19 +18,53 @@ from ..release_prompts import prompt_set
 from ..scoring import RunScore, settings_from
 from ..tasks import Task, load_task
 from ..variant import Variant
-from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
+from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of, unread
 from .cells import Format, formats, variants
 from .config import ModelEntry, Sweep
 from .executors import Executor
-from .journal import DiskFullError, Journal, Lock, full_disk
+from .journal import Journal
+from .lock import JournalError, Lock, full_disk
 from .plan import Plan, Unit, UnitSizes, make_plan, unfinished, units
-from .predictions import Output, begin, clean_up, finish, prepare_output, refuse_foreign
+from .predictions import (
+    Output,
+    adopt,
+    begin,
+    clean_up,
+    finish,
+    found_here,
+    made_before,
+    prediction_path,
+    prepare_output,
+    record_of,
+)
+from .stopping import Stopping
 
 log = logging.getLogger(__name__)
 
 
 class StoppedError(RuntimeError):
     """A sweep was asked to stop; finished calls are in the journal."""
+
+
+class ModelStoppedError(RuntimeError):
+    """A model said that no further call should be made; ``results`` are its finished cells."""
+
+    def __init__(self, model: str, answer: Answer) -> None:
+        super().__init__(f"{model}: stopped, {_WHY[answer.stop]}: {answer.error}")
+        self.stop = answer.stop
+        self.results: list[Result] = []
+
+
+_WHY = {Stop.SPENT: Stop.SPENT.value, Stop.HOPELESS: Stop.HOPELESS.value, None: ""}
+
+
+class UnfinishedError(RuntimeError):
+    """Models of a sweep were stopped, the others went on; ``results`` are all finished cells."""
+
+    def __init__(self, results: Sequence[Result], stopped: Sequence[ModelStoppedError]) -> None:
+        super().__init__("\n".join(map(str, stopped)))
+        self.results = results
+        self.spent = any(one.stop is Stop.SPENT for one in stopped)
 
 
 class Host(Protocol):
@@ -42,11 +76,15 @@ class Host(Protocol):
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         """What a model's answers depend on beside messages: part of every key."""
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        """The coordinate space that its runs record as asked, where its entry says one."""
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        """Who answers, and in which space, as far as is known before anything is loaded."""
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        """Whether it records the coordinate space with every reply."""
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        """The same, when calls are going to be made: with what the machine and the hub say."""
+
+    @property
+    def version(self) -> Mapping[str, str]:
+        """The program that the models are of, as identities record it."""
 
     def executor(self, entry: ModelEntry) -> Executor:
         """Who answers its calls; nothing is loaded before the first."""
@@ -189,7 +227,7 @@ class Surroundings:
 
     host: Host
     watcher: Watcher
-    stop: threading.Event
+    stop: Stopping
     pick: PickWinner
 
 
@@ -198,8 +236,10 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
 
     Raises:
         ValueError: something was refused before the first call.
-        DiskFullError: the disk is full.
+        JournalError: replies cannot be kept any more, for example on a full disk.
+        UnfinishedError: a model said that no further call of it should be made.
         StoppedError: somebody asked to stop.
+        KeyboardInterrupt: somebody asked a second time.
     """
     for entry in sweep.models:
         around.host.check(entry)
@@ -219,36 +259,55 @@ def _stages(
     tables, hashes = Tables(sweep.skip_missing), ImageHashes()
     results: list[Result] = []
     winners: dict[str, Format] = {}
+    stopped: dict[str, ModelStoppedError] = {}
     for stage in range(len(sweep.stages) if chosen is None else 1):
         prepared = []
-        for entry in sweep.models:
+        going = [entry for entry in sweep.models if entry.name not in stopped]
+        for entry in going:
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
             done = {r.variant for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
             cells = [cell for cell in cells if cell.variant not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
         for _, outputs in prepared:
-            _refuse_foreign(outputs, journal, hashes)
+            _adopt(outputs, journal, hashes)
         for entry, outputs in prepared:
-            results += run_model(sweep, entry, outputs, journal, around, hashes)
+            try:
+                results += run_model(sweep, entry, outputs, journal, around, hashes)
+            except ModelStoppedError as error:
+                log.error("%s", error)
+                stopped[entry.name] = error
+                results += error.results
         if stage + 1 < len(sweep.stages):
-            for entry in sweep.models:
-                winners[entry.name] = around.pick([r for r in results if r.model == entry.name])
+            for entry in going:
+                if entry.name not in stopped:
+                    own = [r for r in results if r.model == entry.name]
+                    winners[entry.name] = around.pick(own)
+    if stopped:
+        raise UnfinishedError(results, list(stopped.values()))
     return results
 
 
 def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host) -> list[Output]:
-    settings = settings_from({"space": entry.space, "reads_like": entry.reads_like})
-    space, records = host.space(entry), host.records_space(entry)
-    return [prepare_output(sweep.work_dir, cell, settings, space, records) for cell in cells]
+    given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
+    settings = settings_from(given)
+    return [
+        prepare_output(
+            prediction_path(sweep.work_dir, cell),
+            cell,
+            settings,
+            host.describe(entry, cell.variant),
+            host.version,
+        )
+        for cell in cells
+    ]
 
 
-def _refuse_foreign(outputs: Sequence[Output], journal: Journal, hashes: ImageHash) -> None:
+def _adopt(outputs: Sequence[Output], journal: Journal, hashes: ImageHash) -> None:
     for output in outputs:
         if output.path.is_file():
-            cell = output.cell
-            keys = [keyed(cell, index, hashes).key for index in cell.rows]
-            refuse_foreign(output, keys, journal)
+            keys = [keyed(output.cell, index, hashes).key for index in output.cell.rows]
+            adopt(output, keys, journal, hashes)
 
 
 def run_model(
@@ -259,69 +318,149 @@ def run_model(
     around: Surroundings,
     hashes: ImageHash,
 ) -> list[Result]:
-    """Make the calls of one model's cells; every cell is written when its last call was made."""
+    """Make the calls of one model's cells; every cell is written when its last call was made.
+
+    Raises:
+        ModelStoppedError: it said that no further call should be made.
+        JournalError: replies cannot be kept any more.
+        StoppedError: somebody asked to stop.
+    """
     plan = make_plan([output.cell for output in outputs], hashes)
-    for output in outputs:
-        begin(output)
     left = {call.key for call in plan.calls if call.key not in journal}
-    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
     waiting = Waiting(plan, left)
-    results: dict[int, Result] = {}
+    complete = waiting.complete()
+    outputs = [
+        output
+        if at in complete
+        else found_here(output, around.host.on_this_machine(entry, output.identity.answering))
+        for at, output in enumerate(outputs)
+    ]
+    outputs = [
+        begin(made_before(output, keys, journal))
+        for output, keys in zip(outputs, plan.keys, strict=True)
+    ]
+    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
+    written: dict[int, Result] = {}
 
     def write(cells: Sequence[int]) -> None:
         for at in cells:
             run = finish(outputs[at], plan.keys[at], journal)
-            results[at] = result_of(run, outputs[at].path)
-            around.watcher.scored(results[at])
+            written[at] = result_of(run, outputs[at].path)
+            around.watcher.scored(written[at])
 
-    write(waiting.complete())
+    write(complete)
     sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
-    work = unfinished(units(plan.calls, sizes), left)
-    full: DiskFullError | None = None
-    for unit, answers in around.host.executor(entry).run(work, around.stop):
-        made = zip(unit.calls, answers, strict=True)
-        try:
-            journal.append(record_of(call, answer, hashes) for call, answer in made)
-            around.watcher.answered(answers)
-            if full is None:
-                write(waiting.made(unit))
-        except OSError as error:
-            full = _also_full(full, full_disk(error, journal.path))
-        except DiskFullError as error:
-            full = _also_full(full, error)
-        if full is not None:
-            # What is on its way is paid for: it still comes, and is kept where there is room.
-            around.stop.set()
-    if full is not None:
-        raise full
-    if around.stop.is_set() and len(results) < len(outputs):
+    by = {id(output.cell): output.identity for output in outputs}
+    calls = Calls(plan, left, sizes, lambda call: by[id(call.cell)], hashes)
+    try:
+        answer_calls(
+            calls,
+            around.host.executor(entry),
+            Keeping(calls, journal, around.watcher, lambda made: write(waiting.made(made))),
+            around.stop,
+        )
+    except ModelStoppedError as error:
+        error.results = [written[at] for at in sorted(written)]
+        raise
+    if around.stop.is_set() and len(written) < len(outputs):
         raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
-    return [results[at] for at in range(len(outputs))]
+    return [written[at] for at in sorted(written)]
 
 
-def _also_full(before: DiskFullError | None, now: DiskFullError) -> DiskFullError:
-    return now if before is None else DiskFullError(now.path, before.lost + now.lost)
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of a plan that are left, and the run that each is of."""
+
+    plan: Plan
+    left: Set[str]
+    sizes: UnitSizes
+    run_of: Callable[[Call], Identity]
+    hashes: ImageHash
 
 
-def record_of(call: Call, answer: Answer, hashes: ImageHash) -> dict[str, Any]:
-    """One line of the journal."""
-    made = keyed(call.cell, call.row, hashes)
-    record = answer.record
-    return {
-        "key": call.key,
-        "model": call.cell.model,
-        "settings": dict(call.cell.settings),
-        "dataset": call.cell.variant.name,
-        "row": call.row,
-        "prompt_sha256": made.prompt_sha256,
-        "image_sha256": list(made.image_sha256),
-        "reply": answer.text,
-        "extra_records": answer.extra,
-        "tokens": record.get("tokens"),
-        "finish_reason": record.get("finish_reason") or None,
-        "seconds": round(answer.seconds, 6),
-        "error": answer.error,
-    }
+def answer_calls(calls: Calls, executor: Executor, keeping: Keeping, asked: Stopping) -> None:
+    """Make calls and keep their answers.
+
+    Args:
+        calls: what is left.
+        executor: who answers.
+        keeping: who keeps the answers.
+        asked: who asks to stop; what is on its way then is still kept.
+
+    Raises:
+        ModelStoppedError: the model said that no further call should be made.
+        JournalError: replies cannot be kept any more.
+    """
+    stop, left = Stopping(asked), set(calls.left)
+    for call in calls.plan.calls:
+        why = next(filter(None, (unread(calls.hashes(path)) for path in call.images)), None)
+        if why is not None and call.key in left:
+            left.discard(call.key)
+            keeping.take(Unit((call,), False), [Answer("", error=f"an image is not read: {why}")])
+    work = unfinished(units(calls.plan.calls, calls.sizes), left)
+    for unit, answers in executor.run(work, stop):
+        # An interruption must not come between a reply and the journal.
+        with asked.shielded():
+            keeping.take(unit, answers)
+        if keeping.ended is not None:
+            # What is on its way is paid for: it still comes, and is kept where there is room.
+            stop.set()
+    if keeping.ended is not None:
+        raise keeping.ended
+
+
+class Keeping:
+    """Keeps the answers to calls.
+
+    ``ended`` says why no further call should be made: what was made still is kept then, as far as
+    it can be.
+
+    Args:
+        calls: what they are answers to.
+        journal: where they are kept.
+        watcher: who is told of them.
+        made: told of the calls whose answers are kept, until nothing can be kept any more.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        journal: Journal,
+        watcher: Watcher,
+        made: Callable[[Sequence[Call]], None],
+    ) -> None:
+        self._calls = calls
+        self._journal = journal
+        self._watcher = watcher
+        self._made = made
+        self.ended: ModelStoppedError | JournalError | None = None
+
+    def take(self, unit: Unit, answers: Sequence[Answer]) -> None:
+        """Keep the answers to the calls of a unit; one that was not made is kept nowhere."""
+        both = zip(unit.calls, answers, strict=True)
+        made = [(call, answer) for call, answer in both if answer.stop is not Stop.SPENT]
+        try:
+            if made:
+                self._journal.append(self._record(call, answer) for call, answer in made)
+            self._watcher.answered([answer for _, answer in made])
+            if not isinstance(self.ended, JournalError):
+                self._made([call for call, _ in made])
+        except JournalError as error:
+            self._end(error)
+        except OSError as error:
+            self._end(full_disk(error, self._journal.path))
+        for answer in answers:
+            if answer.stop is not None and self.ended is None:
+                self.ended = ModelStoppedError(unit.calls[0].cell.model, answer)
+
+    def _record(self, call: Call, answer: Answer) -> dict[str, Any]:
+        asked = keyed(call.cell, call.row, self._calls.hashes)
+        return record_of(call.cell, call.row, answer, asked, self._calls.run_of(call))
+
+    def _end(self, error: JournalError) -> None:
+        if isinstance(self.ended, JournalError):
+            error = self.ended.and_lost(error.lost)
+        self.ended = error
 
 
 class Waiting:
@@ -344,10 +483,10 @@ class Waiting:
         """The cells that wait for nothing."""
         return [at for at, left in enumerate(self._left) if not left]
 
-    def made(self, unit: Unit) -> list[int]:
+    def made(self, calls: Iterable[Call]) -> list[int]:
         """The cells that waited for nothing but these calls."""
         done = []
-        for call in unit.calls:
+        for call in calls:
             for at in self._cells.pop(call.key, ()):
                 self._left[at] -= 1
                 if not self._left[at]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..models.chat import ChatModel, server_model, token_limit
+from ..identity import Answering, Described
+from ..models.chat import ChatModel, served_key, server_model, token_limit
 from ..models.endpoint import Endpoint
 from ..models.services import endpoints
 from ..models.spending import Budget
-from ..variant import parse
+from ..variant import Variant, parse
 from .config import Inference, ModelEntry
 from .executors import Executor, ThreadsExecutor
 
@@ -63,13 +64,15 @@ class ServersHost:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        if entry.space is None or isinstance(entry.space, Mapping):
-            return entry.space
-        return {"kind": entry.space}
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        return chat_model(entry).describe(variant, self._endpoints(entry))
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        return True
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        return found
+
+    @property
+    def version(self) -> Mapping[str, str]:
+        return {}
 
     def executor(self, entry: ModelEntry) -> Executor:
         def asker() -> ChatAsker:
@@ -89,8 +92,7 @@ class ServersHost:
 
 def settings(entry: ModelEntry) -> dict[str, Any]:
     """What the answers of a served model depend on beside messages."""
-    # Served by another program, the same weights may say something else.
-    return {**entry.settings, "served": entry.served or entry.name}
+    return served_key(entry.name, entry.served, entry.settings)
 
 
 def chat_model(entry: ModelEntry) -> ChatModel:
@@ -102,7 +104,7 @@ def chat_model(entry: ModelEntry) -> ChatModel:
     """
     limit, rest = token_limit(entry.settings)
     rest.pop(_FIELD, None)
-    return server_model(entry.name, entry.served, entry.space, rest, limit)
+    return server_model(entry.name, entry.served, entry.space, rest, limit, entry.row)
 
 
 def _limit_field(entry: ModelEntry) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING
 from ..data_root import lmu_data_root
 from ..datasets import Dataset, Subset
 from ..files import file_sha256
+from ..image_files import Size
 from ..places import find_table
 from ..records import Query
-from ..tables import meta_path, prepare_subset
-from .verify import Size
+from ..subsets import prepare_subset
+from ..tables import TableError, made_of, read_table
 
 if TYPE_CHECKING:
     from .download import Client
@@ -30,16 +30,17 @@ def ready_table(dataset: Dataset, multilabel: bool, out: Path | None) -> Path | 
     name = dataset.table_name(multilabel)
     try:
         path = find_table(name) if out is None else out / f"{name}.tsv"
-        meta = json.loads(meta_path(path).read_text(encoding="utf-8"))
-        same = meta["source_sha256"] == (known.sha256 if known else None)
-        return path if same and meta["table_sha256"] == file_sha256(path) else None
-    except (OSError, ValueError, KeyError, TypeError):
+        if known is None or made_of(path) != known.sha256:
+            return None
+        read_table(path)
+    except (OSError, TableError):
         return None
+    return path
 
 
 def make_table(dataset: Dataset, multilabel: bool, subsets: Path, out: Path | None) -> Path:
-    """Prepare a table from a folder of Parquet files; see :func:`..tables.prepare_subset`."""
-    return prepare_subset(subsets, out or Path("datasets_tsv"), dataset, multilabel).path
+    """Prepare a table from a folder of Parquet files; see :func:`..subsets.prepare_subset`."""
+    return prepare_subset(subsets, out or lmu_data_root(), dataset, multilabel).path
 
 
 def has_subset(known: Subset) -> bool:

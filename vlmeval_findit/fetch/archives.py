@@ -6,7 +6,6 @@ can only offer content.  Members that try more (absolute paths, ``..``, links, d
 
 from __future__ import annotations
 
-import re
 import tarfile
 import zipfile
 import zlib
@@ -15,6 +14,8 @@ from lzma import LZMAError
 from pathlib import PurePosixPath
 from stat import S_IFMT, S_IFREG
 from typing import IO
+
+from ..paths import unsafe
 
 Keep = Callable[[str, IO[bytes]], None]
 """Takes a name that was asked for and the content that the archive has for it."""
@@ -61,14 +62,10 @@ class Wanted:
         self._left.discard(name)
 
 
-def unsafe(member: str) -> str | None:
+def refused(member: str) -> str | None:
     """Why the path of a member is refused, or None: it stays below where it is unpacked."""
-    path = member.replace("\\", "/")
-    if path.startswith("/") or re.match(r"[A-Za-z]:", path):
-        return f"member {member!r} has an absolute path: refused"
-    if ".." in path.split("/"):
-        return f"member {member!r} climbs out of its folder: refused"
-    return None
+    why = unsafe(member)
+    return f"member {member!r} {why}: refused" if why else None
 
 
 def take_tar(stream: IO[bytes], wanted: Wanted, keep: Keep, largest: int) -> None:
@@ -103,7 +100,7 @@ def _take_tar_member(
     keep: Keep,
     largest: int,
 ) -> None:
-    why = unsafe(member.name) or _no_file(member) or _too_large(member.name, member.size, largest)
+    why = refused(member.name) or _no_file(member) or _too_large(member.name, member.size, largest)
     content = None if why else archive.extractfile(member)
     if content is None:
         wanted.refuse(name, why or f"member {member.name!r} has no content")
@@ -137,7 +134,7 @@ def take_zip(file: IO[bytes], wanted: Wanted, keep: Keep, largest: int) -> None:
         with zipfile.ZipFile(file) as archive:
             for info, name in _zip_members(archive, wanted):
                 why = (
-                    unsafe(info.orig_filename)
+                    refused(info.orig_filename)
                     or _no_zip_file(info)
                     or _too_large(info.filename, info.file_size, largest)
                 )

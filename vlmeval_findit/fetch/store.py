@@ -7,10 +7,11 @@ import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
-from .verify import Size, problem
+from ..image_files import Size, problem
+from ..paths import unsafe
 
 PARTS = ".findit-parts"
 """The folder below an image folder where files lie until they are whole."""
@@ -36,10 +37,10 @@ class Store:
         Raises:
             StoreError: that is not below the folder, by the name or by a link on the way.
         """
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise StoreError(f"{name!r} does not lead to a place below {self.folder}")
-        target = self.folder / path
+        why = unsafe(name)
+        if why:
+            raise StoreError(f"{name!r} {why}, so it leads to no place below {self.folder}")
+        target = self.folder / name
         if not target.parent.resolve().is_relative_to(self.folder.resolve()):
             raise StoreError(f"{target}: a link on the way leads out of {self.folder}")
         return target

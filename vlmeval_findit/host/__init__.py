@@ -1,7 +1,7 @@
 """The one place that touches VLMEvalKit: datasets and models as the host wants them.
 
 :func:`register` makes them known to a host that is imported by it; the start-up hook
-(:mod:`.._autoload`) calls the two halves when the host's modules are imported by somebody else.
+(:mod:`.._autoload`) calls its parts when the host's modules are imported by somebody else.
 """
 
 from __future__ import annotations
@@ -47,6 +47,17 @@ def register_models(config_module: ModuleType) -> None:
         config_module.supported_VLM.setdefault(name, maker)
 
 
+def register_inference(inference_module: ModuleType) -> None:
+    """Let our engine make the calls of our datasets; see :mod:`.inference`."""
+    from .inference import install
+    from .outcomes import leave_with_a_status
+
+    install(inference_module)
+    program = Path(sys.argv[0])
+    if program.name == "run.py" or program.parent.name == "vlmeval":
+        leave_with_a_status()
+
+
 def is_findit_run(argv: Sequence[str]) -> bool:
     """Whether a command line asks for a FindIt dataset, by name or in a ``--config`` file.
 
@@ -69,9 +80,11 @@ def register() -> None:
     """
     import vlmeval.config
     import vlmeval.dataset
+    import vlmeval.inference
 
     register_datasets(vlmeval.dataset)
     register_models(vlmeval.config)
+    register_inference(vlmeval.inference)
 
 
 # Last, when all of the above is defined: whoever imports one of our modules here imports the host

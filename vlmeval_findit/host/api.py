@@ -12,20 +12,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from threading import Lock
 from typing import Any
 
 from vlmeval.api.base import BaseAPI
 
-from ..answers import Stop, Work
+from ..answers import Work
+from ..identity import Described
 from ..models.asker import ChatAsker, Terms
-from ..models.chat import ChatModel, openrouter_model, server_model, token_limit
+from ..models.chat import ChatModel, openrouter_model, served_key, server_model, token_limit
 from ..models.endpoint import Endpoint
 from ..models.services import endpoints, openrouter_key, openrouter_url
 from ..models.spending import Budget
 from ..models.table import MODELS
 from ..predictions import Recorded, recorded
-from ..variant import nearest
+from ..variant import Variant, nearest
 from .models import HostMessage, RecordedReply
 
 
@@ -81,14 +81,11 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         limit = math.inf if settings.max_usd is None else settings.max_usd
         budget = settings.budget or Budget(limit)
         self.asker = ChatAsker(model, servers, settings.terms, budget)
-        self._begun: set[str] = set()
-        self._lock = Lock()
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """The reply to a message of a FindIt dataset, or the record of a failed call.
 
         Raises:
-            RuntimeError: no call would be answered any more before this dataset began.
             ValueError: the dataset is not FindIt's.
         """
         code, text, record = self.generate_inner(message, dataset)
@@ -100,32 +97,10 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         """(0, the answer, its record), or (-1, why there is none, the record of the call)."""
         if dataset is None:
             raise ValueError("this model answers FindIt datasets only, and was told none")
-        self._refuse_new(dataset)
         message = [{name: str(part[name]) for name in ("type", "value")} for part in inputs]
         (answer,) = self.asker.ask(Work((message,), (dataset,), {}, shares_images=False))
         record = recorded(answer.extra)
         return (0, answer.text, record) if answer.error is None else (-1, answer.error, record)
-
-    def _refuse_new(self, dataset: str) -> None:
-        """A dataset that would begin when the run is over is not begun: none is scored empty.
-
-        One that has begun goes on: its replies are paid for, and the others become failed calls.
-        """
-        with self._lock:
-            stop = self.asker.stopped
-            if stop is not None and dataset not in self._begun:
-                raise _NotBegunError(f"{dataset} was not begun: {_WHY[stop]}")
-            self._begun.add(dataset)
-
-
-_WHY = {
-    Stop.SPENT: "the spending limit is reached",
-    Stop.HOPELESS: "the service answers no call (see above)",
-}
-
-
-class _NotBegunError(RuntimeError):
-    """Stops the host's work on one dataset."""
 
 
 class FindItOpenRouter(_ChatAPI):
@@ -142,12 +117,16 @@ class FindItOpenRouter(_ChatAPI):
         ValueError: no such model or setting, or no key.
     """
 
-    records_space = True
-
     def __init__(self, model: str, **settings: Any) -> None:
         made = settings_of(settings)
         chat = openrouter_model(model, made.max_new_tokens)
         super().__init__(chat, [Endpoint(openrouter_url(), openrouter_key())], made)
+
+    @classmethod
+    def describe(cls, variant: Variant, model: str, **settings: Any) -> Described:
+        """What a run with the constructor's arguments is; it needs no key."""
+        chat = openrouter_model(model, settings_of(settings).max_new_tokens)
+        return chat.describe(variant, [Endpoint(openrouter_url())])
 
 
 class FindItServer(_ChatAPI):
@@ -159,6 +138,7 @@ class FindItServer(_ChatAPI):
         served: the servers' name for the model (default: the same).
         space: the coordinate space, where the model table does not say it.
         extra_body: more fields of every request; one that is None is not sent.
+        row: the row of the model table that it is like (default: that of its name).
         settings: the fields of :class:`Settings`; ``key`` (default: the environment variable
             FINDIT_SERVER_KEY), ``headers`` by name, beside those of FINDIT_SERVER_HEADERS, and
             ``max_tokens_field``, as of :class:`..models.endpoint.Endpoint`.
@@ -168,22 +148,42 @@ class FindItServer(_ChatAPI):
         ValueError: a setting cannot be used.
     """
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str,
-        served: str | None = None,
-        space: str | Mapping[str, Any] | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> None:
-        where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
-        servers = endpoints(
-            base_url, where["key"], where["headers"] or {}, where["max_tokens_field"]
-        )
-        made = settings_of(settings)
-        chat = server_model(model, served, space, extra_body, made.max_new_tokens)
-        super().__init__(chat, servers, made)
+    takes_space = True
+
+    def __init__(self, model: str, base_url: str, **arguments: Any) -> None:
+        chat, servers, settings = _served(model, base_url, **arguments)
+        super().__init__(chat, servers, settings)
+
+    @classmethod
+    def describe(cls, variant: Variant, model: str, base_url: str, **arguments: Any) -> Described:
+        """What a run with the constructor's arguments is."""
+        chat, servers, _ = _served(model, base_url, **arguments)
+        return chat.describe(variant, servers)
+
+    @classmethod
+    def asked_with(cls, model: str, base_url: str, **arguments: Any) -> dict[str, Any]:
+        """What of the constructor's arguments is part of every call's key."""
+        limit, _ = token_limit(arguments)
+        limited = {} if limit is None else {"max_new_tokens": limit}
+        return served_key(model, arguments.get("served"), {
+            **(arguments.get("extra_body") or {}), **limited
+        })  # fmt: skip
+
+
+def _served(
+    model: str,
+    base_url: str,
+    served: str | None = None,
+    space: str | Mapping[str, Any] | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    row: str | None = None,
+    **settings: Any,
+) -> tuple[ChatModel, list[Endpoint], Settings]:
+    """A server's model, its addresses and its settings, from the constructor's arguments."""
+    where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
+    servers = endpoints(base_url, where["key"], where["headers"] or {}, where["max_tokens_field"])
+    made = settings_of(settings)
+    return server_model(model, served, space, extra_body, made.max_new_tokens, row), servers, made
 
 
 API_CLASSES = (FindItOpenRouter, FindItServer)

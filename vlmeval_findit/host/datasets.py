@@ -1,8 +1,8 @@
 """Our datasets as VLMEvalKit's: one class a task family.
 
-The host hands its command-line arguments to a dataset whose constructor names them.  That is how
-everything that can be refused is refused here, before the first call of a model: an unknown name, a
-missing image, a coordinate space that nobody knows, predictions that were asked in other words.
+What can be refused without knowing who answers is refused in the constructor: an unknown name, a
+missing image, a space that there is not.  What contradicts a run is refused by :mod:`.inference`,
+before the first call.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,18 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..datasets import DATASETS, Family
+from ..engine.calls import Cell, settings_of
 from ..images import rows_to_leave_out, skips_missing
 from ..metrics import FIGURES
-from ..models.table import find_model, unknown_space
 from ..places import image_folder
-from ..predictions import PredictionError
 from ..prompts import PartKind
 from ..records import Query
 from ..release_prompts import prompt_set
 from ..results import score_row, write_score
 from ..scoring import check_settings, score_file, settings_from
-from ..tasks import Asked, Task, asked_now, load_task, read_asked, write_asked
+from ..tasks import Task, load_task
 from ..variant import VariantError, is_variant, parse
-from .resume import set_torn_aside
+from . import entries
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +55,7 @@ class VariantNames(Sequence[str]):
         return len(self._listed)
 
 
-class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
+class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
     """One variant of the grid as a dataset of the host.
 
     Args:
@@ -66,10 +64,10 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         space: the coordinate space of the replies (``--config`` files; else ``--judge-args``).
         reads_like: a model whose way of answering ``unconstrained`` prompts is expected.
         skip_missing: leave out rows without a usable image; the result says which.
-        model, judge_args, mode, work_dir, reuse: the host's command line, where it passes them.
+        judge_args, mode: the host's command line, where it passes them.
 
     Raises:
-        VariantError, TableError, ImageError, SpaceError, PredictionError: before any model call.
+        VariantError, TableError, ImageError, SpaceError: before any model call.
     """
 
     TYPE = "FindIt"
@@ -85,35 +83,28 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         space: str | Mapping[str, Any] | None = None,
         reads_like: str | None = None,
         skip_missing: bool | None = None,
-        model: str | Sequence[str] | None = None,
         judge_args: str | None = None,
         mode: str = "all",
-        work_dir: str | None = None,
-        reuse: bool = False,
     ) -> None:
-        self._task = load_task(dataset)
-        if self._task.variant.row.family not in self.families:
+        _refuse_what_cannot_work()
+        self.task = load_task(dataset)
+        if self.task.variant.row.family not in self.families:
             raise VariantError(f"{dataset}: {type(self).__name__} is not its class")
-        given: dict[str, Any] = json.loads(judge_args) if judge_args else {}
+        given = json.loads(judge_args) if judge_args else entries.judge_args()
         self._config = {**_ours({"space": space, "reads_like": reads_like}), **_ours(given)}
-        self._settings = settings_from(self._config)
-        check_settings(self._settings, self._task.variant)
-        self._folder = image_folder(self._task.variant.row.images)
+        self.settings = settings_from(self._config)
+        check_settings(self.settings, self.task.variant)
+        self.folder = image_folder(self.task.variant.row.images)
         skip = skips_missing() if skip_missing is None else skip_missing
         # Scoring alone needs no images, but then it must expect the rows that inference had.
-        self._left_out = (
+        self.left_out = (
             frozenset()
             if mode == "eval" and not skip
-            else rows_to_leave_out(list(self._task.queries.values()), self._folder, skip)
+            else rows_to_leave_out(list(self.task.queries.values()), self.folder, skip)
         )
-        self._prompts, self._make = prompt_set()
+        _, self._make = prompt_set()
         super().__init__(dataset=dataset, skip_noimg=skip_noimg)
-        self.img_root = str(self._folder.path)
-        models = [model] if isinstance(model, str) else list(model or ())
-        self._runs = {name: self._run_settings(name) for name in models}
-        if mode != "eval" and work_dir is not None:
-            for name in models:
-                self._write_asked(Path(work_dir) / name, name, reuse)
+        self.img_root = str(self.folder.path)
 
     @classmethod
     def supported_datasets(cls) -> VariantNames:
@@ -121,7 +112,7 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
 
     def load_data(self, dataset: str) -> pd.DataFrame:
         """What the host iterates over and writes into prediction files; never the ground truth."""
-        kept = [q for q in self._task.queries.values() if q.index not in self._left_out]
+        kept = [q for q in self.task.queries.values() if q.index not in self.left_out]
         return pd.DataFrame(
             {
                 "index": [q.index for q in kept],
@@ -135,24 +126,19 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         """The interleaved message of a row, images as absolute paths."""
         row = self.data.iloc[line] if isinstance(line, int) else line
         return _host_message(
-            self._make(self._task.queries[int(row["index"])], self._task.variant),
-            self._folder.path,
+            self._make(self.task.queries[int(row["index"])], self.task.variant),
+            self.folder.path,
         )
 
     def dump_image(self, line: Mapping[str, Any]) -> list[str]:
         """The paths of a row's images: support shots first."""
-        query = self._task.queries[int(line["index"])]
-        return [str(self._folder.path / name) for name in (*query.support, *query.images)]
+        query = self.task.queries[int(line["index"])]
+        return [str(self.folder.path / name) for name in (*query.support, *query.images)]
 
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> dict[str, float]:
         """Score a prediction file, leave the score's files beside it, return the figures."""
         path = Path(eval_file)
-        if read_asked(path) is None:
-            # A run of a --config file: its folder was not known before.
-            write_asked(path.with_name(f"{path.stem}_asked.json"), self._asked(None))
-        run = score_file(
-            path, settings_from({**self._config, **_ours(judge_kwargs)}), self.dataset_name
-        )
+        run = score_file(path, settings_from({**self._config, **_ours(judge_kwargs)}))
         files = write_score(run, path)
         log.info("FindIt: score in %s, details in %s", files.score, files.details)
         row = score_row(run)
@@ -175,66 +161,75 @@ class _FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         """No judge is asked, so none fails."""
         return {"failed": 0, "total": total_samples}
 
-    # --- before the first call --------------------------------------------------------------------
+    def cell(self, model: str, settings: Mapping[str, Any]) -> Cell:
+        """A model over the rows that the host is going to ask.
 
-    def _run_settings(self, model: str) -> Mapping[str, Any] | None:
-        """The space that the configuration of a model's run says; refuses a model without one."""
-        bounds = stock_bounds(model)
-        known = self._settings.space or bounds or records_space(model) or find_model(model)
-        if not known:
-            raise unknown_space(model)
-        return bounds
+        Args:
+            model: its name.
+            settings: what its answers depend on beside the message.
+        """
+        return Cell(
+            model=model,
+            task=self.task,
+            rows=tuple(int(index) for index in self.data["index"]),
+            left_out=tuple(sorted(self.left_out)),
+            folder=self.folder,
+            make=self._make,
+            settings=settings_of(self.task.variant, settings),
+        )
 
-    def _asked(self, space: Mapping[str, Any] | None) -> Asked:
-        return asked_now(self._task, sorted(self._left_out), space)
 
-    def _write_asked(self, folder: Path, model: str, reuse: bool) -> None:
-        """Record what this run asks, unless replies to other questions lie in its way."""
-        set_torn_aside(folder, model, self.dataset_name)
-        stem = f"{model}_{self.dataset_name}"
-        path = folder / f"{stem}_asked.json"
-        asked = self._asked(self._runs[model])
-        before = read_asked(folder / f"{stem}.json")
-        replies = [f for f in folder.glob(f"**/{stem}.*") if reuse or f.parent == folder]
-        if before is not None and replies and _other_questions(before, asked):
-            raise PredictionError(
-                f"{replies[0]} holds replies to other prompts or another table "
-                f"({before.prompts}, now {asked.prompts}); VLMEvalKit would go on with them. "
-                "Use another --work-dir, or move them away."
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        write_asked(path, asked)
+def _refuse_what_cannot_work() -> None:
+    """Refuse what the host would run to its end and then not score, or ask in another way.
+
+    Raises:
+        VariantError: a configuration gives a dataset another name.
+        ValueError: ``--api-mode``, whose pipeline does not ask through us.
+    """
+    for name, dataset in entries.renamed_datasets().items():
+        raise VariantError(renamed(name, dataset))
+    if entries.has_flag("--api-mode"):
+        raise ValueError(NO_API_MODE)
+
+
+NO_API_MODE = (
+    "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
+    "--api-nproc calls at a time: leave the flag out"
+)
+
+
+def renamed(name: str, dataset: str) -> str:
+    """Why a dataset cannot have another name in a configuration."""
+    return (
+        f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions under "
+        f"the one name and writes them under the other. Call it {dataset}"
+    )
 
 
 def _ours(values: Mapping[str, Any]) -> dict[str, Any]:
     """Our settings among the host's judge arguments."""
-    return {key: values[key] for key in ("space", "reads_like") if values.get(key)}
+    return {key: values[key] for key in ("space", "reads_like", "force") if values.get(key)}
 
 
-def _other_questions(before: Asked, now: Asked) -> bool:
-    same = replace(before, left_out=now.left_out, space=now.space)
-    return same != now
-
-
-class FindItObjectDetection(_FindItDataset):
+class FindItObjectDetection(FindItDataset):
     """Every instance of a label, or of several."""
 
     families = frozenset({Family.OBJDET})
 
 
-class FindItReferringExpression(_FindItDataset):
+class FindItReferringExpression(FindItDataset):
     """The object, or all objects, that an expression describes."""
 
     families = frozenset({Family.REFEXP, Family.REFEXP_ALL})
 
 
-class FindItInstanceDetection(_FindItDataset):
+class FindItInstanceDetection(FindItDataset):
     """The object of reference images in a scene."""
 
     families = frozenset({Family.INSDET})
 
 
-class FindItVideoDetection(_FindItDataset):
+class FindItVideoDetection(FindItDataset):
     """Objects, named or shown, in the frames of a video."""
 
     families = frozenset({Family.OBJDET_VIDEO, Family.INSDET_VIDEO})
@@ -265,36 +260,3 @@ def messages_of(task: Task) -> Iterator[tuple[int, list[dict[str, str]]]]:
     query: Query
     for index, query in task.queries.items():
         yield index, _host_message(make(query, task.variant), folder)
-
-
-# --- what the host's model entries say ------------------------------------------------------------
-
-
-def _entry(model: str) -> Any:
-    from vlmeval.config import supported_VLM
-
-    return supported_VLM.get(model)
-
-
-def records_space(model: str) -> bool:
-    """Whether a model's class records the coordinate space with every reply."""
-    entry = _entry(model)
-    return bool(getattr(getattr(entry, "func", entry), "records_space", False))
-
-
-def stock_bounds(model: str) -> Mapping[str, Any] | None:
-    """The resize bounds of one of the host's own Qwen2.5-VL entries, as a coordinate space.
-
-    The host's entries set other bounds than the paper's runs; scored within the wrong ones, perfect
-    boxes reach a recall of a few percent.
-    """
-    if not model.startswith("Qwen2.5-VL") or records_space(model):
-        return None
-    words = getattr(_entry(model), "keywords", {})
-    if "min_pixels" not in words or "max_pixels" not in words:
-        return None
-    return {
-        "kind": "smart_resize",
-        "min_pixels": words["min_pixels"],
-        "max_pixels": words["max_pixels"],
-    }

@@ -12,9 +12,18 @@ from ..answers import Asker
 from ..engine.asking import ModelAsker
 from ..engine.config import Inference, ModelEntry
 from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
+from ..identity import Answering, Described
 from ..models.spending import Budget
-from ..variant import nearest
+from ..scoring import settings_from
+from ..variant import Variant, nearest, parse
 from . import register
+from .api import API_CLASSES
+from .api import settings_of as api_settings
+from .entries import asked_with, described, entry_of, on_this_machine, with_space
+from .runner import host_version
+
+_ANY = "FindIt_Pascal_xyxy_json"
+"""What is part of every key is the same on every variant."""
 
 MakeExecutor = Callable[[Loader, Inference], Executor]
 
@@ -45,7 +54,11 @@ class VLMEvalKitHost:
     def check(self, entry: ModelEntry) -> None:
         from vlmeval.config import supported_VLM
 
+        from .local import make_known
+
         where = f"line {entry.line}: " if entry.line else ""
+        if entry.checkpoint is not None:
+            make_known(entry.name, entry.checkpoint, entry.row)
         if entry.name not in supported_VLM:
             raise ValueError(
                 f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"
@@ -60,47 +73,49 @@ class VLMEvalKitHost:
     def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
         """Refuse what its class would refuse when it is loaded, or would not heed."""
         given = {**entry.settings, **entry.resources}
-        if _is_ours(maker):
-            from .api import settings_of
-
+        made = entry_of(entry.name)
+        if made.cls in API_CLASSES:
             if "max_usd" in given or "budget" in given:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
-            settings_of(given)
+            api_settings(given)
             return
-        if _is_api(maker) and not math.isinf(self._budget.limit):
+        if made.is_api and not math.isinf(self._budget.limit):
             raise ValueError("what VLMEvalKit's own model over an API costs is not known: no limit")
         inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        return entry.settings
+        made = entry_of(entry.name, entry.settings)
+        return asked_with(made, described(entry.name, made, parse(_ANY)).answering)
 
-    def space(self, entry: ModelEntry) -> Mapping[str, Any] | None:
-        if entry.space is not None:
-            return entry.space if isinstance(entry.space, Mapping) else {"kind": entry.space}
-        # Not at the top: our datasets subclass the host's, which must be imported before.
-        from .datasets import stock_bounds
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        made = with_space(entry_of(entry.name, entry.settings), _space(entry))
+        return described(entry.name, made, variant)
 
-        return stock_bounds(entry.name)
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        return on_this_machine(entry_of(entry.name, entry.settings), found)
 
-    def records_space(self, entry: ModelEntry) -> bool:
-        from .datasets import records_space
-
-        return records_space(entry.name)
+    @property
+    def version(self) -> Mapping[str, str]:
+        return host_version()
 
     def executor(self, entry: ModelEntry) -> Executor:
-        from vlmeval.config import supported_VLM
-
-        maker = supported_VLM[entry.name]
-        arguments = {**entry.settings, **entry.resources}
-        if _is_ours(maker):
+        made = with_space(entry_of(entry.name), _space(entry))
+        arguments = {**made.arguments, **entry.settings, **entry.resources}
+        is_ours = made.cls in API_CLASSES
+        if is_ours:
             # Calls over HTTP are made here, whoever else works: one budget, one policy.
             arguments = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
         load = partial(load_model, entry.name, arguments)
-        if self._make is not None and not _is_ours(maker):
+        if self._make is not None and not is_ours:
             return self._make(load, self._inference)
-        if _is_api(maker):
+        if made.is_api:
             return ThreadsExecutor(lambda: [load()], self._inference.threads)
         return LocalExecutor(load)
+
+
+def _space(entry: ModelEntry) -> Any:
+    """The space that the sweep or the environment says."""
+    return settings_from({"space": entry.space}).space
 
 
 def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
@@ -113,17 +128,10 @@ def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
     register()
     from vlmeval.config import supported_VLM
 
-    model = supported_VLM[name](**arguments)
-    asker: Asker | None = getattr(model, "asker", None)
-    return ModelAsker(model) if asker is None else asker
+    return asker_of(supported_VLM[name](**arguments))
 
 
-def _is_api(maker: Callable[..., Any]) -> bool:
-    return bool(getattr(getattr(maker, "func", maker), "is_api", False))
-
-
-def _is_ours(maker: Callable[..., Any]) -> bool:
-    """Whether a maker is of one of our models over HTTP."""
-    from .api import API_CLASSES
-
-    return getattr(maker, "func", maker) in API_CLASSES
+def asker_of(model: Any) -> Asker:
+    """Who asks a model of the host: its own asker, where it has one."""
+    own: Asker | None = getattr(model, "asker", None)
+    return ModelAsker(model) if own is None else own

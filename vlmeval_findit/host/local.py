@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from vlmeval.smp import get_logger, get_rank_and_world_size
+from vlmeval.smp import get_logger
 
-from ..models.local import Answer, Runner, RunSettings, load_local
-from ..models.table import MODELS, ModelRow, local_names
+from ..identity import Answering, Described
+from ..models.local import Answer, Runner, RunSettings, describe, load_local, on_this_machine
+from ..models.revision import refuse_missing
+from ..models.table import MODELS, ModelRow, find_model, local_names
+from ..predictions import check_model_name
 from ..prompts import Message, Part, PartKind
-from ..variant import nearest
-from .lookahead import HostMessage, LookAhead
-from .models import FindItModel, RecordedReply, variant_of
+from ..variant import Variant, nearest
+from .models import FindItModel, HostMessage, RecordedReply, variant_of
 
 Maker = Callable[..., Any]
 
@@ -37,6 +39,7 @@ class FindItLocalModel(FindItModel):
     """
 
     row: ClassVar[str] = ""
+    takes_space = True
 
     def __init__(
         self,
@@ -48,19 +51,38 @@ class FindItLocalModel(FindItModel):
         super().__init__()
         known = _local_row(row or self.row)
         checkpoint = model_path or _own_checkpoint(known)
-        with_vllm = "--use-vllm" in sys.argv if use_vllm is None else use_vllm
-        self._runner = (_load_vllm if with_vllm else load_local)(
+        refuse_missing(checkpoint)
+        self._runner = (_load_vllm if _with_vllm(use_vllm) else load_local)(
             checkpoint, known, _settings(settings)
         )
         self._lock = threading.RLock()
-        self._ahead: tuple[str, LookAhead[RecordedReply]] | None = None
         get_logger("FindIt").info("FindIt: %s", self._runner)
 
+    @classmethod
+    def describe(
+        cls,
+        variant: Variant,
+        model_path: str | None = None,
+        row: str | None = None,
+        use_vllm: bool | None = None,
+        **settings: Any,
+    ) -> Described:
+        """What a run with the constructor's arguments is; nothing is loaded."""
+        known = _local_row(row or cls.row)
+        engine = "vllm" if _with_vllm(use_vllm) else "transformers"
+        return describe(
+            known, model_path or _own_checkpoint(known), variant, _settings(settings), engine
+        )
+
+    @classmethod
+    def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
+        """The same with what torch and the hub say; the model is not loaded."""
+        given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
+        return on_this_machine(found, _settings(given))
+
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
-        """The reply to a message; rows that the host is going to ask for are answered with it."""
-        name = variant_of(dataset).name if dataset is None else dataset
-        with self._lock:
-            return self._window(name).reply(message)
+        """The reply to one message."""
+        return self.generate_batch([message], variant_of(dataset).name)[0]
 
     def generate_batch(self, messages: Sequence[HostMessage], dataset: str) -> list[RecordedReply]:
         """The replies to messages of one dataset, in their order, worked out together."""
@@ -80,32 +102,6 @@ class FindItLocalModel(FindItModel):
             return _replies(
                 self._runner.answer_variants([_parts(m) for m in messages], variant_of(dataset))
             )
-
-    def set_dump_image(self, dump_image_func: Callable[..., Any]) -> None:
-        """The host says which dataset comes: the rows to look ahead at."""
-        super().set_dump_image(dump_image_func)
-        self._ahead = None
-
-    def _window(self, name: str) -> LookAhead[RecordedReply]:
-        if self._ahead is None or self._ahead[0] != name:
-            self._ahead = (
-                name,
-                LookAhead(
-                    self._coming(name),
-                    lambda messages: self.generate_batch(messages, name),
-                    self._runner.at_once,
-                ),
-            )
-        return self._ahead[1]
-
-    def _coming(self, name: str) -> list[HostMessage]:
-        """The messages that the host will ask of this process, in its order; none if unknown."""
-        dataset: Any = getattr(self.dump_image_func, "__self__", None)
-        if getattr(dataset, "dataset_name", None) != name or not hasattr(dataset, "build_prompt"):
-            return []
-        rank, processes = get_rank_and_world_size()
-        rows = dataset.data.iloc[rank::processes]
-        return [dataset.build_prompt(rows.iloc[at]) for at in range(len(rows))]
 
 
 def _parts(message: HostMessage) -> Message:
@@ -129,6 +125,10 @@ def _local_row(name: str) -> ModelRow:
         there = [one.name for one in MODELS.values() if one.local]
         raise ValueError(f"no local model {name!r}{nearest(name, there)}")
     return row
+
+
+def _with_vllm(said: bool | None) -> bool:
+    return "--use-vllm" in sys.argv if said is None else said
 
 
 def _own_checkpoint(row: ModelRow) -> str:
@@ -196,6 +196,36 @@ def class_of(row: ModelRow) -> type[FindItLocalModel]:
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:
     """An entry of the host's ``supported_VLM``."""
     return partial(class_of(row), model_path=checkpoint, row=row.name)
+
+
+def make_known(name: str, checkpoint: str, row: str | None = None) -> None:
+    """Make a name stand for a checkpoint among the host's models.
+
+    Args:
+        name: of the results; any, where ``row`` says what it is run like.
+        checkpoint: a folder or an identifier.
+        row: a row of the model table, or a name of one.
+
+    Raises:
+        ValueError: no row says how it is run, the checkpoint is not there, or the name is that of
+            VLMEvalKit's own model.
+    """
+    from vlmeval.config import supported_VLM
+
+    check_model_name(name)
+    known = find_model(row or name)
+    if known is None or known.local is None:
+        raise ValueError(
+            f"{name}={checkpoint}: no local model {row or name!r}"
+            f"{nearest(row or name, ['Replay', *local_names()])}"
+            + ("" if row else "; say which it is run like: --row Qwen3-VL")
+        )
+    refuse_missing(checkpoint)
+    entry = supported_VLM.get(name)
+    if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
+        near = nearest(name, local_names())
+        raise ValueError(f"{name}={checkpoint}: {name} is VLMEvalKit's own model{near}")
+    supported_VLM[name] = local_maker(known, checkpoint)
 
 
 def local_models() -> dict[str, Maker]:

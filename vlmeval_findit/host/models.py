@@ -11,11 +11,13 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
-from ..models.baselines import Baseline, answer, full_image, opencv_detector, see
+from ..files import file_sha256
+from ..identity import Answering, Described, read_identity
+from ..models.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
 from ..predictions import FAILED, PredictionError, Recorded, read_predictions, split_name
 from ..prompts import PartKind
 from ..scoring import Settings, run_space
-from ..tasks import load_task, read_asked
+from ..tasks import load_task
 from ..variant import Variant, parse
 
 HostMessage = Sequence[Mapping[str, Any]]
@@ -69,6 +71,11 @@ class FindItBaseline(FindItModel):
         super().__init__()
         self._baseline = baseline
 
+    @classmethod
+    def describe(cls, variant: Variant, baseline: Baseline = full_image) -> Described:
+        """What a run with the constructor's arguments is."""
+        return Described(Answering(cls.__name__, settings={"baseline": baseline.__name__}), SPACE)
+
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of a FindIt dataset."""
         variant = variant_of(dataset)
@@ -90,15 +97,22 @@ class FindItReplay(FindItModel):
         self, predictions: str | None = None, space: str | Mapping[str, Any] | None = None
     ) -> None:
         super().__init__()
-        source = predictions or os.environ.get("FINDIT_REPLAY")
-        if not source:
-            raise PredictionError(
-                "Replay answers from recorded predictions: run_findit.py --model Replay=PATH, "
-                'FINDIT_REPLAY=PATH, or "predictions" in its entry of a --config file'
-            )
-        self._source = Path(source)
+        self._source = _source(predictions)
         self._settings = Settings(space=space)
         self._replies = cache(self._load)
+
+    @classmethod
+    def describe(
+        cls,
+        variant: Variant,
+        predictions: str | None = None,
+        space: str | Mapping[str, Any] | None = None,
+    ) -> Described:
+        """What a run with the constructor's arguments is: of the recorded file, its content."""
+        path = _recorded_file(_source(predictions), variant.name)
+        found = _space(path, variant, Settings(space=space))
+        settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
+        return Described(Answering(cls.__name__, settings=settings), found)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The recorded reply to a message.
@@ -115,10 +129,9 @@ class FindItReplay(FindItModel):
     def _load(self, dataset: str) -> dict[str, RecordedReply]:
         from .datasets import messages_of
 
-        path = self._file(dataset)
-        model, _ = split_name(path, dataset)
+        path = _recorded_file(self._source, dataset)
         task = load_task(dataset)
-        space = run_space(model, task.variant, self._settings, read_asked(path)).space.as_dict()
+        space = _space(path, task.variant, self._settings)
         keys = {index: _key(message) for index, message in messages_of(task)}
         return {
             keys[reply.index]: RecordedReply(
@@ -128,17 +141,37 @@ class FindItReplay(FindItModel):
             if reply.index in keys and not reply.failed
         }
 
-    def _file(self, dataset: str) -> Path:
-        if self._source.is_file():
-            return self._source
-        found = [
-            path
-            for suffix in ("json", "tsv", "xlsx")
-            for path in sorted(self._source.glob(f"*_{dataset}.{suffix}"))
-        ]
-        if not found:
-            raise PredictionError(f"{self._source}: no prediction file of {dataset} there")
-        return found[0]
+
+def _source(predictions: str | None) -> Path:
+    source = predictions or os.environ.get("FINDIT_REPLAY")
+    if not source:
+        raise PredictionError(
+            "Replay answers from recorded predictions: run_findit.py --model Replay=PATH, "
+            'FINDIT_REPLAY=PATH, or "predictions" in its entry of a --config file'
+        )
+    return Path(source)
+
+
+def _recorded_file(source: Path, dataset: str) -> Path:
+    if source.is_file():
+        return source
+    found = [
+        path
+        for suffix in ("json", "tsv", "xlsx")
+        for path in sorted(source.glob(f"*_{dataset}.{suffix}"))
+    ]
+    if not found:
+        raise PredictionError(f"{source}: no prediction file of {dataset} there")
+    return found[0]
+
+
+def _space(path: Path, variant: Variant, said: Settings) -> Mapping[str, Any]:
+    """The space of recorded replies: their run's, or that of the first reply that says one."""
+    run = read_identity(path)
+    model = run.model if run is not None else split_name(path)[0]
+    own = (reply.recorded.space for reply in read_predictions(path))
+    recorded = run.space if run is not None and run.space else next(filter(None, own), None)
+    return run_space(model, variant, said, recorded).space.as_dict()
 
 
 def variant_of(dataset: str | None) -> Variant:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
@@ -19,60 +22,51 @@ from ..models.services import (
     server_space,
 )
 from ..models.spending import Budget
-from ..models.table import find_model, local_names
+from ..predictions import check_model_name
 from ..scoring import settings_from
 from ..variant import nearest, parse
 from .api import API_CLASSES, FindItOpenRouter, FindItServer
-from .local import local_maker
+from .entries import entry_of
+from .inference import prepare_run
 from .models import FindItReplay
 
 
-def preflight(names: Sequence[str], models: Sequence[str], args: Namespace) -> None:
-    """Make every dataset once, as the host will.
+def preflight(wanted: Wanted) -> None:
+    """Make every dataset once, as the host will, and hold every run against what lies there.
 
     Raises:
-        ValueError: what a dataset refuses; or a model that the host does not know.
+        ValueError: what a dataset refuses; a model that the host does not know; a run that is
+            another than the one that lies there.
     """
-    if names and args.base_url is None:
-        for model in models:
-            if model not in supported_VLM:
-                raise ValueError(
-                    f"VLMEvalKit has no model {model!r}{nearest(model, supported_VLM)}"
-                )
-    for name in names:
-        cls = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
-        cls(
-            name,
-            model=models,
-            judge_args=args.judge_args,
-            mode=args.mode,
-            work_dir=args.work_dir,
-            reuse=args.reuse,
-        )
+    for model in wanted.models:
+        check_model_name(model)
+        if wanted.datasets and entry_of(model).cls is None:
+            raise ValueError(f"VLMEvalKit has no model {model!r}{nearest(model, supported_VLM)}")
+    for name, said in wanted.datasets.items():
+        known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
+        dataset = known(name, judge_args=wanted.judge_args, mode=wanted.mode, **said)
+        if wanted.limit:
+            dataset.data = dataset.data.iloc[: wanted.limit]
+        for model in wanted.models:
+            if wanted.mode != "eval":
+                prepare_run(dataset, model, wanted.work_dir / model)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a command line asks for: models over datasets of ours, with what is said of each."""
+
+    models: Sequence[str]
+    datasets: Mapping[str, Mapping[str, Any]]
+    mode: str
+    work_dir: Path
+    judge_args: str | None = None
+    limit: int | None = None
 
 
 def add_replay(path: str) -> None:
     """Make ``Replay`` answer from a prediction file or a folder of them."""
     supported_VLM["Replay"] = partial(FindItReplay, predictions=path)
-
-
-def add_checkpoint(name: str, checkpoint: str) -> None:
-    """Make a name of a local model answer from a checkpoint: a folder or an identifier.
-
-    Raises:
-        ValueError: no local model goes by that name, or it is VLMEvalKit's own.
-    """
-    row = find_model(name)
-    if row is None or row.local is None:
-        names = ["Replay", *local_names()]
-        raise ValueError(
-            f"--model {name}={checkpoint}: no local model {name!r}{nearest(name, names)}"
-        )
-    entry = supported_VLM.get(name)
-    if entry is not None and not getattr(getattr(entry, "func", entry), "records_space", False):
-        near = nearest(name, local_names())
-        raise ValueError(f"--model {name}={checkpoint}: {name} is VLMEvalKit's own model{near}")
-    supported_VLM[name] = local_maker(row, checkpoint)
 
 
 def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
@@ -91,7 +85,7 @@ def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
     """
     name, served = server_name(model)
     space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
-    rule = server_space(name, space)
+    rule = server_space(args.row or name, space)
     for dataset in names:
         rule(parse(dataset))
     maker = partial(
@@ -101,6 +95,7 @@ def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
         served=served,
         space=space,
         extra_body=extra_fields(args.extra_body),
+        row=args.row,
         key=args.key,
         headers=server_headers(getattr(args, "header", None) or ()),
         timeout=args.timeout or 600.0,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image
 
+from ..image_files import decode, header
 from ..predictions import Recorded
 from ..representation import Corners
 from ..variant import Variant
@@ -73,8 +73,7 @@ def see(paths: Sequence[str], texts: Sequence[str], variant: Variant) -> Sight:
 
 @lru_cache(maxsize=4096)
 def _picture(path: str) -> Picture:
-    with Image.open(path) as image:
-        return Picture(Path(path), *image.size)
+    return Picture(Path(path), *header(path).size)
 
 
 def answer(baseline: Baseline, sight: Sight, variant: Variant) -> tuple[str, Recorded]:
@@ -124,5 +123,4 @@ def _instances(sight: Sight, picture: Picture) -> Found:
 
 @lru_cache(maxsize=16)
 def _pixels(path: Path) -> Pixels:
-    with Image.open(path) as image:
-        return np.asarray(image.convert("RGB"))
+    return np.asarray(decode(path))

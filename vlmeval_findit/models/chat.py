@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..answers import HostMessage
+from ..identity import Answering, Described
 from ..predictions import Recorded
 from ..prompts import Part, PartKind
 from ..scoring import settings_from
 from ..spaces import Space
 from ..variant import Variant
 from .completion import Completion
-from .endpoint import LIMIT_FIELDS
+from .endpoint import LIMIT_FIELDS, Endpoint
 from .payload import Manner, Request, openrouter_manner, request, server_manner
 from .services import proprietary, server_space, template_fields
-from .table import find_model
+from .table import ModelRow, find_model
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
 """Names of the setting that limits a reply's tokens."""
@@ -26,11 +27,12 @@ LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
 class ChatModel:
     """A model that is asked over HTTP.
 
-    ``name`` is that of the results; ``space`` gives the coordinate space of its replies by variant,
-    ``manner`` how it is asked for them.
+    ``name`` is that of the results, ``row`` its row of the model table (None: none); ``space``
+    gives the coordinate space of its replies by variant, ``manner`` how it is asked for them.
     """
 
     name: str
+    row: ModelRow | None
     space: Callable[[Variant], Space]
     manner: Callable[[Space], Manner]
 
@@ -43,10 +45,31 @@ class ChatModel:
         space = self.space(variant)
         return request(parts_of(message), variant, space, self.manner(space))
 
+    def describe(self, variant: Variant, servers: Sequence[Endpoint]) -> Described:
+        """What a run of it is."""
+        space = self.space(variant)
+        manner = self.manner(space)
+        said = {
+            **manner.fields,
+            "max_new_tokens": manner.max_tokens or variant.max_new_tokens,
+            "images": manner.images.__name__,
+        }
+        if manner.image_detail is not None:
+            said["image_detail"] = manner.image_detail
+        return Described(
+            Answering(
+                kind="chat completions",
+                row=self.row.name if self.row else None,
+                checkpoint=manner.model,
+                endpoint=", ".join(sorted({server.name for server in servers})),
+                settings=said,
+            ),
+            space.as_dict(),
+        )
+
     def read(self, completion: Completion) -> Completion:
         """What of an answer is text and what is thought."""
-        row = find_model(self.name)
-        opens = row is not None and row.opens_thought
+        opens = self.row is not None and self.row.opens_thought
         return completion.begun_in_thought() if opens else completion
 
     def recorded(
@@ -54,8 +77,7 @@ class ChatModel:
     ) -> Recorded:
         """What a run records of a call, answered or not."""
         space = self.space(variant)
-        row = find_model(self.name)
-        who = {"row": row.name} if row else {}
+        who = {"row": self.row.name} if self.row else {}
         images = tuple(image.as_record() for image in asked.images) if asked else ()
         if completion is None:
             who = {"identifier": self.manner(space).model, **who}
@@ -83,7 +105,7 @@ def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
     """
     row, facts = proprietary(name)
     manner = _limited(openrouter_manner(facts), max_tokens)
-    return ChatModel(name, lambda variant: row.space(variant.row), lambda space: manner)
+    return ChatModel(name, row, lambda variant: row.space(variant.row), lambda space: manner)
 
 
 def server_model(
@@ -92,6 +114,7 @@ def server_model(
     space: str | Mapping[str, Any] | None = None,
     fields: Mapping[str, Any] | None = None,
     max_tokens: int | None = None,
+    row: str | None = None,
 ) -> ChatModel:
     """A model behind an OpenAI-compatible server.
 
@@ -101,19 +124,29 @@ def server_model(
         space: the coordinate space, where the model table does not say it.
         fields: more fields of every request.
         max_tokens: limit of a reply (None: the row's, else the variant's).
+        row: the row of the model table that it is like (None: that of its name).
 
     Raises:
         SpaceError: the coordinate space is not known.
     """
-    rule = server_space(name, settings_from({"space": space}).space)
-    row = find_model(name)
-    facts = row.api if row else None
+    rule = server_space(row or name, settings_from({"space": space}).space)
+    known = find_model(row or name)
+    facts = known.api if known else None
     sent = {**template_fields(name), **(fields or {})}
     return ChatModel(
         name,
+        known,
         rule,
         lambda space: _limited(server_manner(served or name, space, sent, facts), max_tokens),
     )
+
+
+def served_key(name: str, served: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What the key of a call to a server has of its model beside the message.
+
+    Served by another program, the same weights may say something else.
+    """
+    return {**fields, "served": served or name}
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:

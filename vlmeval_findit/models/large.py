@@ -28,8 +28,9 @@ import numpy as np
 import torch
 from PIL import Image
 
+from ..image_files import decode
 from ..scene_cache import SceneCache, is_large, key_of, limit_of_runs
-from .pictures import Picture, decode, limited, stored_size
+from .pictures import Picture, limited, stored_size
 from .resize import Resize
 
 log = logging.getLogger(__name__)

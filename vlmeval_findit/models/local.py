@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+from ..identity import Answering, Described
 from ..predictions import FAILED, Recorded
 from ..prompts import Message, PartKind
+from ..spaces import space_from
 from ..variant import Variant
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
 from .families import Bounds, LocalFamily, space_within
 from .pictures import expected_length
+from .revision import known_revision
 from .table import ModelRow
 from .thinking import opened_by, split_thought
 
@@ -38,10 +41,12 @@ class RunSettings:
 
     ``min_pixels``, ``max_pixels`` and ``patches`` are image bounds (:class:`.families.Bounds`),
     ``template`` switches of the chat template, ``batch_size`` the most queries at once.
-    ``tensor_parallel_size`` and ``vllm`` (further arguments of its engine) are vLLM's.
+    ``tensor_parallel_size`` and ``vllm`` (further arguments of its engine) are vLLM's.  ``space``
+    is the coordinate space of a checkpoint that was trained to answer in another than its row's.
     """
 
     revision: str | None = None
+    space: str | Mapping[str, Any] | None = None
     device: str | None = None
     dtype: str | None = None
     attention: str | None = None
@@ -75,6 +80,7 @@ def plan(row: ModelRow, variant: Variant, settings: RunSettings) -> Plan:
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     given = asdict(settings)
+    said = space_from(settings.space) if settings.space is not None else row.space(variant.row)
     wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
     bounds = row.local.bounds(variant.row).overridden(wanted)
     return Plan(
@@ -82,7 +88,54 @@ def plan(row: ModelRow, variant: Variant, settings: RunSettings) -> Plan:
         family=row.local,
         bounds=bounds,
         limit=settings.max_new_tokens or variant.max_new_tokens,
-        space=space_within(row.space(variant.row), bounds).as_dict(),
+        space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
+    )
+
+
+def describe(
+    row: ModelRow, checkpoint: str, variant: Variant, settings: RunSettings, engine: str
+) -> Described:
+    """What a run of a checkpoint is, as far as is known without torch and without a network."""
+    how = plan(row, variant, settings)
+    set_by_user = {
+        "bounds": how.bounds.as_dict(),
+        "max_new_tokens": how.limit,
+        "template": {**how.family.template, **settings.template},
+        "engine": engine,
+        "dtype": settings.dtype,
+        "attention": settings.attention,
+        **{f"vllm {name}": value for name, value in settings.vllm.items()},
+    }
+    return Described(
+        Answering(
+            kind=how.family.class_name,
+            row=row.name,
+            checkpoint=checkpoint,
+            revision=known_revision(checkpoint, settings.revision),
+            settings=set_by_user,
+            runs_here=True,
+        ),
+        how.space,
+    )
+
+
+def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
+    """The same with what torch and the hub say, still without loading the model.
+
+    Raises:
+        OSError: the checkpoint is not there.
+    """
+    from .device import choose, this_machine
+    from .transformer import checkpoint_revision
+
+    assert found.checkpoint is not None
+    placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
+    engine = found.settings["engine"]
+    known = {"dtype": placed.dtype, "attention": placed.attention} if engine != "vllm" else {}
+    return replace(
+        found,
+        revision=checkpoint_revision(found.checkpoint, settings.revision),
+        settings={**found.settings, **known},
     )
 
 

@@ -18,21 +18,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
+from ..image_files import Size, check, header, orientation
 from ..prompts import Part, PartKind
 from ..scene_cache import Scene, encoded
 from ..spaces import Space, as_sent, reference_size
 from ..variant import Variant
 from .table import ApiFacts
 
-Size = tuple[int, int]
-"""(width, height) in pixels."""
-
 JPEG_FROM = 2048
 """Images with a longer side of at least this many pixels are sent as JPEG, others as PNG."""
-
-_EXIF_ORIENTATION = 0x0112
 
 # --- images ---------------------------------------------------------------------------------------
 
@@ -75,10 +69,9 @@ def for_provider(path: Path, limit: int | None = None) -> SentImage:
     Raises:
         OSError: the file is no image.
     """
-    with Image.open(path) as picture:
-        original = picture.size
-        # The space of pixels as sent is this very rule; scoring divides by the same size.
-        width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
+    original = header(path).size
+    # The space of pixels as sent is this very rule; scoring divides by the same size.
+    width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
     size = (int(width), int(height))
     return _sent(path, original, size, "JPEG" if max(size) >= JPEG_FROM else "PNG")
 
@@ -90,14 +83,13 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
     Raises:
         OSError: the file is no image.
     """
-    with Image.open(path) as picture:
-        size = as_sent(Space("grid1000", scene_max_size=limit), *picture.size)
-        plain = picture.format in ("JPEG", "PNG") and picture.mode == "RGB"
-        turned = picture.getexif().get(_EXIF_ORIENTATION, 1) != 1
-        if plain and not turned and size == picture.size:
-            mime = f"image/{str(picture.format).lower()}"
-            return SentImage(size, size, mime, path.read_bytes())
-    return _sent(path, picture.size, size, "PNG")
+    found = header(path)
+    size = as_sent(Space("grid1000", scene_max_size=limit), *found.size)
+    plain = found.format in ("JPEG", "PNG") and found.mode == "RGB" and size == found.size
+    if plain and orientation(path) == 1:
+        check(path)  # a call with half a picture is paid for too
+        return SentImage(size, size, f"image/{found.format.lower()}", path.read_bytes())
+    return _sent(path, found.size, size, "PNG")
 
 
 def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:

@@ -1,8 +1,8 @@
 """Images as they are sent: decoded once, RGB, in the orientation that the annotations expect.
 
-FindIt's widths, heights and boxes are those of the *stored* pixels, as Pillow opens a file: an EXIF
-orientation is not applied.  (Images of another size than their row are refused before a run, see
-:mod:`..images`, so a file whose annotations were made after turning it does not slip through.)
+FindIt's widths, heights and boxes are those of the *stored* pixels (:mod:`..image_files`).  Images
+of another size than their row are refused before a run, see :mod:`..images`, so a file whose
+annotations were made after turning it does not slip through.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from PIL import Image
-
+from ..image_files import decode, header
 from ..spaces import chat_resize
 from .families import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from PIL import Image
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,6 @@ class Picture:
     thumbnail: Image.Image | None = None
 
 
-def decode(path: str | Path) -> Image.Image:
-    """The stored pixels as RGB.
-
-    Raises:
-        OSError: the file is missing or broken.
-    """
-    with Image.open(path) as file:
-        return file.convert("RGB")
-
-
 class RecentPixels:
     """Decoded images, the least recently used gone first: large scenes serve many queries.
 
@@ -61,7 +52,11 @@ class RecentPixels:
         self._lock = Lock()
 
     def get(self, path: str) -> Image.Image:
-        """The stored pixels of a file as RGB; see :func:`decode` for what it raises."""
+        """The stored pixels of a file as RGB.
+
+        Raises:
+            OSError: the file is missing or broken.
+        """
         state = Path(path).stat()
         key = (path, state.st_mtime_ns, state.st_size)
         with self._lock:
@@ -115,7 +110,7 @@ class Pictures:
         self._known: dict[str, Picture] = {}
 
     def get(self, path: str) -> Picture:
-        """An image by its path; see :func:`decode` for what it raises."""
+        """An image by its path; raises what :meth:`RecentPixels.get` raises."""
         if path not in self._known:
             self._known[path] = self._kept(path) or limited(_RECENT.get(path), self._bounds)
         return self._known[path]
@@ -125,8 +120,7 @@ class Pictures:
 def stored_size(path: str) -> tuple[int, int]:
     """The size (w, h) of an image file, from its header; (0, 0) where it cannot be read."""
     try:
-        with Image.open(path) as file:
-            return file.size
+        return header(path).size
     except OSError:
         return 0, 0
 

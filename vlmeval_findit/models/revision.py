@@ -30,6 +30,35 @@ def fingerprint(folder: Path) -> str:
     return f"files-sha256:{digest.hexdigest()[:16]}"
 
 
+def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
+    """The revision of a checkpoint as far as it is known without asking the hub.
+
+    Of a folder it is the hash of its files, of an identifier the commit that was ``wanted``, or
+    None.
+    """
+    folder = Path(checkpoint)
+    if folder.is_dir():
+        return fingerprint(folder)
+    return wanted if wanted and re.fullmatch("[0-9a-f]{40}", wanted) else None
+
+
+def refuse_missing(checkpoint: str) -> None:
+    """Refuse a checkpoint that is neither a folder with a model nor a hub's identifier.
+
+    Raises:
+        ValueError: at once, and not after seconds in a library that takes it for an identifier.
+    """
+    folder = Path(checkpoint)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ValueError(f"{checkpoint}: no config.json there, so it is no checkpoint")
+        return
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", checkpoint):
+        raise ValueError(
+            f"{checkpoint}: no such folder (an identifier of the Hugging Face hub is OWNER/NAME)"
+        )
+
+
 def revision_of(checkpoint: str, resolved_file: str | None) -> str:
     """The revision that a checkpoint was loaded at.
 

@@ -86,11 +86,20 @@ def load(
     return Loaded(
         model=model,
         encoder=encoder,
-        revision=_revision(checkpoint, revision, "config.json"),
+        revision=checkpoint_revision(checkpoint, revision),
         processor_revision=_revision(
             checkpoint, revision, "processor_config.json", "preprocessor_config.json"
         ),
     )
+
+
+def checkpoint_revision(checkpoint: str, wanted: str | None = None) -> str:
+    """The revision at which a checkpoint would be loaded now; its weights are not looked at.
+
+    Raises:
+        OSError: the checkpoint is not there.
+    """
+    return _revision(checkpoint, wanted, "config.json")
 
 
 def _revision(checkpoint: str, revision: str | None, *files: str) -> str:

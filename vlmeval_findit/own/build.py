@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import isfinite
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ..data_root import lmu_data_root, own_datasets_file
 from ..datasets import BENCHMARK, own_datasets
-from ..fetch.verify import problem
 from ..files import atomic_write
+from ..image_files import Size
 from ..matching import plain_label
 from ..records import Query, Truth
 from ..representation import REPRESENTATIONS
 from ..tables import Prepared, write_table
 from ..variant import KEYS, OUTPUTS, PREFIX, STRUCTURES, forget_names
 from .annotations import AnnotationError, Annotations, Box
+from .exif import Drawn
+from .pictures import checked_pictures, placed, refuse
 
-Sizes = Mapping[str, tuple[int, int]]
-"""(width, height) of every image, in pixels."""
+Sizes = Mapping[str, Size]
+"""(width, height) of every image, in stored pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,12 @@ class Built:
     name: str
     tables: tuple[Prepared, ...]
     annotations: Annotations
+    notes: tuple[str, ...]
 
 
-def build(name: str, annotations: Annotations, images: Path, replace: bool) -> Built:
+def build(
+    name: str, annotations: Annotations, images: Path, replace: bool, drawn: Drawn | None = None
+) -> Built:
     """Check annotations and make them a dataset: tables below LMUData, and its registry row.
 
     Args:
@@ -42,26 +45,29 @@ def build(name: str, annotations: Annotations, images: Path, replace: bool) -> B
         annotations: what was read.
         images: the folder that the image names are relative to; it is used where it lies.
         replace: whether a dataset of one's own of this name may be replaced.
+        drawn: on which pictures boxes were drawn, where a viewer turns them.
 
     Raises:
         AnnotationError: the name cannot be used, or an image, box or label is not as it should be.
     """
     check_name(name, replace)
     check_labels(annotations)
-    sizes = checked_sizes(annotations, images)
-    check_boxes(annotations.boxes, sizes)
+    pictures = checked_pictures(annotations, images)
+    boxes, notes = placed(annotations, pictures, drawn)
+    sizes = {name: picture.size for name, picture in pictures.items()}
+    check_boxes(boxes, sizes)
     out = lmu_data_root()
     origin = {"source": annotations.source.name, "imported as": name}
     tables = tuple(
         write_table(out, table, queries, origin)
         for table, queries in (
-            (name, single_label(annotations, sizes)),
-            (f"{name}_multilabel", multi_label(annotations, sizes)),
+            (name, single_label(boxes, sizes)),
+            (f"{name}_multilabel", multi_label(boxes, sizes)),
         )
     )
     _write_ids(ids_path(tables[0].path), annotations)
     _register(name, images)
-    return Built(name, tables, annotations)
+    return Built(name, tables, annotations, notes)
 
 
 # --- the name -------------------------------------------------------------------------------------
@@ -109,12 +115,7 @@ def check_name(name: str, replace: bool) -> None:
             raise AnnotationError(f"name {name!r}: {own} was imported before (--replace)")
 
 
-# --- images, boxes, labels ------------------------------------------------------------------------
-
-
-def _refuse(whys: Sequence[str], count: int, what: str) -> None:
-    if whys:
-        raise AnnotationError(f"{len(whys)} of {count} {what} cannot be used; the first: {whys[0]}")
+# --- boxes, labels -----------------------------------------------------------------------------
 
 
 def check_labels(annotations: Annotations) -> None:
@@ -143,34 +144,6 @@ def check_labels(annotations: Annotations) -> None:
             )
 
 
-def checked_sizes(annotations: Annotations, folder: Path) -> Sizes:
-    """The size of every image that has boxes, each decoded and held against the annotations.
-
-    Raises:
-        AnnotationError: an image is not there, does not decode, or has another size.
-    """
-    names = list(dict.fromkeys(box.image for box in annotations.boxes))
-    with ThreadPoolExecutor(4) as pool:
-        whys = pool.map(lambda name: _image_problem(name, annotations, folder), names)
-        _refuse([why for why in whys if why], len(names), "images")
-    return {name: _size(folder / name) for name in names}
-
-
-def _image_problem(name: str, annotations: Annotations, folder: Path) -> str | None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts:
-        return f"{name} does not lie below {folder}"
-    why = problem(folder / name, annotations.images.get(name))
-    return f"{folder / name} {why}" if why else None
-
-
-def _size(path: Path) -> tuple[int, int]:
-    from PIL import Image
-
-    with Image.open(path) as picture:
-        return picture.size
-
-
 _MARGIN = 1.0
 """Pixels by which rounding, in steps of a pixel, puts a box out of its image."""
 
@@ -182,14 +155,12 @@ def check_boxes(boxes: Sequence[Box], sizes: Sizes) -> None:
         AnnotationError: naming the first box that does not.
     """
     whys = [f"{box.where}: {why}" for box in boxes if (why := _box_problem(box, sizes))]
-    _refuse(whys, len(boxes), "boxes")
+    refuse(whys, len(boxes), "boxes")
 
 
 def _box_problem(box: Box, sizes: Sizes) -> str | None:
     x1, y1, x2, y2 = box.corners
     width, height = sizes[box.image]
-    if not all(map(isfinite, box.corners)):
-        return f"{box.corners} are not finite numbers"
     if x2 <= x1 or y2 <= y1:
         return f"the box {box.corners} has no area"
     if min(x1, y1) < -_MARGIN or x2 > width + _MARGIN or y2 > height + _MARGIN:
@@ -200,27 +171,27 @@ def _box_problem(box: Box, sizes: Sizes) -> str | None:
 # --- queries --------------------------------------------------------------------------------------
 
 
-def single_label(annotations: Annotations, sizes: Sizes) -> list[Query]:
+def single_label(boxes: Sequence[Box], sizes: Sizes) -> list[Query]:
     """One query an image and label, in the order of the annotations."""
-    groups = _grouped(annotations.boxes, lambda box: (box.image, box.label))
+    groups = _grouped(boxes, lambda box: (box.image, box.label))
     return [
-        Query(index, label, *sizes[image], (image,), _truth(boxes, ()))
-        for index, ((image, label), boxes) in enumerate(groups.items())
+        Query(index, label, *sizes[image], (image,), _truth(group, ()))
+        for index, ((image, label), group) in enumerate(groups.items())
     ]
 
 
-def multi_label(annotations: Annotations, sizes: Sizes) -> list[Query]:
+def multi_label(boxes: Sequence[Box], sizes: Sizes) -> list[Query]:
     """One query an image, for all of its labels."""
-    groups = _grouped(annotations.boxes, lambda box: (box.image, ""))
+    groups = _grouped(boxes, lambda box: (box.image, ""))
     return [
         Query(
             index,
-            ", ".join(sorted({box.label for box in boxes})),
+            ", ".join(sorted({box.label for box in group})),
             *sizes[image],
             (image,),
-            _truth(boxes, tuple(box.label for box in boxes)),
+            _truth(group, tuple(box.label for box in group)),
         )
-        for index, ((image, _), boxes) in enumerate(groups.items())
+        for index, ((image, _), group) in enumerate(groups.items())
     ]
 
 

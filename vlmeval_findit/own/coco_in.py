@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from .annotations import AnnotationError, Annotations, Box, number
+from ..image_files import Size
+from .annotations import AnnotationError, Annotations, Box, number, text_of
 
 
 def read_coco(path: Path) -> Annotations:
@@ -17,17 +19,14 @@ def read_coco(path: Path) -> Annotations:
     Raises:
         AnnotationError: it is no such file, or an annotation names what there is not.
     """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise AnnotationError(f"{path}: not JSON: {error}") from None
+    values = _json_of(path)
     images = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
     boxes = []
     left_out: Counter[str] = Counter()
     for at, entry in enumerate(_section(path, values, "annotations")):
         where = f"{path}, annotations[{at}]"
-        if entry.get("iscrowd"):
+        if _is_crowd(where, entry):
             left_out["crowd regions"] += 1
             continue
         image = _named(where, entry, "image_id", images)
@@ -43,11 +42,37 @@ def read_coco(path: Path) -> Annotations:
     )
 
 
+def _json_of(path: Path) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            keys = Counter(key for key, _ in pairs)
+            key = next(key for key, count in keys.items() if count > 1)
+            known = {name: found[name] for name in ("id", "file_name", "name") if name in found}
+            raise AnnotationError(f"{path}: key {key!r} stands twice in an object ({known})")
+        return found
+
+    text = text_of(path)
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except AnnotationError:
+        raise
+    except RecursionError:
+        raise AnnotationError(f"{path}: is nested too deeply for a COCO file") from None
+    except ValueError as error:
+        raise AnnotationError(f"{path}: not JSON: {error}") from None
+
+
 def _section(path: Path, values: Any, name: str) -> list[dict[str, Any]]:
     rows = values.get(name) if isinstance(values, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise AnnotationError(f"{path}: no list {name!r} of objects, so this is no COCO file")
     return rows
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    """A whole number; ``true`` is none, though Python counts it as 1."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _by_id(path: Path, values: Any, section: str, name: str) -> dict[int, dict[str, Any]]:
@@ -56,7 +81,7 @@ def _by_id(path: Path, values: Any, section: str, name: str) -> dict[int, dict[s
     names: set[str] = set()
     for at, row in enumerate(_section(path, values, section)):
         where = f"{path}, {section}[{at}]"
-        if not isinstance(row.get("id"), int) or not isinstance(row.get(name), str):
+        if not _is_id(row.get("id")) or not isinstance(row.get(name), str):
             raise AnnotationError(f"{where}: needs an id (a whole number) and a {name}")
         if row["id"] in found or row[name] in names:
             raise AnnotationError(f"{where}: id {row['id']} or {name} {row[name]!r} stands twice")
@@ -65,28 +90,37 @@ def _by_id(path: Path, values: Any, section: str, name: str) -> dict[int, dict[s
     return found
 
 
+def _is_crowd(where: str, entry: Mapping[str, Any]) -> bool:
+    said = entry.get("iscrowd", 0)
+    if said not in (0, 1):
+        raise AnnotationError(f"{where}, iscrowd: {reprlib.repr(said)} is neither 0 nor 1")
+    return bool(said)
+
+
 def _named(
     where: str, entry: Mapping[str, Any], key: str, rows: Mapping[int, dict[str, Any]]
 ) -> dict[str, Any]:
-    if entry.get(key) not in rows:
-        raise AnnotationError(f"{where}, {key}: there is no {entry.get(key)!r}")
-    return rows[entry[key]]
+    said = entry.get(key)
+    if not _is_id(said) or said not in rows:
+        raise AnnotationError(f"{where}, {key}: there is no {reprlib.repr(said)}")
+    return rows[said]
 
 
 def _corners(where: str, entry: Mapping[str, Any]) -> tuple[float, float, float, float]:
     box = entry.get("bbox")
     if not isinstance(box, list) or len(box) != 4:
-        raise AnnotationError(f"{where}, bbox: {box!r} is not [x, y, width, height]")
+        raise AnnotationError(f"{where}, bbox: {reprlib.repr(box)} is not [x, y, width, height]")
     x, y, w, h = (number(value, f"{where}, bbox") for value in box)
     return (x, y, x + w, y + h)
 
 
-def _size(path: Path, image: Mapping[str, Any]) -> tuple[int, int] | None:
+def _size(path: Path, image: Mapping[str, Any]) -> Size | None:
     width, height = image.get("width"), image.get("height")
     if width is None and height is None:
         return None
-    if not isinstance(width, int) or not isinstance(height, int):
+    if not _is_id(width) or not _is_id(height) or min(width, height) < 1:
         raise AnnotationError(
-            f"{path}, image {image['id']}: {width!r}x{height!r} is not a size in pixels"
+            f"{path}, image {image['id']}: {reprlib.repr(width)}x{reprlib.repr(height)} is not a "
+            "size in pixels"
         )
     return (width, height)

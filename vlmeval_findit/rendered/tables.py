@@ -8,7 +8,6 @@ can be asked.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +18,7 @@ from ..datasets import Dataset, Family
 from ..files import sha256_of, write_once
 from ..places import image_folder, lmu_data_root
 from ..records import Query, Truth
-from ..tables import Prepared, meta_path, write_table
+from ..tables import Prepared, made_of, write_table
 from . import asking
 from .asking import Asked
 from .picture import png
@@ -91,12 +90,8 @@ def _shown(seed: int) -> Shown | None:
 def ensure(dataset: Dataset) -> None:
     """Make a dataset's tables and pictures unless they are there, made by this very code."""
     for multilabel in (False, True)[: 1 + dataset.has_multilabel]:
-        meta = meta_path(lmu_data_root() / f"{dataset.table_name(multilabel)}.tsv")
-        try:
-            made_by = json.loads(meta.read_text(encoding="utf-8")).get("source_sha256")
-        except (OSError, ValueError):
-            made_by = None
-        if made_by != recipe_sha256():
+        table = lmu_data_root() / f"{dataset.table_name(multilabel)}.tsv"
+        if made_of(table) != recipe_sha256():
             prepare(dataset, multilabel)
 
 

@@ -10,6 +10,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
+from ..image_files import decode, header
+
 BUDGET = 14_000_000
 """Characters that the thumbnails of a page may have together."""
 
@@ -51,14 +53,10 @@ def _side(paths: Sequence[Path], budget: int) -> int:
 
 
 def _thumbnail(path: Path, side: int) -> Thumbnail | None:
-    from PIL import Image
-
     try:
-        with Image.open(path) as picture:
-            width, height = picture.size
-            # JPEG decoders can leave out detail: scenes of 50 million pixels in a tenth the time.
-            picture.draft("RGB", (side, side))
-            small = picture.convert("RGB")
+        width, height = header(path).size
+        # JPEG decoders can leave out detail: scenes of 50 million pixels in a tenth the time.
+        small = decode(path, enough=(side, side))
     except OSError:
         return None
     small.thumbnail((side, side))

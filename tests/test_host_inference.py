@@ -1,0 +1,353 @@
+"""VLMEvalKit's inference of our datasets by our engine: its own function, in this process.
+
+``infer_data_job`` is what both hosts call.  Every test calls it as they do.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from host_runs import require_host
+
+from vlmeval_findit.engine.journal import records
+from vlmeval_findit.identity import IdentityError, read_identity
+from vlmeval_findit.predictions import FAILED, read_predictions
+from vlmeval_findit.scoring import score_file
+
+pytestmark = pytest.mark.host
+
+DATA = "FindIt_Demo_xyxy_json"
+ROWS = 19
+
+
+class Killed(BaseException):
+    """What kill -9 is to a process, to a test in one process."""
+
+
+class Model:
+    """One of the host's kind: counts its calls; ``on_call`` may raise, or return another reply."""
+
+    def __init__(self, on_call: Callable[[int], Any] = lambda number: None) -> None:
+        self.calls = 0
+        self._on_call = on_call
+
+    def set_dump_image(self, dump: Callable[..., Any]) -> None:
+        self.dump = dump
+
+    def generate(self, message: Any, dataset: str) -> Any:
+        self.calls += 1
+        said = self._on_call(self.calls)
+        return f'[{{"bbox": [1, 2, {self.calls}, 900]}}]' if said is None else said
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The host with a model ``Mine`` (in thousandths) whose class is the host's own."""
+    require_host()
+    import vlmeval.config
+    import vlmeval.dataset
+    import vlmeval.inference
+
+    from vlmeval_findit.host import register
+    from vlmeval_findit.host.outcomes import OUTCOMES
+
+    register()
+    OUTCOMES.clear()
+    monkeypatch.setenv("PRED_FORMAT", "json")
+    monkeypatch.setenv("FINDIT_SPACE", "grid1000")
+    yield SimpleNamespace(
+        job=vlmeval.inference.infer_data_job,
+        dataset=vlmeval.dataset.build_dataset,
+        models=vlmeval.config.supported_VLM,
+        outcomes=OUTCOMES,
+    )
+    vlmeval.config.supported_VLM.pop("Mine", None)
+    OUTCOMES.clear()
+
+
+def ask(host: Any, model: Any, folder: Path, name: str = "Mine", **how: Any) -> Any:
+    """As the host's loop does it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    how = {"api_nproc": 4, "retry_failed": True, "use_vllm": False, **how}
+    return host.job(model, str(folder), name, host.dataset(DATA), **how)
+
+
+def replies(folder: Path, suffix: str = "json") -> dict[int, str]:
+    found = read_predictions(folder / f"Mine_{DATA}.{suffix}")
+    return {reply.index: reply.text for reply in found}
+
+
+def test_other_datasets_are_the_hosts(host: Any, tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match="dataset_name"):
+        host.job(Model(), str(tmp_path), "Mine", SimpleNamespace())
+
+
+def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
+    model = Model()
+    assert ask(host, model, tmp_path) is model, "the host keeps it for its next dataset"
+    assert model.calls == ROWS == len(replies(tmp_path))
+    assert model.dump is not None
+    before = {p: p.read_bytes() for p in tmp_path.iterdir() if p.suffix != ".lock"}
+    assert {p.name.removeprefix(f"Mine_{DATA}") for p in before} == {
+        ".json", "_identity.json", "_calls.jsonl",
+    }  # fmt: skip
+    again = Model()
+    ask(host, again, tmp_path)
+    assert again.calls == 0
+    assert {p: p.read_bytes() for p in before} == before
+    # The host's own name of a model: nothing is loaded where nothing is left to ask.
+    host.models["Mine"] = lambda: pytest.fail("loaded")
+    assert ask(host, "Mine", tmp_path) == "Mine"
+
+
+def test_killed_and_continued_nothing_is_asked_twice(host: Any, tmp_path: Path) -> None:
+    def die(number: int) -> None:
+        if number == 8:
+            raise Killed
+
+    with pytest.raises(Killed):
+        ask(host, Model(die), tmp_path)
+    assert not (tmp_path / f"Mine_{DATA}.json").exists()
+    identity = read_identity(tmp_path / f"Mine_{DATA}.json")
+    assert identity is not None, "written before the first call"
+    assert identity.rows == tuple(range(ROWS))
+    model = Model()
+    ask(host, model, tmp_path)
+    assert model.calls == ROWS - 7
+    assert len(replies(tmp_path)) == ROWS
+    assert read_identity(tmp_path / f"Mine_{DATA}.json") == identity
+
+
+def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> None:
+    """Of the host's own wrappers, too, which record nothing."""
+    ask(host, Model(lambda n: f"{FAILED} via API." if n % 5 == 0 else None), tmp_path)
+    said = replies(tmp_path)
+    assert sum(text.startswith(FAILED) for text in said.values()) == 3
+    assert [str(bad) for bad in host.outcomes.bad()] == [f"Mine on {DATA}: 3 calls failed"]
+    kept = Model()
+    ask(host, kept, tmp_path, retry_failed=False)
+    assert kept.calls == 0
+    again = Model()
+    ask(host, again, tmp_path)
+    assert again.calls == 3
+    assert host.outcomes.bad() == []
+    assert not any(text.startswith(FAILED) for text in replies(tmp_path).values())
+
+
+def test_an_exception_is_a_failed_call(host: Any, tmp_path: Path) -> None:
+    def raises(number: int) -> None:
+        if number == 2:
+            raise RuntimeError("out of memory")
+
+    ask(host, Model(raises), tmp_path)
+    (bad,) = [reply for reply in read_predictions(tmp_path / f"Mine_{DATA}.json") if reply.failed]
+    assert "out of memory" in bad.text
+
+
+@pytest.mark.parametrize("text", ["\ud800 [1, 2, 3, 4]", "NA", "None", "", "=1+1", "x" * 40_000])
+def test_whatever_a_model_says_is_kept(host: Any, tmp_path: Path, text: str) -> None:
+    ask(host, Model(lambda number: text), tmp_path)
+    assert set(replies(tmp_path).values()) == {text}
+    assert {record["reply"] for record in records(tmp_path / f"Mine_{DATA}_calls.jsonl")} == {text}
+    score_file(tmp_path / f"Mine_{DATA}.json")
+
+
+def test_a_model_that_says_the_hosts_words_for_a_failure(host: Any, tmp_path: Path) -> None:
+    """Where the record says that it answered, it did."""
+    from vlmeval_findit.predictions import Recorded
+
+    said = f"{FAILED} via API."
+    extra = Recorded(space={"kind": "grid1000"}, finish_reason="stop").as_json()
+    ask(host, Model(lambda n: {"prediction": said, "extra_records": extra}), tmp_path)
+    assert host.outcomes.bad() == []
+    assert not any(r.failed for r in read_predictions(tmp_path / f"Mine_{DATA}.json"))
+    again = Model()
+    ask(host, again, tmp_path)
+    assert again.calls == 0
+
+
+def test_another_format_of_predictions_drops_nothing(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "x" * 40_000
+    ask(host, Model(lambda n: long if n == 1 else None), tmp_path)
+    whole = replies(tmp_path)
+    for suffix in ("tsv", "xlsx"):
+        monkeypatch.setenv("PRED_FORMAT", suffix)
+        model = Model()
+        ask(host, model, tmp_path)
+        assert model.calls == 0
+        cut = {i: text[:32_767] if suffix == "xlsx" else text for i, text in whole.items()}
+        assert replies(tmp_path, suffix) == cut
+    monkeypatch.setenv("PRED_FORMAT", "json")
+    ask(host, Model(), tmp_path)
+    assert replies(tmp_path) == whole
+
+
+def test_predictions_without_a_journal_are_gone_on_from(host: Any, tmp_path: Path) -> None:
+    """A run that the engine made, or an earlier version of ours under the host."""
+    ask(host, Model(lambda n: f"{FAILED} via API." if n == 3 else None), tmp_path)
+    (tmp_path / f"Mine_{DATA}_calls.jsonl").unlink()
+    model = Model()
+    ask(host, model, tmp_path)
+    assert model.calls == 1
+
+
+def test_a_torn_prediction_file_is_kept_and_asked_again(host: Any, tmp_path: Path) -> None:
+    (tmp_path / f"Mine_{DATA}.json").write_text('[{"index": 0, "predic')
+    model = Model()
+    ask(host, model, tmp_path)
+    assert model.calls == ROWS
+    assert (tmp_path / f"Mine_{DATA}.replaced-1.json").read_text().endswith("predic")
+
+
+# --- another run ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def begun(host: Any, tmp_path: Path) -> Path:
+    """The folder of a run of which seven rows were answered."""
+
+    def die(number: int) -> None:
+        if number == 8:
+            raise Killed
+
+    with pytest.raises(Killed):
+        ask(host, Model(die), tmp_path)
+    return tmp_path
+
+
+def change(folder: Path, **values: Any) -> None:
+    """Have the run recorded something else than is so now."""
+    path = folder / f"Mine_{DATA}_identity.json"
+    recorded = json.loads(path.read_text())
+    path.write_text(json.dumps({**recorded, **values}))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "says"),
+    [
+        ({"prompt_hash": "other words"}, "hash of the prompts: recorded other words"),
+        ({"table_sha256": "ab"}, "SHA-256 of the table: recorded ab"),
+        ({"prompts": "findit-release-99e6ad4"}, "prompts: recorded findit-release-99e6ad4, now"),
+    ],
+)
+def test_what_contradicts_the_record_is_refused_before_the_first_call(
+    recorded: dict[str, Any], says: str, host: Any, begun: Path
+) -> None:
+    change(begun, **recorded)
+    model = Model()
+    with pytest.raises(IdentityError) as error:
+        ask(host, model, begun)
+    assert says in str(error.value)
+    assert model.calls == 0
+    assert says in str(host.outcomes.bad()[0])
+
+
+def test_a_space_of_the_environment_is_refused_though_it_is_forced(
+    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDIT_SPACE", "unit")
+    monkeypatch.setenv("FINDIT_FORCE", "1")
+    model = Model()
+    with pytest.raises(IdentityError, match="FINDIT_SPACE"):
+        ask(host, model, begun)
+    assert model.calls == 0
+
+
+def test_forced_it_goes_on_and_says_so(
+    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(begun, prompt_hash="other words")
+    monkeypatch.setenv("FINDIT_FORCE", "1")
+    model = Model()
+    ask(host, model, begun)
+    assert model.calls == ROWS - 7
+    monkeypatch.delenv("FINDIT_FORCE")
+    ask(host, Model(), begun)
+    run = score_file(begun / f"Mine_{DATA}.json")
+    assert run.identity is not None
+    assert "hash of the prompts: recorded other words" in run.identity.forced[0]
+
+
+def test_fewer_rows_are_refused_and_more_are_asked(host: Any, tmp_path: Path) -> None:
+    ask(host, Model(), tmp_path, limit=5)
+    assert len(replies(tmp_path)) == 5
+    model = Model()
+    ask(host, model, tmp_path)
+    assert model.calls == ROWS - 5
+    with pytest.raises(IdentityError, match="rows: recorded 0-18, now 0-4"):
+        ask(host, Model(), tmp_path, limit=5)
+    assert len(replies(tmp_path)) == ROWS
+
+
+# --- upstream's folders ---------------------------------------------------------------------------
+
+
+def test_upstream_begins_a_folder_with_every_run(host: Any, tmp_path: Path) -> None:
+    """What an earlier run answered is in the model's folder, whatever the new one is called."""
+    first, second = (tmp_path / f"T20260101-00000{at}" for at in (1, 2))
+
+    def die(number: int) -> None:
+        if number == 8:
+            raise Killed
+
+    with pytest.raises(Killed):
+        ask(host, Model(die), first)
+    model = Model()
+    ask(host, model, second)
+    assert model.calls == ROWS - 7
+    assert len(replies(second)) == ROWS
+    assert not (first / f"Mine_{DATA}.json").exists()
+    assert (tmp_path / f"Mine_{DATA}_calls.jsonl").is_file()
+    assert read_identity(second / f"Mine_{DATA}.json") == read_identity(
+        tmp_path / f"Mine_{DATA}.json"
+    )
+
+
+def test_a_finished_run_moves(host: Any, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    ask(host, Model(), here / "Mine")
+    before = score_file(here / "Mine" / f"Mine_{DATA}.json")
+    shutil.move(here, there)
+    moved = score_file(there / "Mine" / f"Mine_{DATA}.json")
+    assert (moved.figures, moved.identity) == (before.figures, before.identity)
+    model = Model()
+    ask(host, model, there / "Mine")
+    assert model.calls == 0
+
+
+# --- torchrun -------------------------------------------------------------------------------------
+
+
+def test_every_process_asks_its_share_and_the_first_writes(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes one after the other: the second's part is there before the first is done."""
+    from vlmeval_findit.host import ranks
+
+    second = Model()
+    waits: list[int] = []
+
+    def wait(self: ranks.Ranks) -> None:
+        waits.append(self.rank)
+        if self.rank == 0 and waits.count(0) == 1:
+            monkeypatch.setenv("RANK", "1")
+            ask(host, second, tmp_path)
+            monkeypatch.setenv("RANK", "0")
+
+    monkeypatch.setattr(ranks.Ranks, "wait", wait)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    first = Model()
+    ask(host, first, tmp_path)
+    assert (first.calls, second.calls) == (10, 9)
+    assert len(replies(tmp_path)) == ROWS
+    assert waits == [0, 1, 1, 0]
+    assert not list(tmp_path.glob("*rank1*.jsonl"))

@@ -1,0 +1,223 @@
+"""What a run is: the record, what contradicts it, and the journey to disk and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.identity import (
+    Answering,
+    Identity,
+    IdentityError,
+    as_values,
+    continued,
+    contradictions,
+    from_values,
+    identity_path,
+    read_identity,
+    rows_from,
+    rows_text,
+    write_identity,
+)
+
+WHO = Answering(
+    kind="FindItQwen3VL",
+    row="Qwen3-VL",
+    checkpoint="/models/a",
+    revision="files-sha256:aa",
+    settings={"bounds": {"max_pixels": 250_000}, "max_new_tokens": 768, "dtype": "float32"},
+    runs_here=True,
+)
+RUN = Identity(
+    model="Qwen3-VL",
+    dataset="FindIt_Pascal_xyxy_json",
+    answering=WHO,
+    prompts="findit-own-1",
+    prompt_hash="ab" * 32,
+    table="Pascal.tsv",
+    table_sha256="cd" * 32,
+    rows=(0, 1, 2),
+    space={"kind": "grid1000"},
+    host={"ms-vlmeval": "0.0.20"},
+    versions={"torch": "2.15.0", "transformers": "5.23.0"},
+)
+STEM = "Qwen3-VL_FindIt_Pascal_xyxy_json"
+
+
+def who(**fields: Any) -> Identity:
+    return replace(RUN, answering=replace(WHO, **fields))
+
+
+def setting(**values: Any) -> Identity:
+    return who(settings={**WHO.settings, **values})
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        (replace(RUN, model="Other"), "model: recorded Qwen3-VL, now Other"),
+        (replace(RUN, dataset="FindIt_Pascal_xyxy_text"), "dataset: recorded FindIt_Pascal_xyxy_"),
+        (who(kind="FindItGemma4"), "class: recorded FindItQwen3VL, now FindItGemma4"),
+        (who(row="Gemma 4"), "row of the model table: recorded Qwen3-VL, now Gemma 4"),
+        (who(revision="files-sha256:bb"), "revision: recorded files-sha256:aa, now files-sha256:b"),
+        (who(revision="c0ffee"), "revision: recorded files-sha256:aa, now c0ffee"),
+        (setting(max_new_tokens=64), "setting max_new_tokens: recorded 768, now 64"),
+        (setting(dtype="bfloat16"), "setting dtype: recorded float32, now bfloat16"),
+        (setting(template={"x": 1}), 'setting template: recorded not set, now {"x": 1}'),
+        (
+            who(settings={k: v for k, v in WHO.settings.items() if k != "max_new_tokens"}),
+            "setting max_new_tokens: recorded 768, now not set",
+        ),
+        (
+            setting(bounds={"max_pixels": 1_605_632}),
+            'setting bounds: recorded {"max_pixels": 250000}, now {"max_pixels": 1605632}',
+        ),
+        (replace(RUN, prompts="findit-own-2"), "prompts: recorded findit-own-1, now findit-own-2"),
+        (replace(RUN, prompt_hash="ef" * 32), "hash of the prompts: recorded abab"),
+        (replace(RUN, table_sha256="ef" * 32), "SHA-256 of the table: recorded cdcd"),
+        (replace(RUN, space={"kind": "unit"}), 'coordinate space: recorded {"kind": "grid1000"}'),
+        (replace(RUN, rows=(0, 2)), "rows: recorded 0-2, now 0, 2"),
+        (
+            replace(RUN, versions={"torch": "2.15.0", "transformers": "5.24.0"}),
+            "version of transformers: recorded 5.23.0, now 5.24.0",
+        ),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_what_contradicts_is_said_with_both_values(now: Identity, says: str) -> None:
+    found = contradictions(RUN, now)
+    assert len(found) == 1
+    assert str(found[0]).startswith(says)
+    assert now.digest != RUN.digest
+    with pytest.raises(IdentityError) as error:
+        continued(RUN, now, False, Path("x.json"))
+    assert says in str(error.value)
+    assert "--force" in str(error.value)
+    forced = continued(RUN, now, True, Path("x.json"))
+    assert forced.forced == (f"went on: {found[0]}",)
+    assert forced.answering == now.answering
+    # And again: what was forced once stays said, and is not forced again.
+    assert continued(forced, now, False, Path("x.json")).forced == forced.forced
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        RUN,
+        who(checkpoint="/elsewhere/a"),
+        who(revision=None),
+        setting(dtype=None),
+        replace(RUN, rows=(0, 1, 2, 3)),
+        replace(RUN, host={"VLMEvalKit": "e8e78f05"}),
+        replace(RUN, left_out=(7,)),
+        replace(RUN, versions={}),
+    ],
+    ids=[
+        "the same",
+        "the same files elsewhere",
+        "a revision that is not known yet",
+        "a type that is not known yet",
+        "more rows",
+        "another host of our own model",
+        "rows without an image",
+        "versions that are not known",
+    ],
+)
+def test_what_contradicts_nothing(now: Identity) -> None:
+    assert contradictions(RUN, now) == []
+    went_on = continued(RUN, now, False, Path("x.json"))
+    assert went_on.answering.revision == "files-sha256:aa"
+    assert went_on.answering.settings["dtype"] == "float32"
+    assert (went_on.host, went_on.versions) == (RUN.host, RUN.versions), "those at inference"
+    assert went_on.rows == now.rows
+
+
+def test_versions_matter_where_the_answers_are_made() -> None:
+    other = {"torch": "9", "transformers": "9"}
+    api = who(runs_here=False)
+    assert contradictions(api, replace(api, versions=other)) == []
+    hosts = who(hosts_own=True, runs_here=False)
+    found = contradictions(hosts, replace(hosts, host={"ms-vlmeval": "0.0.21"}))
+    assert [one.what for one in found] == ["VLMEvalKit"]
+
+
+def test_another_identifier_is_another_checkpoint() -> None:
+    hub = who(checkpoint="Qwen/Qwen3-VL-8B-Instruct", revision=None)
+    other = who(checkpoint="Qwen/Qwen3-VL-4B-Instruct", revision=None)
+    assert [one.what for one in contradictions(hub, other)] == ["checkpoint"]
+
+
+def test_many_contradictions_are_counted() -> None:
+    now = replace(RUN, model="a", dataset="b", prompts="c", prompt_hash="d", table_sha256="e",
+                  space={"kind": "unit"}, rows=())  # fmt: skip
+    with pytest.raises(IdentityError, match="and 1 more"):
+        continued(RUN, now, False, Path("x.json"))
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_it_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / f"{STEM}.xlsx"
+    assert read_identity(path) is None
+    run = replace(RUN, left_out=(5, 6), forced=("x",), reads_like="Gemma 4")
+    write_identity(identity_path(path), run)
+    assert read_identity(path) == run
+    # Upstream puts predictions into a folder of the run, one below.
+    assert read_identity(tmp_path / "T20260101-000000" / path.name) == run
+
+
+def test_a_file_that_says_the_same_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "identity.json"
+    write_identity(path, RUN)
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    write_identity(path, RUN)
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
+    write_identity(path, who(row="Gemma 4"))
+    assert path.stat().st_ino != before[1]
+
+
+def test_the_record_of_a_run_before_0_2_is_read(tmp_path: Path) -> None:
+    path = tmp_path / f"{STEM}.json"
+    values = {
+        "prompts": "findit-own-1",
+        "prompt_hash": "ab",
+        "table_sha256": "cd",
+        "left_out": [3],
+        "space": None,
+    }
+    (tmp_path / f"{STEM}_asked.json").write_text(json.dumps(values))
+    run = read_identity(path)
+    assert run is not None
+    assert (run.model, run.dataset, run.prompt_hash, run.left_out) == (
+        "Qwen3-VL", "FindIt_Pascal_xyxy_json", "ab", (3,),
+    )  # fmt: skip
+    now = replace(RUN, prompt_hash="ab", table_sha256="cd")
+    assert contradictions(run, now) == []
+    write_identity(identity_path(path), RUN)
+    assert read_identity(path) == RUN
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"])
+@pytest.mark.parametrize("ending", ["_identity.json", "_asked.json"])
+def test_a_record_that_is_none_is_named(tmp_path: Path, ending: str, content: str) -> None:
+    (tmp_path / f"{STEM}{ending}").write_text(content)
+    with pytest.raises(IdentityError, match=rf"{ending}: not the record of a run"):
+        read_identity(tmp_path / f"{STEM}.json")
+
+
+@given(st.sets(st.integers(0, 10_000)))
+def test_rows_as_ranges_are_read_back(rows: set[int]) -> None:
+    assert set(rows_from(rows_text(rows))) == rows
+
+
+@given(st.text(), st.lists(st.integers(0, 99), unique=True).map(sorted))
+def test_any_names_come_back_from_json(name: str, rows: list[int]) -> None:
+    run = replace(RUN, model=name, rows=tuple(rows), reads_like=name or None)
+    assert from_values(json.loads(json.dumps(as_values(run)))) == run

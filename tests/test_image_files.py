@@ -1,0 +1,318 @@
+"""Image files that are none, too large, or of a kind that needs care: one line, no traceback."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vlmeval_findit import image_files
+from vlmeval_findit.image_files import (
+    MOST,
+    MOST_UNSTATED,
+    Header,
+    ImageFileError,
+    decode,
+    header,
+    misfit,
+    orientation,
+    problem,
+)
+from vlmeval_findit.images import unusable
+from vlmeval_findit.models.baselines import see
+from vlmeval_findit.models.payload import as_they_are, for_provider
+from vlmeval_findit.records import Query, Truth
+from vlmeval_findit.report.thumbnails import thumbnails
+from vlmeval_findit.scene_cache import Scene, make
+from vlmeval_findit.variant import parse
+
+SIZE = (48, 32)
+PIXELS = np.random.default_rng(0).integers(0, 255, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
+
+
+def saved(kind: str, mode: str = "RGB", **how: object) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(PIXELS).convert(mode).save(out, kind, **how)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG of any size, of which there is nothing but the beginning."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(bytes(1000)))
+        + chunk(b"IEND", b"")
+    )
+
+
+def sixteen_bits() -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(PIXELS[:, :, 0].astype(np.uint16) * 256).save(out, "PNG")
+    return out.getvalue()
+
+
+ANIMATED = [Image.fromarray(PIXELS), Image.fromarray(255 - PIXELS)]
+
+BAD = {
+    "empty": (b"", "is empty"),
+    "a page": (b"<!DOCTYPE html><html>", "is a web page, not an image"),
+    "SVG": (b'<svg xmlns="http://www.w3.org/2000/svg"/>', "is an SVG drawing, which has no pixels"),
+    "SVG with a head": (b'<?xml version="1.0"?>\n<svg/>', "is an SVG drawing"),
+    "text": (b"hello", "is not an image that can be read"),
+    "JPEG, its first bytes": (saved("JPEG")[:20], "is not an image that can be read"),
+    "400 megapixels": (png_header(20_000, 20_000), "is 20000x20000: more than 178 megapixels"),
+    "16 bits, grey": (sixteen_bits(), "has more than 8 bits a channel"),
+    "floating point": (saved("TIFF", "F"), "has more than 8 bits a channel"),
+}
+"""Seen in the header: what every check says."""
+
+DAMAGED = {
+    "JPEG, truncated": (saved("JPEG")[:-200], "does not decode (image file is truncated"),
+    "PNG, truncated": (saved("PNG")[:-900], "does not decode ("),
+    "PNG, a wrong byte": (saved("PNG")[:90] + b"\0\0\0\0" + saved("PNG")[94:], "does not decode ("),
+    "PNG, nothing after the header": (png_header(64, 64), "does not decode ("),
+}
+"""Seen when it is decoded."""
+
+GOOD = {
+    "JPEG": saved("JPEG"),
+    "progressive JPEG": saved("JPEG", progressive=True),
+    "CMYK": saved("JPEG", "CMYK"),
+    "grey": saved("PNG", "L"),
+    "palette": saved("PNG", "P"),
+    "one bit": saved("PNG", "1"),
+    "transparent": saved("PNG", "RGBA"),
+    "WebP": saved("WEBP"),
+    "BMP": saved("BMP"),
+    "TIFF": saved("TIFF"),
+    "animated GIF": (saved("GIF", save_all=True, append_images=ANIMATED[1:])),
+    "animated PNG": (saved("PNG", save_all=True, append_images=ANIMATED[1:])),
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[bytes], Path]:
+    def put(content: bytes) -> Path:
+        path = tmp_path / "picture.png"
+        path.write_bytes(content)
+        return path
+
+    return put
+
+
+def checked(path: Path, size: tuple[int, int] | None) -> str | None:
+    """What a run's check says of a scene, or of a reference shot, whose size is not known."""
+    scene, shot = ((path.name,), ()) if size else ((), (path.name,))
+    query = Query(0, "x", *(size or SIZE), scene, Truth((), ()), shot)
+    found = unusable([query], path.parent)
+    return found[0].why if found else None
+
+
+@pytest.mark.parametrize(("content", "why"), BAD.values(), ids=BAD)
+def test_a_picture_that_cannot_be_used_is_seen_in_its_header(
+    file: Callable[[bytes], Path], content: bytes, why: str
+) -> None:
+    path = file(content)
+    for said in (checked(path, None), problem(path, None)):
+        assert said is not None
+        assert said.startswith(why)
+        assert "\n" not in said
+
+
+@pytest.mark.parametrize(("content", "why"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_picture_is_seen_when_it_is_decoded(
+    file: Callable[[bytes], Path], content: bytes, why: str
+) -> None:
+    path = file(content)
+    assert checked(path, None) is None
+    said = problem(path, None)
+    assert said is not None
+    assert said.startswith(why)
+    with pytest.raises(ImageFileError) as error:
+        decode(path)
+    assert str(error.value) == f"{path} {said}"
+
+
+SENDERS: dict[str, Callable[[Path], object]] = {
+    "API": for_provider,
+    "server": as_they_are,
+    "scene": lambda path: make(Scene(path, (24, 16))),
+    "local": decode,
+}
+
+
+@pytest.mark.parametrize("send", SENDERS.values(), ids=SENDERS)
+@pytest.mark.parametrize(
+    "content",
+    [*(BAD[name][0] for name in ("empty", "SVG", "text")), *(one for one, _ in DAMAGED.values())],
+    ids=["empty", "SVG", "text", *DAMAGED],
+)
+def test_sending_what_is_no_picture_is_an_error_of_one_line(
+    file: Callable[[bytes], Path], send: Callable[[Path], object], content: bytes
+) -> None:
+    path = file(content)
+    with pytest.raises(OSError, match=r"picture\.png ") as error:
+        send(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", GOOD.values(), ids=GOOD)
+def test_all_other_kinds_work(file: Callable[[bytes], Path], content: bytes) -> None:
+    path = file(content)
+    assert checked(path, SIZE) is None
+    assert problem(path, SIZE) is None
+    assert header(path).size == SIZE
+    assert (decode(path).size, decode(path).mode) == (SIZE, "RGB")
+    assert as_they_are(path).sent == SIZE
+    assert (thumbnails([path])[path].width, thumbnails([path])[path].height) == SIZE
+
+
+def test_the_first_frame_of_an_animation_is_the_picture(file: Callable[[bytes], Path]) -> None:
+    path = file(GOOD["animated PNG"])
+    assert np.array_equal(np.asarray(decode(path)), PIXELS)
+
+
+def test_the_stored_pixels_are_decoded(file: Callable[[bytes], Path]) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    path = file(saved("PNG", exif=exif))
+    assert np.array_equal(np.asarray(decode(path)), PIXELS)
+    assert orientation(path) == 6
+
+
+@pytest.mark.parametrize("said", [0, 9, 65535])
+def test_an_orientation_that_there_is_not_is_none(
+    file: Callable[[bytes], Path], said: object
+) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = said
+    assert orientation(file(saved("JPEG", exif=exif))) == 1
+
+
+def test_damaged_metadata_turns_nothing(file: Callable[[bytes], Path]) -> None:
+    whole = saved("JPEG")
+    junk = b"Exif\0\0garbage, not TIFF"
+    path = file(whole[:2] + b"\xff\xe1" + struct.pack(">H", len(junk) + 2) + junk + whole[2:])
+    assert orientation(path) == 1
+    assert problem(path, SIZE) is None
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "stated", "why"),
+    [
+        ((8192, 6144), None, None),
+        ((8192, 6144), (8192, 6144), None),
+        ((13377, 13377), None, None),
+        ((13378, 13378), None, "is 13378x13378: more than 178 megapixels, and no annotation"),
+        ((20_000, 20_000), (20_000, 20_000), None),
+        ((20_000, 20_000), (20_000, 20_001), "is 20000x20000, but its annotations are for 20000x2"),
+        ((31_622, 31_622), (31_622, 31_622), None),
+        ((31_623, 31_623), (31_623, 31_623), "is 31623x31623: more than 1000 megapixels"),
+    ],
+)
+def test_how_large_a_picture_may_be(
+    size: tuple[int, int], stated: tuple[int, int] | None, why: str | None
+) -> None:
+    said = misfit(Header(size, "RGB", "PNG"), stated)
+    assert said == why or (why is not None and str(said).startswith(why))
+    assert (size[0] * size[1] > (MOST if stated else MOST_UNSTATED)) == (
+        why is not None and "more than" in why
+    )
+
+
+@pytest.fixture
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Pillow's limit where a small picture is far above it."""
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    yield
+    assert Image.MAX_IMAGE_PIXELS == 100
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_picture_as_large_as_its_annotations_say_works(file: Callable[[bytes], Path]) -> None:
+    path = file(saved("PNG"))
+    with pytest.raises(Image.DecompressionBombError):
+        Image.open(path)
+    assert checked(path, SIZE) is None
+    assert problem(path, SIZE) is None
+    assert np.array_equal(np.asarray(decode(path)), PIXELS)
+    assert for_provider(path, 16).original == SIZE
+    assert as_they_are(path).sent == SIZE
+    assert make(Scene(path, (24, 16)))
+    assert len(thumbnails([path])) == 1
+    sight = see([str(path)], ["find"], parse("FindIt_Pascal_xyxy_json"))
+    assert (sight.frames[0].width, sight.frames[0].height) == SIZE
+
+
+@pytest.mark.usefixtures("small_limit")
+@pytest.mark.filterwarnings("error")
+def test_pillows_warning_is_no_error(
+    file: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", SIZE[0] * SIZE[1] - 1)
+    path = file(saved("PNG"))
+    assert problem(path, SIZE) is None
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+
+
+def test_a_picture_larger_than_its_annotations_say_is_not_decoded(
+    file: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("was decoded"))
+    path = file(png_header(20_000, 20_000))
+    assert problem(path, SIZE) == "is 20000x20000, but its annotations are for 48x32"
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_what_is_not_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder.png").mkdir()
+    whys = {"gone.png": "is missing", "folder.png": "is a folder, not an image"}
+    for name, why in whys.items():
+        assert problem(tmp_path / name, None) == checked(tmp_path / name, SIZE) == why
+    assert problem(tmp_path / ("n" * 300), None) == "cannot be opened (File name too long)"
+
+
+def test_a_file_that_may_not_be_read(
+    file: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file(saved("PNG"))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(image_files, "_open", refuse)
+    assert problem(path, None) == checked(path, SIZE) == "cannot be opened (Permission denied)"
+
+
+def test_whatever_a_reader_raises_is_an_error_of_one_line(
+    file: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = file(saved("PNG"))
+    for error in (MemoryError(), KeyError("x"), struct.error("bad\nworse"), zlib.error("zip")):
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(Image.Image, "convert", fail)
+        said = problem(path, None)
+        assert said is not None
+        assert said.startswith("does not decode (")
+        assert "worse" not in said

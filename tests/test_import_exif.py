@@ -1,0 +1,324 @@
+"""Boxes on pictures that viewers turn, and boxes without known units: asked for, never guessed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageOps
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.image_files import Size
+from vlmeval_findit.own.annotations import AnnotationError, Annotations, Box, Units
+from vlmeval_findit.own.exif import Drawn, to_stored, turned, turned_size
+from vlmeval_findit.own.pictures import Picture, placed
+from vlmeval_findit.places import find_table
+from vlmeval_findit.representation import Corners
+from vlmeval_findit.tables import read_table
+from vlmeval_findit.variant import forget_names
+
+ORIENTATIONS = range(1, 9)
+WIDE, SQUARE = (60, 40), (50, 50)
+STORED = (8, 4, 24, 14)
+"""Where the object is in the stored pixels: in no picture does it lie the same when turned."""
+
+
+@pytest.fixture(autouse=True)
+def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lmu").mkdir()
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    monkeypatch.chdir(tmp_path)
+    forget_names()
+
+
+# --- the arithmetic -------------------------------------------------------------------------------
+
+sides = st.integers(1, 10_000)
+quarters = st.integers(-40_000, 40_000).map(lambda n: n / 4)
+
+
+@given(st.sampled_from(ORIENTATIONS), sides, sides, quarters, quarters, quarters, quarters)
+def test_turning_and_back_is_nothing(
+    orientation: int, w: int, h: int, x1: float, y1: float, x2: float, y2: float
+) -> None:
+    box, size = (x1, y1, x2, y2), (w, h)
+    assert to_stored(turned(box, orientation, size), orientation, size) == box
+    assert turned(to_stored(box, orientation, size), orientation, size) == box
+
+
+def photograph(path: Path, orientation: int, size: Size = WIDE) -> Path:
+    """A picture with one bright object at :data:`STORED`, that a viewer turns."""
+    pixels = np.zeros((size[1], size[0], 3), dtype=np.uint8)
+    x1, y1, x2, y2 = STORED
+    pixels[y1:y2, x1:x2] = 255
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, exif=exif)
+    return path
+
+
+def as_seen(path: Path) -> tuple[Corners, Size]:
+    """Where a viewer sees the object, and at which size it shows the picture."""
+    with Image.open(path) as picture:
+        shown = np.asarray(ImageOps.exif_transpose(picture).convert("L")) > 128
+    rows, columns = np.nonzero(shown)
+    box = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
+    return tuple(map(float, box)), (shown.shape[1], shown.shape[0])  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("size", [WIDE, SQUARE], ids=str)
+@pytest.mark.parametrize("orientation", ORIENTATIONS)
+def test_a_square_lands_where_it_was_drawn(tmp_path: Path, orientation: int, size: Size) -> None:
+    seen, shown = as_seen(photograph(tmp_path / "a.png", orientation, size))
+    assert turned_size(size, orientation) == shown
+    assert turned(STORED, orientation, size) == seen
+    assert to_stored(seen, orientation, size) == STORED
+    assert (seen == STORED) == (orientation == 1)
+
+
+# --- importing ------------------------------------------------------------------------------------
+
+
+def import_csv(tmp_path: Path, rows: Sequence[Sequence[object]], *flags: str) -> int:
+    path = tmp_path / "boxes.csv"
+    with path.open("w", newline="") as f:
+        writer = csv.writer(f)
+        writer.writerow(["image", "label", "x1", "y1", "x2", "y2", "width", "height"])
+        writer.writerows(rows)
+    pictures = str(tmp_path / "pictures")
+    return main(["import", "--csv", str(path), "--images", pictures, "--name", "Mine", *flags])
+
+
+def imported() -> list[tuple[object, ...]]:
+    return [
+        (q.width, q.height, tuple(round(n, 6) for n in q.truth.boxes[0]))
+        for q in read_table(find_table("Mine"))
+    ]
+
+
+@pytest.mark.parametrize("orientation", range(2, 9))
+@pytest.mark.parametrize("size", [WIDE, SQUARE], ids=str)
+def test_a_picture_that_viewers_turn_is_asked_for(
+    tmp_path: Path, orientation: int, size: Size, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = photograph(tmp_path / "pictures" / "a.png", orientation, size)
+    photograph(tmp_path / "pictures" / "b.png", 1)
+    box, _ = as_seen(path)
+    rows = [["a.png", "x", *box, "", ""], ["b.png", "x", *STORED, "", ""]]
+    assert import_csv(tmp_path, rows) == 2
+    said = capsys.readouterr().err
+    assert "1 pictures have an EXIF orientation" in said
+    assert f"the first: a.png (orientation {orientation})" in said
+    assert "--exif stored or --exif turned" in said
+    assert not list((tmp_path / "lmu").iterdir())
+    assert import_csv(tmp_path, rows, "--exif", "turned") == 0
+    assert imported() == [(*size, STORED), (*WIDE, STORED)]
+    rows[0][2:6] = STORED
+    assert import_csv(tmp_path, rows, "--exif", "stored", "--replace") == 0
+    assert imported() == [(*size, STORED), (*WIDE, STORED)]
+
+
+@pytest.mark.parametrize("drawn", Drawn)
+def test_the_stated_size_says_it_where_it_fits_only_one(
+    tmp_path: Path, drawn: Drawn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [photograph(tmp_path / "pictures" / f"{n}.png", n) for n in (6, 8, 5, 7)]
+    rows = []
+    for path in paths:
+        box, size = as_seen(path) if drawn is Drawn.TURNED else (STORED, WIDE)
+        rows.append([path.name, "x", *box, *size])
+    assert import_csv(tmp_path, rows) == 0
+    assert imported() == [(*WIDE, STORED)] * 4
+    assert (
+        "4 pictures with an EXIF orientation, the first: 6.png: boxes count the "
+        f"{drawn.value} picture, whose size the annotations state\n"
+    ) in capsys.readouterr().out
+    other = Drawn.STORED if drawn is Drawn.TURNED else Drawn.TURNED
+    assert import_csv(tmp_path, rows, "--exif", other.value, "--replace") == 2
+    assert (
+        f"--exif {other.value}, but the size stated for 6.png is that of the {drawn.value} picture"
+    ) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("orientation", "size"), [(3, WIDE), (2, WIDE), (4, WIDE), (6, SQUARE)])
+def test_a_stated_size_that_fits_both_says_nothing(
+    tmp_path: Path, orientation: int, size: Size, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box, shown = as_seen(photograph(tmp_path / "pictures" / "a.png", orientation, size))
+    rows = [["a.png", "x", *box, *shown]]
+    assert import_csv(tmp_path, rows) == 2
+    assert "--exif stored or --exif turned" in capsys.readouterr().err
+    assert import_csv(tmp_path, rows, "--exif", "turned") == 0
+    assert imported() == [(*size, STORED)]
+    assert "annotations state" not in capsys.readouterr().out
+
+
+def test_another_size_than_either_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photograph(tmp_path / "pictures" / "a.png", 6)
+    assert import_csv(tmp_path, [["a.png", "x", *STORED, 61, 40]], "--exif", "turned") == 2
+    assert "is 60x40, but its annotations are for 61x40" in capsys.readouterr().err
+    # The sides exchanged, of a picture that nobody turns.
+    photograph(tmp_path / "pictures" / "b.png", 1)
+    assert import_csv(tmp_path, [["b.png", "x", *STORED, 40, 60]]) == 2
+    assert "is 60x40, but its annotations are for 40x60" in capsys.readouterr().err
+
+
+def test_pictures_without_boxes_are_not_asked_for(tmp_path: Path) -> None:
+    photograph(tmp_path / "pictures" / "turned.png", 6)
+    photograph(tmp_path / "pictures" / "plain.png", 1)
+    assert import_csv(tmp_path, [["plain.png", "x", *STORED, "", ""]]) == 0
+
+
+def yolo(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
+    folder = tmp_path / "yolo"
+    path = photograph(folder / "images" / "a.png", orientation)
+    (x1, y1, x2, y2), (w, h) = as_seen(path) if drawn is Drawn.TURNED else (STORED, WIDE)
+    (folder / "labels").mkdir(exist_ok=True)
+    (folder / "labels" / "a.txt").write_text(
+        f"0 {(x1 + x2) / 2 / w!r} {(y1 + y2) / 2 / h!r} {(x2 - x1) / w!r} {(y2 - y1) / h!r}\n"
+    )
+    (folder / "classes.txt").write_text("x\n")
+    return ["--yolo", str(folder)]
+
+
+def coco(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
+    path = photograph(tmp_path / "pictures" / "a.png", orientation)
+    x1, y1, x2, y2 = as_seen(path)[0] if drawn is Drawn.TURNED else STORED
+    values = {
+        "images": [{"id": 1, "file_name": "a.png"}],
+        "categories": [{"id": 1, "name": "x"}],
+        "annotations": [{"image_id": 1, "category_id": 1, "bbox": [x1, y1, x2 - x1, y2 - y1]}],
+    }
+    file = tmp_path / "coco.json"
+    file.write_text(json.dumps(values))
+    return ["--coco", str(file), "--images", str(path.parent)]
+
+
+def voc(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
+    folder = tmp_path / "voc"
+    path = photograph(folder / "JPEGImages" / "a.png", orientation)
+    box = as_seen(path)[0] if drawn is Drawn.TURNED else STORED
+    corners = "".join(
+        f"<{k}>{v}</{k}>" for k, v in zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True)
+    )
+    (folder / "Annotations").mkdir(exist_ok=True)
+    (folder / "Annotations" / "a.xml").write_text(
+        f"<annotation><filename>a.png</filename><object><name>x</name><bndbox>{corners}</bndbox>"
+        "</object></annotation>"
+    )
+    return ["--voc", str(folder)]
+
+
+@pytest.mark.parametrize("write", [yolo, coco, voc], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("drawn", Drawn)
+@pytest.mark.parametrize("orientation", [2, 3, 6, 7])
+def test_every_format_asks_and_brings_boxes_back(
+    tmp_path: Path,
+    write: object,
+    drawn: Drawn,
+    orientation: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = ["import", *write(tmp_path, orientation, drawn), "--name", "Mine"]  # type: ignore[operator]
+    assert main(given) == 2
+    assert "--exif stored or --exif turned" in capsys.readouterr().err
+    assert main([*given, "--exif", drawn.value]) == 0
+    assert imported() == [(*WIDE, STORED)]
+
+
+def test_a_box_out_of_the_turned_picture_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photograph(tmp_path / "pictures" / "a.png", 6)
+    # In the stored picture of 60x40 this would lie well inside.
+    assert import_csv(tmp_path, [["a.png", "x", 45, 5, 58, 30, "", ""]], "--exif", "turned") == 2
+    assert "leaves a.png, which is 60x40" in capsys.readouterr().err
+
+
+def test_swapped_corners_stay_swapped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photograph(tmp_path / "pictures" / "a.png", 3)
+    assert import_csv(tmp_path, [["a.png", "x", 20, 5, 10, 30, "", ""]], "--exif", "turned") == 2
+    assert "has no area" in capsys.readouterr().err
+
+
+@given(st.sampled_from(ORIENTATIONS), st.sampled_from(Units), st.randoms(use_true_random=False))
+def test_fractions_and_pixels_are_placed_alike(
+    orientation: int, units: Units, rng: random.Random
+) -> None:
+    """Boxes in whole pixels, given in either unit, on the turned picture."""
+    size = (rng.randint(2, 500), rng.randint(2, 500))
+    w, h = turned_size(size, orientation)
+    x1, y1 = rng.randint(0, w - 1), rng.randint(0, h - 1)
+    box = (x1, y1, rng.randint(x1 + 1, w), rng.randint(y1 + 1, h))
+    per = (w, h, w, h) if units is Units.FRACTIONS else (1, 1, 1, 1)
+    given = tuple(n / side for n, side in zip(box, per, strict=True))
+    made = Annotations(Path("f"), {"a": None}, (Box("a", "x", given, "f"),), units)  # type: ignore[arg-type]
+    pictures = {"a": Picture(size, orientation, None)}
+    found = placed(made, pictures, Drawn.TURNED).boxes[0].corners
+    expected = to_stored(box, orientation, size) if orientation != 1 else box
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_refusal_counts_all_and_names_the_first() -> None:
+    boxes = tuple(Box(name, "x", (0.0, 0.0, 1.0, 1.0), "f") for name in "abcd")
+    made = Annotations(Path("f.json"), dict.fromkeys("abcd"), boxes)
+    pictures = {
+        "a": Picture(WIDE, 1, None),
+        "b": Picture(WIDE, 3, None),
+        "c": Picture(WIDE, 6, (40, 60)),
+        "d": Picture(WIDE, 8, None),
+    }
+    with pytest.raises(AnnotationError, match=r"^f\.json: 2 pictures .* first: b \(orientation 3"):
+        placed(made, pictures, None)
+
+
+# --- units ----------------------------------------------------------------------------------------
+
+SMALL = [0.125, 0.1, 0.4, 0.35]
+
+
+def test_boxes_that_may_be_fractions_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photograph(tmp_path / "pictures" / "a.png", 1)
+    rows = [["a.png", "x", *SMALL, "", ""], ["a.png", "y", 0, 0, 1, 1, "", ""]]
+    assert import_csv(tmp_path, rows) == 2
+    said = capsys.readouterr().err
+    assert "boxes.csv: none of the 2 boxes has a number above 1" in said
+    assert "--units fractions or --units pixels" in said
+    assert import_csv(tmp_path, rows, "--units", "fractions") == 0
+    assert imported() == [(60, 40, (7.5, 4, 24, 14)), (60, 40, (0, 0, 60, 40))]
+    assert import_csv(tmp_path, rows, "--units", "pixels", "--replace") == 0
+    assert imported() == [(60, 40, tuple(SMALL)), (60, 40, (0, 0, 1, 1))]
+
+
+def test_one_number_above_one_is_enough(tmp_path: Path) -> None:
+    photograph(tmp_path / "pictures" / "a.png", 1)
+    rows = [["a.png", "x", *SMALL, "", ""], ["a.png", "y", 0, 0, 1, 1.25, "", ""]]
+    assert import_csv(tmp_path, rows) == 0
+    assert imported() == [(60, 40, tuple(SMALL)), (60, 40, (0, 0, 1, 1.25))]
+
+
+def test_pixels_that_are_no_fractions_are_refused_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photograph(tmp_path / "pictures" / "a.png", 1)
+    rows = [["a.png", "x", *STORED, "", ""]]
+    assert import_csv(tmp_path, rows, "--units", "fractions") == 2
+    assert "leaves a.png" in capsys.readouterr().err
+
+
+def test_units_are_for_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["import", *coco(tmp_path, 1, Drawn.STORED), "--name", "Mine", "--units", "pixels"])
+    assert "--units is for --csv" in capsys.readouterr().err

@@ -1,0 +1,443 @@
+"""Files that are given to ``import`` by mistake, or are damaged: one line that names the place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import own_data
+import pytest
+from own_data import coco_values, make_images
+from PIL import Image
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.own.annotations import AnnotationError, number, written_number, written_size
+from vlmeval_findit.own.coco_in import read_coco
+from vlmeval_findit.own.listing import read_listing
+from vlmeval_findit.own.voc import read_voc
+from vlmeval_findit.own.yolo import read_yolo
+from vlmeval_findit.places import find_table
+from vlmeval_findit.tables import read_table
+from vlmeval_findit.variant import forget_names
+
+
+@pytest.fixture(autouse=True)
+def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "lmu"
+    root.mkdir()
+    monkeypatch.setenv("LMUData", str(root))
+    monkeypatch.chdir(tmp_path)
+    forget_names()
+    return root
+
+
+WRONG = {
+    "picture": "is a picture",
+    "jpeg": "is a picture",
+    "sheet.xlsx": "is a zip archive or a sheet (.xlsx)",
+    "old.xls": "is a sheet (.xls) or an encrypted one",
+    "utf16": "is text in UTF-16: save it as UTF-8",
+    "utf16be": "is text in UTF-16: save it as UTF-8",
+    "folder": "is a folder, not a file",
+    "nul": "byte 0x00 is no text in UTF-8",
+    "latin1": "byte 0xe4 is no text in UTF-8",
+    "gone": "No such file",
+}
+
+
+@pytest.mark.parametrize("flag", ["--csv", "--coco"])
+@pytest.mark.parametrize(("name", "why"), WRONG.items(), ids=WRONG)
+def test_a_wrong_file(
+    tmp_path: Path, flag: str, name: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "given"
+    make_wrong(folder)
+    pictures = make_images(tmp_path / "pictures")
+    command = ["import", flag, str(folder / name), "--images", str(pictures), "--name", "Mine"]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert str(folder / name) in said
+    assert why in said
+    assert not list((tmp_path / "lmu").iterdir())
+
+
+def make_wrong(folder: Path) -> None:
+    import pandas as pd
+
+    folder.mkdir()
+    Image.new("RGB", (8, 8)).save(folder / "picture", "PNG")
+    Image.new("RGB", (8, 8)).save(folder / "jpeg", "JPEG")
+    pd.DataFrame({"image": ["a"]}).to_excel(folder / "sheet.xlsx", index=False)
+    (folder / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100))
+    (folder / "utf16").write_bytes(b"\xff\xfe" + "image,label\n".encode("utf-16-le"))
+    (folder / "utf16be").write_bytes(b"\xfe\xff" + "image,label\n".encode("utf-16-be"))
+    (folder / "nul").write_bytes(b"image,label,x1,y1,x2,y2\none.jpg,cat,1,2,3,4\n\0,1\n")
+    (folder / "latin1").write_bytes("image,label\none.jpg,Käse".encode("latin-1"))
+    (folder / "folder").mkdir()
+
+
+@pytest.mark.parametrize(("name", "line"), [("nul", 3), ("latin1", 2)])
+def test_the_line_of_a_byte_that_is_no_text(tmp_path: Path, name: str, line: int) -> None:
+    make_wrong(tmp_path / "given")
+    with pytest.raises(AnnotationError, match=f"{name}, line {line}: byte"):
+        read_listing(tmp_path / "given" / name)
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+HEAD = "image,label,x1,y1,x2,y2"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "line 1: columns are [], missing: image, label"),
+        ("one.jpg,cat,1,2,3,4\n", "line 1: columns are ['one.jpg', 'cat', '1', '2', '3', '4'], mi"),
+        ("image\none.jpg\n", "missing: label, x1, y1, x2, y2"),
+        (HEAD.replace(",", ";") + "\n", "missing: image, label, x1, y1, x2, y2 (commas separate"),
+        (HEAD.replace(",", "\t") + "\n", "(commas separate them)"),
+        (f"{HEAD},x1\n", "of which one stands twice"),
+        (f"{HEAD}\none.jpg,cat,1,2,3\n", "line 2: 5 cells, but 6 columns"),
+        (f"{HEAD}\none.jpg,cat,1,2,3,4\n\none.jpg,cat,1,2,3,4,5\n", "line 4: 7 cells, but 6"),
+        (f'{HEAD}\none.jpg,cat,1,2,3,4\none.jpg,"cat,1,2,3,4\n', "line 3: unexpected end of data"),
+        (f"{HEAD}\n,cat,1,2,3,4\n", "line 2, column image: is empty"),
+        (f"{HEAD}\none.jpg,cat,1,2,x,4\n", "line 2, column x2: 'x' is not a number"),
+        (f"{HEAD}\none.jpg,cat,1,2,,4\n", "line 2, column x2: '' is not a number"),
+        (f"{HEAD}\none.jpg,cat,1_0,2,30,40\n", "line 2, column x1: '1_0' is not a number"),
+        (f"{HEAD}\none.jpg,cat,1,2,nan,4\n", "line 2, column x2: nan is not finite"),
+        (f"{HEAD}\none.jpg,cat,1,2,1e999,4\n", "line 2, column x2: inf is not finite"),
+        (f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120,\n", "line 2, columns width and height"),
+        (f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120.5,80\n", "120.5x80 is not a size"),
+        (f"{HEAD},width,height\none.jpg,cat,1,2,3,4,0,80\n", "0x80 is not a size"),
+        (
+            f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120,80\none.jpg,cat,1,2,3,4,120,81\n",
+            "line 3: one.jpg is 120x81 here, 120x80 before",
+        ),
+    ],
+)
+def test_a_damaged_listing(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "boxes.csv"
+    path.write_text(text)
+    with pytest.raises(AnnotationError) as error:
+        read_listing(path)
+    assert str(error.value).startswith(f"{path}, ")
+    assert why in str(error.value)
+
+
+def test_what_a_listing_may_have(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbfx1,y1,x2,y2,label,image,note,width,height\r\n\r\n"
+        b'1,2,30.5,40,"cat",one.jpg,"a, ""b""\r\nc",,\r\n'
+        b"1,2,30,40,dog,one.jpg,,120,80\r\n5,2,3,4,dog,one.jpg,,,\r\n"
+    )
+    found = read_listing(path)
+    assert [box.corners for box in found.boxes] == [(1, 2, 30.5, 40), (1, 2, 30, 40), (5, 2, 3, 4)]
+    assert [box.label for box in found.boxes] == ["cat", "dog", "dog"]
+    assert [box.where for box in found.boxes] == [f"{path}, line {n}" for n in (4, 5, 6)]
+    assert found.images == {"one.jpg": (120, 80)}
+
+
+# --- COCO -----------------------------------------------------------------------------------------
+
+
+FIRST_BOX = '"bbox": [10.0, 5.0, 30.5, 20.25]'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (FIRST_BOX, '"bbox": [NaN, 5.0, 30.5, 20.25]', "annotations[0], bbox: nan is not finite"),
+        (FIRST_BOX, '"bbox": [Infinity, 5, 3, 2]', "annotations[0], bbox: inf is not finite"),
+        (FIRST_BOX, '"bbox": [-Infinity, 5, 3, 2]', "annotations[0], bbox: -inf is not finite"),
+        (FIRST_BOX, '"bbox": [1, 5, 1e999, 2]', "annotations[0], bbox: inf is not finite"),
+        (FIRST_BOX, f'"bbox": [1, 5, {"9" * 400}, 2]', "99 is not finite"),
+        (FIRST_BOX, f'"bbox": [1, 5, {"9" * 5000}, 2]', "not JSON: Exceeds the limit"),
+        (FIRST_BOX, '"bbox": ["10", 5, 3, 2]', "annotations[0], bbox: '10' is not a number"),
+        (FIRST_BOX, '"bbox": "10 5 3 2"', "bbox: '10 5 3 2' is not [x, y, width, height]"),
+        (FIRST_BOX, '"bbox": [true, 5, 3, 2]', "annotations[0], bbox: True is not a number"),
+        (FIRST_BOX, '"bbox": [null, 5, 3, 2]', "annotations[0], bbox: None is not a number"),
+        (FIRST_BOX, '"bbox": [[1], 5, 3, 2]', "annotations[0], bbox: [1] is not a number"),
+        (FIRST_BOX, '"bbox": {"x": 1}', "bbox: {'x': 1} is not [x, y, width, height]"),
+        (FIRST_BOX, '"box": [1, 5, 3, 2]', "annotations[0], bbox: None is not [x, y"),
+        (FIRST_BOX, '"bbox": [1, 2, 3, 4], "bbox": [5, 6, 7, 8]', "key 'bbox' stands twice"),
+        ('"categories"', '"images": [], "categories"', "key 'images' stands twice"),
+        ('"id": 501', '"id": true', "images[0]: needs an id (a whole number) and a file_name"),
+        ('"id": 501', '"id": 501.0', "images[0]: needs an id"),
+        ('"id": 501', '"id": "501"', "images[0]: needs an id"),
+        ('"id": 7,', '"id": null,', "categories[0]: needs an id (a whole number) and a name"),
+        ('"name": "cat"', '"name": 7', "categories[0]: needs an id (a whole number) and a name"),
+        ('"image_id": 501', '"image_id": true', "annotations[0], image_id: there is no True"),
+        ('"image_id": 501', '"image_id": 501.0', "annotations[0], image_id: there is no 501.0"),
+        ('"image_id": 501', '"image_id": [501]', "annotations[0], image_id: there is no [501]"),
+        ('"image_id": 501', '"image_id": {}', "annotations[0], image_id: there is no {}"),
+        ('"category_id": 7', '"category_id": "cat"', "category_id: there is no 'cat'"),
+        ('"iscrowd": 0', '"iscrowd": "0"', "annotations[0], iscrowd: '0' is neither 0 nor 1"),
+        ('"iscrowd": 0', '"iscrowd": []', "annotations[0], iscrowd: [] is neither 0 nor 1"),
+        ('"width": 120', '"width": "120"', "image 501: '120'x80 is not a size in pixels"),
+        ('"width": 120', '"width": true', "image 501: Truex80 is not a size in pixels"),
+        ('"width": 120', '"width": null', "image 501: Nonex80 is not a size in pixels"),
+        ('"width": 120', '"width": 0', "image 501: 0x80 is not a size in pixels"),
+        ('"width": 120', '"width": 120.0', "image 501: 120.0x80 is not a size in pixels"),
+        ('{"images"', '[{"images"', "not JSON"),
+    ],
+)
+def test_a_damaged_coco_file(tmp_path: Path, old: str, new: str, why: str) -> None:
+    text = json.dumps(coco_values())
+    assert old in text
+    path = tmp_path / "instances.json"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(AnnotationError) as error:
+        read_coco(path)
+    assert str(error.value).startswith(str(path))
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < len(str(path)) + 200
+
+
+def test_numbers_of_coco_that_are_right(tmp_path: Path) -> None:
+    """Whole numbers, ``iscrowd`` as a bool or not there, no sizes, NaN where nobody looks."""
+    values: dict[str, Any] = coco_values()
+    del values["images"][0]["width"], values["images"][0]["height"]
+    del values["annotations"][0]["iscrowd"]
+    values["annotations"][1]["iscrowd"] = True
+    values["annotations"][2]["iscrowd"] = False
+    values["annotations"][0] |= {"bbox": [10, 5, 30, 20], "area": float("nan")}
+    path = tmp_path / "instances.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(values).encode())
+    found = read_coco(path)
+    assert found.boxes[0].corners == (10, 5, 40, 25)
+    assert found.left_out == {"crowd regions": 1}
+    assert found.images["one.jpg"] is None
+    assert found.images["sub/two.png"] == (64, 96)
+
+
+@pytest.mark.parametrize("opened", ["[", '{"images":', '{"annotations":[{"segmentation":'])
+def test_deep_nesting_is_no_traceback(
+    tmp_path: Path, opened: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(opened * 100_000)
+    command = ["import", "--coco", str(path), "--images", str(tmp_path), "--name", "Mine"]
+    assert main(command) == 2
+    assert capsys.readouterr().err == f"error: {path}: is nested too deeply for a COCO file\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("../one.jpg", "climbs out of its folder"),
+        ("/one.jpg", "has an absolute path"),
+        ("C:one.jpg", "has an absolute path"),
+        ("sub\\..\\..\\one.jpg", "climbs out of its folder"),
+        ("one.jpg\0", "holds a control character"),
+        ("one\n.jpg", "holds a control character"),
+        ("", "names no file"),
+    ],
+)
+def test_names_of_pictures_stay_below_the_folder(
+    tmp_path: Path, name: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_images(tmp_path / "pictures")
+    values = coco_values()
+    values["images"][0]["file_name"] = name
+    path = own_data.write_coco(tmp_path, values)
+    command = ["import", "--coco", str(path), "--images", str(tmp_path / "pictures")]
+    assert main([*command, "--name", "Mine"]) == 2
+    assert f"{name!r} {why}, so it does not lie below" in capsys.readouterr().err
+
+
+def test_a_picture_that_cannot_be_used_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = make_images(tmp_path / "pictures")
+    (pictures / "one.jpg").write_bytes((pictures / "one.jpg").read_bytes()[:-600])
+    (pictures / "sub" / "two.png").unlink()
+    (pictures / "sub" / "two.png").mkdir()
+    path = own_data.write_coco(tmp_path)
+    command = ["import", "--coco", str(path), "--images", str(pictures), "--name", "Mine"]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "2 of 2 images cannot be used; the first: " in said
+    assert "one.jpg does not decode (image file is truncated" in said
+
+
+# --- Pascal VOC -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("<width>120", "<width>0", "one.xml, size: 0x80 is not a size in pixels"),
+        ("<width>120", "<width>wide", "one.xml, size: 'wide' is not a number"),
+        ("<width>120</width>", "", "one.xml: no <size/width>"),
+        ("<xmin>10.0", "<xmin>nan", "one.xml, object 0: nan is not finite"),
+        ("<xmin>10.0</xmin>", "", "one.xml, object 0: no <bndbox/xmin>"),
+        ("<name>cat", "<name>", "one.xml, object 0: no <name>"),
+        ("<filename>one.jpg", "<filename>", "one.xml: no <filename>"),
+        ("<filename>one.jpg", "<filename>three.jpg", "three.xml: another file too is about three"),
+        ("</object>", "", "one.xml: "),
+        ("<annotation>", '<?xml version="1.0" encoding="nonsense"?><annotation>', "one.xml: "),
+    ],
+)
+def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
+    folder = own_data.write_voc(tmp_path / "voc")
+    file = folder / "Annotations" / "one.xml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(AnnotationError) as error:
+        read_voc(folder)
+    assert str(error.value).startswith(str(folder))
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:
+    bomb = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>'
+    (tmp_path / "a.xml").write_bytes(bomb.encode("utf-16"))
+    with pytest.raises(AnnotationError, match=r"a\.xml: holds zero bytes \(UTF-16\?\)"):
+        read_voc(tmp_path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: None])
+def test_no_xml_at_all(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "voc")
+    with pytest.raises(AnnotationError, match="voc: no XML files there, nor in Annotations"):
+        read_voc(tmp_path / "voc")
+
+
+# --- YOLO -----------------------------------------------------------------------------------------
+
+
+def yolo(tmp_path: Path, names: str, line: str = "0 0.5 0.5 0.25 0.25") -> Path:
+    (tmp_path / "yolo").mkdir()
+    folder = own_data.write_yolo(tmp_path / "yolo")
+    (folder / "data.yaml").write_text(names)
+    for file in (folder / "labels").rglob("*.txt"):
+        file.write_text("\n")
+    (folder / "labels" / "one.txt").write_text(line + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ("- cat\n- dog\n", "no list or mapping 'names' of classes"),
+        ("cat", "no list or mapping 'names' of classes"),
+        ("", "no list or mapping 'names' of classes"),
+        ("names: []", "no list or mapping 'names' of classes"),
+        ("names: cat", "no list or mapping 'names' of classes"),
+        ("names: {a: cat}", "names: 'a' is not the number of a class"),
+        ("names: {0: cat, 1.5: dog}", "names: 1.5 is not the number of a class"),
+        ("names: {-1: cat}", "names: -1 is not the number of a class"),
+        ("names: {true: cat}", "names: True is not the number of a class"),
+        ("names: {0: cat, '0': dog}", "names: '0' is not the number of a class, or stands twice"),
+        ("names: {0: [cat]}", "names, 0: ['cat'] is not a name"),
+        ("names: [cat, {a: b}]", "names, 1: {'a': 'b'} is not a name"),
+        ("names: [null]", "names, 0: None is not a name"),
+        ("names: [cat", "not YAML: while parsing a flow sequence"),
+        ("names: !!python/object:os.system x", "not YAML: could not determine a constructor"),
+        ("a: " + "[" * 5000, "not YAML: "),
+    ],
+)
+def test_names_of_classes_that_are_none(tmp_path: Path, names: str, why: str) -> None:
+    folder = yolo(tmp_path, names)
+    with pytest.raises(AnnotationError) as error:
+        read_yolo(folder, folder / "images")
+    assert str(error.value).startswith(f"{folder / 'data.yaml'}")
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "number", "label"),
+    [
+        ("names: {3: bird, 1: cat, 0: dog}", 3, "bird"),
+        ("names: {3: bird, 1: cat, 0: dog}", 1, "cat"),
+        ("names: {'0': dog, '7': cat}", 7, "cat"),
+        ("names: [a, b, 7]", 2, "7"),
+        ("\ufeffnames: [a, b]", 1, "b"),
+    ],
+)
+def test_numbers_of_classes_in_any_order(
+    tmp_path: Path, names: str, number: int, label: str
+) -> None:
+    folder = yolo(tmp_path, names, f"{number} 0.5 0.5 0.25 0.25")
+    assert [box.label for box in read_yolo(folder, folder / "images").boxes] == [label]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("2 0.5 0.5 0.2 0.2", "line 1: no class 2 (there are 0, 3)"),
+        ("-1 0.5 0.5 0.2 0.2", "line 1: no class -1"),
+        ("0.0 0.5 0.5 0.2 0.2", "line 1: no class 0.0"),
+        ("² 0.5 0.5 0.2 0.2", "line 1: no class ²"),
+        ("9" * 5000 + " 0.5 0.5 0.2 0.2", "line 1: no class 999"),
+        ("cat 0.5 0.5 0.2 0.2", "line 1: no class cat"),
+        ("0 0.5 nan 0.2 0.2", "line 1: nan is not finite"),
+        ("0 0.5 0,5 0.2 0.2", "line 1: '0,5' is not a number"),
+        ("0 0.5 0.5 0.2", "line 1: 4 numbers, should be"),
+        ("0 0.5 0.5 0.2 0.2 0.9", "line 1: 6 numbers, should be class cx cy width height (outl"),
+        ("\0", "line 1: byte 0x00 is no text"),
+    ],
+)
+def test_lines_that_are_no_box(tmp_path: Path, line: str, why: str) -> None:
+    folder = yolo(tmp_path, "names: {0: dog, 3: cat}", line)
+    with pytest.raises(AnnotationError) as error:
+        read_yolo(folder, folder / "images")
+    assert str(error.value).startswith(f"{folder / 'labels' / 'one.txt'}, ")
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize("what", ["a file", "nothing", "no classes"])
+def test_what_is_no_yolo_folder(tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "yolo"
+    if what == "a file":
+        folder.touch()
+    if what == "no classes":
+        (folder / "labels").mkdir(parents=True)
+    with pytest.raises(AnnotationError, match=r"yolo: neither data\.yaml nor classes\.txt"):
+        read_yolo(folder, tmp_path)
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", 1), (" 2.5 ", 2.5), ("-3e2", -300), (".5", 0.5)])
+def test_numbers_as_text(text: str, value: float) -> None:
+    assert written_number(text, "f") == value
+
+
+@pytest.mark.parametrize("text", ["", " ", "1 2", "1,5", "1_000", "0x1", "one", "NaN", "-inf"])
+def test_what_is_no_number(text: str) -> None:
+    with pytest.raises(AnnotationError, match=r"^f: .* is not (a number|finite)$"):
+        written_number(text, "f")
+
+
+@pytest.mark.parametrize("value", [True, None, "1", [1], {}, float("nan"), float("-inf"), 10**400])
+def test_what_is_no_number_of_json(value: object) -> None:
+    with pytest.raises(AnnotationError, match=r"^f: .{1,60} is not (a number|finite)$"):
+        number(value, "f")
+
+
+@pytest.mark.parametrize("size", [("1", "1"), ("120", "80.0"), ("1e3", "5")])
+def test_sizes_as_text(size: tuple[str, str]) -> None:
+    assert written_size(*size, "f") == tuple(int(float(side)) for side in size)
+
+
+@pytest.mark.parametrize("size", [("0", "1"), ("1", "0"), ("-1", "5"), ("1.5", "2")])
+def test_what_is_no_size(size: tuple[str, str]) -> None:
+    with pytest.raises(AnnotationError, match="is not a size in pixels"):
+        written_size(*size, "f")
+
+
+def test_a_good_import_still_reads(tmp_path: Path) -> None:
+    folder = yolo(tmp_path, "names: [dog]")
+    assert main(["import", "--yolo", str(folder), "--name", "Mine"]) == 0
+    (query,) = read_table(find_table("Mine"))
+    assert query.truth.boxes == ((45.0, 30.0, 75.0, 50.0),)

@@ -1,0 +1,184 @@
+"""One process at a time, on one machine or on several that share a disk.
+
+The lock is filelock's lease: a file that names its holder (machine, process, its start, a random
+token) and that the holder touches every few seconds.  It needs no lock of the operating system,
+which network file systems may grant to everybody.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import LeaseSettingsMismatch, SoftFileLease, Timeout
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 60.0
+"""A holder on another machine that was not heard of for so long is dead."""
+
+HEARTBEAT_SECONDS = 10.0
+"""How often a holder says that it lives."""
+
+_POLL_SECONDS = 0.1
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class JournalError(ValueError):
+    """A journal that cannot be used; the message says why.  ``lost`` replies could not be kept."""
+
+    lost = 0
+
+    def and_lost(self, more: int) -> JournalError:
+        """The same, when more replies could not be kept."""
+        return self
+
+
+class DiskFullError(JournalError):
+    """No room for more: what was finished is kept, as far as ``lost`` does not say otherwise."""
+
+    def __init__(self, path: Path, lost: int) -> None:
+        what = f"{lost} replies could not be kept" if lost else "every reply is kept"
+        super().__init__(
+            f"{path}: the disk is full; {what}. Free some space and run again: "
+            "finished calls are not repeated."
+        )
+        self.path = path
+        self.lost = lost
+
+    def and_lost(self, more: int) -> DiskFullError:
+        return DiskFullError(self.path, self.lost + more)
+
+
+def full_disk(error: OSError, path: Path) -> DiskFullError:
+    """The error for a file that found no room.
+
+    Raises:
+        OSError: the given one, where it is of another kind.
+    """
+    if error.errno not in _FULL:
+        raise error
+    return DiskFullError(path, 0)
+
+
+class Lock:
+    """An exclusive lock; that of a process which died on this machine is free at once.
+
+    Raises:
+        JournalError: another process has it; the message says which.
+        DiskFullError: no room for it.
+        OSError: it cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        # Not a thread's own: a reply may be kept by another thread than the one that opened.
+        self._lease: Any = SoftFileLease(
+            path,
+            lease_duration=LEASE_SECONDS,
+            heartbeat_interval=HEARTBEAT_SECONDS,
+            thread_local=False,
+        )
+        if not self._got(0) and not self._inherited():
+            owner = self._lease.owner
+            who = f"process {owner.pid} on {owner.hostname}" if owner else "another process"
+            raise JournalError(
+                f"{path} is held by {who}: two sweeps cannot write the same files at a time"
+            )
+
+    def held(self) -> bool:
+        """Whether it is still ours: on a network disk somebody may have thought us dead."""
+        for pause in (0.0, 0.05, 0.5):
+            # Somebody who looks whether we are dead may have it in hand for a moment.
+            time.sleep(pause)
+            owner = self._lease.owner
+            if owner is not None:
+                return bool(owner.token == self._lease.token)
+        return False
+
+    @property
+    def token(self) -> str:
+        """A random name of this hold."""
+        return str(self._lease.token)
+
+    def release(self) -> None:
+        """Let go."""
+        self._lease.release()
+
+    def _got(self, seconds: float, give_up: Callable[[], bool] | None = None) -> bool:
+        try:
+            self._lease.acquire(seconds, poll_interval=_POLL_SECONDS, cancel_check=give_up)
+        except (Timeout, LeaseSettingsMismatch):
+            return False
+        except OSError as error:
+            raise full_disk(error, self._path) from None
+        return True
+
+    def _inherited(self) -> bool:
+        """Take it once its holder proves dead; False as soon as the holder shows that it lives."""
+        watched = _Holder(self._lease, self._path)
+        if watched.lives():
+            return False
+        log.warning(
+            "%s: held by another machine, or left by one that died; looking for %d s which it is",
+            self._path,
+            LEASE_SECONDS,
+        )
+        if not watched.died_here() and self._got(LEASE_SECONDS + 1, watched.lives):
+            return True
+        if watched.lives():
+            return False
+        # This file system cannot exchange two names, so the lease was not handed over.
+        self._lease.force_break()
+        return self._got(0)
+
+
+class _Holder:
+    """Whether the process that holds a lease lives, as far as can be seen from here."""
+
+    def __init__(self, lease: Any, path: Path) -> None:
+        self._lease = lease
+        self._path = path
+        self._first = self._beat()
+
+    def lives(self) -> bool:
+        """It runs on this machine, or was heard of since this began to look."""
+        return self._runs_here() is True or self._beat() != self._first
+
+    def died_here(self) -> bool:
+        """It ran on this machine and does no more."""
+        return self._runs_here() is False
+
+    def _runs_here(self) -> bool | None:
+        owner = self._lease.owner
+        if owner is None or owner.hostname != _this_machine():
+            return None
+        try:
+            os.kill(owner.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def _beat(self) -> int:
+        try:
+            return self._path.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+
+def _this_machine() -> str:
+    """The name of this machine (and container) as leases have it."""
+    with tempfile.TemporaryDirectory() as folder:
+        lease: Any = SoftFileLease(Path(folder) / "lock", thread_local=False)
+        with lease:
+            return str(lease.owner.hostname)

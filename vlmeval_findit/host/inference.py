@@ -1,0 +1,314 @@
+"""VLMEvalKit's inference of one model over one of our datasets, done by our engine.
+
+Both hosts ask through ``vlmeval.inference.infer_data_job``.  For our datasets that function is
+replaced: the calls are those of a sweep, by the same askers, kept in a journal of the run
+(``<model>_<dataset>_calls.jsonl`` in the model's folder) from which the prediction file is written
+in the host's format.  So nothing that was answered is asked again, whatever became of the host's
+own files, and what contradicts the run's identity is refused before the first call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tqdm import tqdm
+from vlmeval.smp import get_logger
+
+from ..answers import Answer, Asker
+from ..engine.calls import Cell, ImageHash, ImageHashes, keyed
+from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
+from ..engine.journal import Journal, records
+from ..engine.plan import Plan, UnitSizes, make_plan
+from ..engine.predictions import (
+    Output,
+    adopt,
+    begin,
+    found_here,
+    made_before,
+    prediction_rows,
+    prepare_output,
+)
+from ..engine.run import Calls, Keeping, Result, answer_calls
+from ..engine.stopping import stopped_by_signals
+from ..predictions import PREDICTION_FORMATS, write_rows
+from .datasets import FindItDataset
+from .engine import asker_of
+from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
+from .outcomes import OUTCOMES
+from .ranks import Ranks
+from .runner import host_version
+
+log = get_logger("FindIt")
+
+_BATCH = 32
+"""Messages of one variant that a local model gets at a time: four batches of a CPU."""
+
+_RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
+"""How upstream names the folder of a run below the model's."""
+
+
+def install(inference: ModuleType) -> None:
+    """Answer our datasets in place of the host's function; others still go there."""
+    hosts_own = inference.infer_data_job
+    if getattr(hosts_own, "answers_findit", False):
+        return
+    signature = inspect.signature(hosts_own)
+
+    def infer_data_job(*arguments: Any, **named: Any) -> Any:
+        given = signature.bind(*arguments, **named)
+        given.apply_defaults()
+        if not isinstance(given.arguments["dataset"], FindItDataset):
+            return hosts_own(*arguments, **named)
+        return _job(given.arguments)
+
+    infer_data_job.answers_findit = True  # type: ignore[attr-defined]
+    inference.infer_data_job = infer_data_job  # type: ignore[attr-defined]
+
+
+def _job(given: Mapping[str, Any]) -> Any:
+    dataset: FindItDataset = given["dataset"]
+    if given.get("limit"):
+        dataset.data = dataset.data.iloc[: given["limit"]]
+    name = str(given["model_name"])
+    with OUTCOMES.of(name, dataset.dataset_name) as outcome:
+        model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)
+        run = prepare_run(dataset, name, Path(given["work_dir"]))
+        how = How(int(given["api_nproc"]), bool(given["retry_failed"]))
+        outcome.failed_calls = answer_dataset(run, model, how)
+    return model.loaded or given["model"]
+
+
+# --- what is asked of whom ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One model over one dataset under the host.
+
+    ``home`` is the model's folder, where the run's journal and identity lie; ``output`` has the
+    prediction file, which upstream puts into a folder of its own below it.
+    """
+
+    home: Path
+    output: Output
+    entry: Entry
+
+    @property
+    def kept(self) -> Path:
+        """The prediction file's name in the model's folder, which every later run finds."""
+        return self.home / self.output.path.name
+
+    @property
+    def journal(self) -> Path:
+        return self.kept.with_name(f"{self.kept.stem}_calls.jsonl")
+
+
+def prepare_run(dataset: FindItDataset, model: str, work_dir: Path) -> Run:
+    """What a model is going to be asked, once it is sure that nothing contradicts it.
+
+    Args:
+        dataset: the dataset, with the rows that the host wants.
+        model: the model's name.
+        work_dir: the host's folder for the predictions.
+
+    Raises:
+        SpaceError: nothing says the model's coordinate space.
+        IdentityError: what lies there is of another run.
+        ValueError: the entry of the model cannot be used.
+    """
+    home = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
+    entry = with_space(entry_of(model), dataset.settings.space)
+    found = described(model, entry, dataset.task.variant)
+    cell = dataset.cell(model, asked_with(entry, found.answering))
+    path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
+    output = prepare_output(path, cell, dataset.settings, found, host_version())
+    return Run(home, output, entry)
+
+
+def prediction_format() -> str:
+    """The format of prediction files: the host's own ``PRED_FORMAT``, which we set to JSON."""
+    return os.environ.get("PRED_FORMAT", "").lower() or "xlsx"
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How calls are made: so many at a time to an API, failed ones ``again`` or not."""
+
+    threads: int
+    again: bool
+
+
+def answer_dataset(run: Run, model: HostModel, how: How) -> int:
+    """Make the calls of a run that were not made before, and write its prediction file.
+
+    Returns:
+        How many calls failed.
+
+    Raises:
+        IdentityError: the run is another than the one that was recorded.
+        SystemExit: it was stopped; every answer is in the journal.
+    """
+    ranks, hashes = Ranks.of_this_process(), ImageHashes()
+    with Journal(ranks.journal(run.journal)) as journal:
+        if ranks.is_first:
+            _take_in(journal, run, hashes)
+        ranks.wait()
+        _make_calls(run, model, how, journal, ranks)
+        if ranks.is_first:
+            ranks.wait()
+            _take_in(journal, run, hashes)
+            return _write(run, journal, hashes)
+    ranks.wait()
+    return 0
+
+
+class HostModel:
+    """A model of the host: loaded when its first call is made, and kept for the next dataset."""
+
+    def __init__(self, model: Any, name: str, use_vllm: bool, dataset: FindItDataset) -> None:
+        self.loaded: Any = None if isinstance(model, str) else model
+        self._name = name
+        self._use_vllm = use_vllm
+        self._dataset = dataset
+
+    def asker(self, arguments: Mapping[str, Any]) -> Asker:
+        """Who asks it.
+
+        Args:
+            arguments: of its class, beside those of its entry.
+        """
+        if self.loaded is None:
+            self.loaded = self._load(arguments)
+        if hasattr(self.loaded, "set_dump_image"):
+            self.loaded.set_dump_image(self._dataset.dump_image)
+        return asker_of(self.loaded)
+
+    def _load(self, arguments: Mapping[str, Any]) -> Any:
+        from vlmeval.config import supported_VLM
+
+        more = dict(arguments)
+        if any(part in self._name for part in _TAKES_VLLM) and "use_vllm" not in more:
+            more["use_vllm"] = self._use_vllm
+        # With it set, transformers would spread one model over the processes of torchrun.
+        world = os.environ.pop("WORLD_SIZE", None)
+        try:
+            return supported_VLM[self._name](**more)
+        finally:
+            if world is not None:
+                os.environ["WORLD_SIZE"] = world
+
+
+_TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
+"""Parts of the names of those of the host's models that it hands ``use_vllm`` to."""
+
+
+# --- the calls ------------------------------------------------------------------------------------
+
+
+def _take_in(journal: Journal, run: Run, hashes: ImageHash) -> None:
+    """Take in what other processes answered, and what prediction files have of an earlier run."""
+    for other in Ranks.others(run.journal):
+        journal.append(record for record in records(other) if record["key"] not in journal)
+        journal.sync()
+        other.unlink()
+    cell = run.output.cell
+    for path in dict.fromkeys((run.kept, run.output.path)):
+        there = replace(run.output, path=path)
+        if any(path.with_suffix(suffix).is_file() for suffix in PREDICTION_FORMATS):
+            adopt(there, [keyed(cell, row, hashes).key for row in cell.rows], journal, hashes)
+
+
+def _make_calls(run: Run, model: HostModel, how: How, journal: Journal, ranks: Ranks) -> None:
+    """Make this process's share of the calls that are left."""
+    hashes = ImageHashes()
+    cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
+    plan = make_plan([cell], hashes)
+    done = Answered(journal, run.journal if not ranks.is_first else None, how.again)
+    left = {call.key for call in plan.calls if call.key not in done}
+    output = run.output
+    if left:
+        output = found_here(output, on_this_machine(run.entry, output.identity.answering))
+    output = made_before(output, plan.keys[0], journal)
+    if ranks.is_first:
+        for path in dict.fromkeys((run.kept, output.path)):
+            begin(replace(output, path=path))
+    if not left:
+        log.info("FindIt: nothing is left to ask of %s on %s", cell.model, cell.task.name)
+        return
+    arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
+    load: Loader = lambda: model.asker(arguments)  # noqa: E731
+    executor: Executor = LocalExecutor(load)
+    if run.entry.is_api:
+        executor = ThreadsExecutor(lambda: [load()], how.threads)
+    calls = Calls(plan, left, UnitSizes(batch=_BATCH), lambda call: output.identity, hashes)
+    with Bar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
+        answer_calls(calls, executor, Keeping(calls, journal, bar, lambda made: None), stop)
+    if stop.is_set():
+        log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
+        raise SystemExit(INTERRUPTED)
+
+
+INTERRUPTED = 130
+"""The exit status of a run that somebody stopped."""
+
+
+def _write(run: Run, journal: Journal, hashes: ImageHash) -> int:
+    cell = run.output.cell
+    keys = [keyed(cell, row, hashes).key for row in cell.rows]
+    write_rows(run.output.path, prediction_rows(cell, keys, journal))
+    return sum(key not in journal for key in keys)
+
+
+class Answered:
+    """The keys of calls that are not made again.
+
+    Args:
+        journal: of this process.
+        first: that of the first process, where this is another.
+        again: whether failed calls are made again.
+    """
+
+    def __init__(self, journal: Journal, first: Path | None, again: bool) -> None:
+        self._journal = journal
+        self._again = again
+        self._others = {
+            record["key"]
+            for record in (records(first) if first is not None else ())
+            if not (again and record["error"])
+        }
+
+    def __contains__(self, key: str) -> bool:
+        if key in self._others or key in self._journal:
+            return True
+        return not self._again and self._journal.get(key) is not None
+
+
+class Bar:
+    """The host's own kind of bar, over the calls of a run."""
+
+    def __init__(self, cell: Cell, plan: Plan, finished: int) -> None:
+        self._bar = tqdm(
+            total=len(plan.calls), initial=finished, desc=f"Infer {cell.model}/{cell.task.name}"
+        )
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *stopped: object) -> None:
+        self._bar.close()
+
+    def planned(self, model: str, plan: Plan, finished: int) -> None:
+        """It was told when it was made."""
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        self._bar.update(len(answers))
+
+    def scored(self, result: Result) -> None:
+        """The host scores."""
