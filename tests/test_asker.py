@@ -8,7 +8,8 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from asking import KEY, WORK, Sleeps, asker, call_of, one
@@ -26,6 +27,10 @@ from chat_server import (
 )
 
 from vlmeval_findit.answers import Stop, Work
+from vlmeval_findit.engine.calls import Call
+from vlmeval_findit.engine.executors import ThreadsExecutor
+from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.stopping import Stopping
 from vlmeval_findit.models.asker import ChatAsker, Terms
 from vlmeval_findit.models.chat import openrouter_model, server_model, token_limit
 from vlmeval_findit.models.endpoint import Endpoint
@@ -271,7 +276,7 @@ def test_a_picture_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
     with ChatServer(in_turn(completion())) as server:
         (answer,) = asker(server.url).ask(Work((message,), WORK.datasets, {}, False))
         assert not server.asked
-    assert "UnidentifiedImageError" in (answer.error or "")
+    assert "is not an image" in (answer.error or "")
     assert call_of(answer)["error"] == answer.error
 
 
@@ -436,6 +441,22 @@ def test_waiting_for_another_attempt_ends_with_the_run() -> None:
         assert answer.error == "HTTP 429: slow"
         assert len(server.asked) == 1
         assert one(asking).text == "[]", "what was taken is still asked, once"
+
+
+def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:
+    with ChatServer(in_turn(error(429, "slow", Retry_After="500"), completion())) as server:
+        asking = waiting_asker(server.url)
+        call = Call("k", (), cast(Any, None), 0)
+        stop = Stopping()
+        executor = ThreadsExecutor(lambda: [asking], 1)
+        work = patch("vlmeval_findit.engine.executors.work_of", lambda unit: WORK)
+        with work, ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(lambda: list(executor.run([Unit((call,), False)], stop)))
+            until(lambda: server.asked)
+            stop.set()
+            ((_, (answer,)),) = coming.result(60)
+        assert answer.error == "HTTP 429: slow"
+        assert len(server.asked) == 1
 
 
 def test_calls_on_their_way_can_be_cancelled() -> None:
