@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -17,6 +18,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.engine.calls import ImageHashes, keyed
 from vlmeval_findit.engine.config import parse_sweep
 from vlmeval_findit.engine.dry import count, sweep_groups
+from vlmeval_findit.engine.journal import Journal
 from vlmeval_findit.models.chat import openrouter_model
 from vlmeval_findit.models.estimate import Load, Scale, image_tokens
 from vlmeval_findit.models.payload import SentImage, openrouter_manner, request
@@ -123,7 +125,7 @@ def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
     assert scale.load(parts, variant, space, counted) == one
     assert scale.load(parts, variant, space, counted) == one
     assert encoded == [path], "once for all calls"
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OSError, match=r"b\.png"):
         scale.load([image(str(tmp_path / "b.png"))], variant, space, counted)
 
 
@@ -176,17 +178,46 @@ def test_finished_calls_are_not_weighed(
     sweep = replace(parse_sweep(SWEEP), journal=tmp_path / "calls.jsonl")
     chats = {"GPT-5.4": openrouter_model("GPT-5.4")}
     groups = sweep_groups(sweep, {"GPT-5.4": {}, "FullImage": {}}, chats)
-    keys = [
-        keyed(cell, row, ImageHashes()).key for cell in groups[0].cells for row in cell.rows[:2]
+    made = [
+        (cell, keyed(cell, row, ImageHashes())) for cell in groups[0].cells for row in cell.rows[:2]
     ]
-    lines = [{"key": key, "model": "GPT-5.4", "error": None} for key in keys]
+    lines: list[dict[str, Any]] = [
+        {
+            "key": one.key,
+            "model": "GPT-5.4",
+            "settings": dict(cell.settings),
+            "prompt_sha256": one.prompt_sha256,
+            "image_sha256": list(one.image_sha256),
+            "reply": "[]",
+            "extra_records": None,
+            "error": None,
+        }
+        for cell, one in made
+    ]
     lines[0]["error"] = "no"
-    sweep.journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with Journal(sweep.journal) as journal:
+        journal.append(lines)
     ours, floor = count(groups, sweep.journal).counts
     assert (ours.calls, ours.finished, floor.finished) == (6, 3, 0)
     assert ours.load is not None
     assert ours.load.calls == 3
     assert floor.load is None
+
+
+def test_calls_without_their_images_are_counted_and_not_weighed(
+    lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
+    groups = sweep_groups(
+        parse_sweep(SWEEP),
+        {"GPT-5.4": {}, "FullImage": {}},
+        {"GPT-5.4": openrouter_model("GPT-5.4")},
+    )
+    dry = count(groups)
+    assert dry.counts[0].calls == 6
+    assert dry.counts[0].load == Load()
+    assert dry.missing == 1
 
 
 def sub_command(lmu: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,8 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 from asking import KEY, WORK, Sleeps, asker, call_of, one
@@ -26,6 +27,10 @@ from chat_server import (
 )
 
 from vlmeval_findit.answers import Stop, Work
+from vlmeval_findit.engine.calls import Call
+from vlmeval_findit.engine.executors import ThreadsExecutor
+from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.stopping import Stopping
 from vlmeval_findit.models.asker import ChatAsker, Terms
 from vlmeval_findit.models.chat import openrouter_model, server_model, token_limit
 from vlmeval_findit.models.endpoint import Endpoint
@@ -212,6 +217,15 @@ def test_whatever_a_server_says_becomes_an_answer_that_can_be_stored(
         assert "\n" not in (got.error or "")
 
 
+def test_names_that_are_none_are_not_recorded() -> None:
+    odd = completion("x", finish_reason=["a"], id=[1], model={"a": 1}, provider=5)
+    with ChatServer(in_turn(odd)) as server:
+        answer = one(asker(server.url))
+    assert answer.record["model"] == {"row": "Qwen3-VL"}
+    assert "id" not in call_of(answer)
+    assert "finish_reason" not in answer.record
+
+
 def test_what_a_server_calls_a_cost_ends_no_limit() -> None:
     odd = [completion("x", usage={"cost": cost}) for cost in (float("nan"), float("inf"), -5, "1")]
     for answer in odd:
@@ -262,7 +276,7 @@ def test_a_picture_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
     with ChatServer(in_turn(completion())) as server:
         (answer,) = asker(server.url).ask(Work((message,), WORK.datasets, {}, False))
         assert not server.asked
-    assert "UnidentifiedImageError" in (answer.error or "")
+    assert "is not an image" in (answer.error or "")
     assert call_of(answer)["error"] == answer.error
 
 
@@ -281,7 +295,7 @@ def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     quoting = [error(status, f"the key {KEY} is no good") for status in (400, 401, 500)]
     quoting += [Answer(f"what, {KEY}?".encode()), Answer(f"oops {KEY}".encode(), 403)]
     # Long messages are cut; the key must be gone before.
-    quoting += [error(400, "x" * n + KEY) for n in (460, 485, 492)]
+    quoting += [error(400, "x" * n + KEY) for n in (460, 485, 492, 496)]
     # And some servers cut it themselves.
     quoting += [error(400, f"no such key: {KEY[:12]}"), error(400, f"no such key: {KEY[:9]}...")]
     said = []
@@ -291,7 +305,7 @@ def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
             said += [repr(one(asking)), repr(asking), repr(vars(asking))]
     text = "\n".join([*said, caplog.text])
     assert "***" in text
-    assert KEY[:8] not in text
+    assert KEY[:4] not in text
 
 
 def test_a_key_in_a_good_reply_is_gone_too() -> None:
@@ -384,6 +398,16 @@ def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
         assert (len(refusing.asked), len(good.asked)) == (1, 2), "no further request"
 
 
+def test_a_stopped_call_says_nothing_of_the_servers_it_did_not_ask() -> None:
+    refusing, good = two(in_turn(error(401, "who?")), in_turn(completion("ok")))
+    with refusing, good:
+        asking = asker([refusing.url, good.url])
+        asking.stop()
+        answer = one(asking)
+        assert (answer.error, answer.stop) == ("HTTP 401: who?", None)
+        assert one(asking).text == "ok"
+
+
 def test_what_one_server_does_not_take_is_not_sent_to_the_others() -> None:
     picky, good = two(in_turn(error(400, "bad picture")), in_turn(completion("ok")))
     with picky, good:
@@ -417,6 +441,22 @@ def test_waiting_for_another_attempt_ends_with_the_run() -> None:
         assert answer.error == "HTTP 429: slow"
         assert len(server.asked) == 1
         assert one(asking).text == "[]", "what was taken is still asked, once"
+
+
+def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:
+    with ChatServer(in_turn(error(429, "slow", Retry_After="500"), completion())) as server:
+        asking = waiting_asker(server.url)
+        call = Call("k", (), cast(Any, None), 0)
+        stop = Stopping()
+        executor = ThreadsExecutor(lambda: [asking], 1)
+        work = patch("vlmeval_findit.engine.executors.work_of", lambda unit: WORK)
+        with work, ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(lambda: list(executor.run([Unit((call,), False)], stop)))
+            until(lambda: server.asked)
+            stop.set()
+            ((_, (answer,)),) = coming.result(60)
+        assert answer.error == "HTTP 429: slow"
+        assert len(server.asked) == 1
 
 
 def test_calls_on_their_way_can_be_cancelled() -> None:

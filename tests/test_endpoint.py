@@ -112,6 +112,8 @@ def test_headers_come_from_the_environment_and_from_flags(
     own = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})[0]
     assert own.request_headers()["Authorization"] == "Token of-my-own"
     assert scrub("of-the-flags, of-my-own") == "***, ***"
+    Endpoint("http://a/v1", headers={"x": "ab cd ef gh"})
+    assert scrub("x: ab cd ef gh!") == "x: ***!"
     for wrong in ("[1]", "{", '"sec-ret"'):
         monkeypatch.setenv("FINDIT_SERVER_HEADERS", wrong)
         with pytest.raises(ValueError, match="should be a JSON object"):

@@ -77,6 +77,14 @@ def test_a_server_that_keeps_failing_is_left_out_longer_and_longer(clock: Clock)
     assert {ask(asked), ask(asked)} == set(NAMES[:2])
 
 
+def test_failures_are_counted_in_a_row(clock: Clock) -> None:
+    asked = pool(clock)
+    for turn in range(10 * IN_A_ROW):
+        # One good answer between any two failures of the first server.
+        first = [ask(asked, bad=NAMES[turn % 4]) if turn % 4 == 0 else ask(asked)]
+        assert first == [NAMES[turn % 2]]
+
+
 def test_after_its_rest_one_call_at_a_time_tries_a_server(clock: Clock) -> None:
     asked = pool(clock)
     for _ in range(2 * IN_A_ROW):

@@ -12,8 +12,9 @@ from host_runs import REPOSITORY, environment, require_host
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.cells import all_tables, benchmark
-from vlmeval_findit.engine.config import ConfigError, ModelEntry, parse_sweep, read_sweep
+from vlmeval_findit.engine.config import ConfigError, Inference, ModelEntry, parse_sweep, read_sweep
 from vlmeval_findit.engine.export import CLASSES, host_config
+from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.search import STAGES
 from vlmeval_findit.variant import parse
@@ -146,6 +147,61 @@ def test_a_model_of_ones_own() -> None:
     assert entry.resources == {"batch_size": 4}
     assert entry.served == "org/mine"
     assert sweep.tables == (all_tables()["Demo_multilabel"],)
+
+
+# --- models over HTTP -----------------------------------------------------------------------------
+
+HTTP = "datasets: Demo\nmodels: {name: Mine, space: unit"
+
+
+def test_what_a_sweep_says_of_models_over_http() -> None:
+    sweep = parse_sweep(
+        f"{HTTP}, headers: {{api-key: of-my-own}}}}\nmax_usd: 2.5\ninference: {{timeout: 90}}"
+    )
+    assert sweep.max_usd == 2.5
+    assert sweep.inference.timeout == 90.0
+    (entry,) = sweep.models
+    assert entry.headers == {"api-key": "of-my-own"}
+    assert "of-my-own" not in repr(sweep)
+    host = ServersHost(["http://a/v1", "http://b/v1"], sweep.inference, ["x-a: 1"])
+    host.check(entry)
+    assert "of-my-own" not in str(host.settings(entry)), "it is part of no key and no journal"
+    for endpoint in host._endpoints(entry):
+        assert endpoint.headers == {"x-a": "1", "api-key": "of-my-own"}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("}\nmax_usd: 0", "line 3: 0 should be a number, more than 0"),
+        ("}\nmax_usd: .nan", "more than 0"),
+        ("}\nmax_usd: .inf", "more than 0"),
+        ("}\nmax_usd: two", "more than 0"),
+        ("}\ninference: {timeout: 0}", "more than 0"),
+        ("}\ninference: {timeout: yes}", "more than 0"),
+        (", headers: {api-key: 12345678}}", "the header 'api-key' should be a text"),
+    ],
+)
+def test_amounts_that_are_none_are_refused(more: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        parse_sweep(HTTP + more)
+    assert "12345678" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ("{max_tokens: 0}", "line 2: Mine: max_tokens: 0 should be a whole number"),
+        ("{max_usd: 3}", "max_usd is the whole sweep's"),
+        ("{max_tokens_field: limit}", "max_tokens_field 'limit'"),
+    ],
+)
+def test_settings_of_a_served_model_are_refused_before_the_first_call(
+    settings: str, why: str
+) -> None:
+    (entry,) = parse_sweep(f"{HTTP}, settings: {settings}}}").models
+    with pytest.raises(ValueError, match=why):
+        ServersHost(["http://a/v1"], Inference()).check(entry)
 
 
 # --- what ships -----------------------------------------------------------------------------------

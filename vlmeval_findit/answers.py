@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .predictions import RECORD_KEY
 from .redaction import quoted
@@ -72,11 +72,14 @@ class Asker(Protocol):
         """Whether it works out several messages at once: over the same images, of one variant."""
 
 
+@runtime_checkable
 class Stoppable(Protocol):
     """What an asker can do beside that asks over a network."""
 
-    def stop(self) -> None:
-        """Try nothing again: who waits for another attempt fails now, what is sent comes home."""
+    def stops_with(self, told: Callable[[], bool]) -> None:
+        """From when a run is told to stop, try nothing again: what is sent comes home, and who
+        waits for another attempt fails then.
+        """
 
     def cancel(self) -> None:
         """End what is on its way too: every call comes back at once, as a failed answer."""

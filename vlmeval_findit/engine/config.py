@@ -368,18 +368,15 @@ def _refuse_twice(marked: Marked, values: Sequence[Any]) -> None:
 
 
 def _headers(marked: Marked) -> Mapping[str, str]:
-    headers = _mapping(marked)
-    for name, value in headers.items():
-        # A value may be a key: it is in no message.
-        if not isinstance(value, str):
+    for name, value in _mapping(marked).items():
+        if not isinstance(value, str):  # not shown: it may be a key
             raise marked.error(f"the header {name!r} should be a text")
-    return headers
+    return _mapping(marked)
 
 
 def _positive(marked: Marked) -> float:
     value = marked.value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
         raise marked.error(f"{value!r} should be a number, more than 0")
     return float(value)
 

@@ -144,8 +144,8 @@ def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
         parts = parts_of(call.cell.message(call.row))
         try:
             return scale.load(parts, variant, space, chat.manner(space))
-        except FileNotFoundError:
-            # Its images are not there yet.
+        except OSError:
+            # An image is not there yet, or is none: its call would fail and send nothing.
             return Load()
 
     with ThreadPoolExecutor(4) as pool:

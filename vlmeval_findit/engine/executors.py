@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol
 
-from ..answers import Answer, Asker, Work, said
+from ..answers import Answer, Asker, Stoppable, Work, said
 from .plan import Unit
 from .stopping import Stopping
 
@@ -97,7 +97,8 @@ class LocalExecutor:
 class ThreadsExecutor:
     """Threads over askers that any thread may use: an API, or several servers.
 
-    An asker may have a ``cancel()`` that gives up its calls; any thread may call it.
+    One that is :class:`..answers.Stoppable` waits for nothing when the run is to stop, and gives up
+    its calls when all are given up.
 
     Args:
         load: makes the askers, when the first unit comes.
@@ -135,6 +136,9 @@ class _Crew:
         self._asked: SimpleQueue[tuple[Asker, Unit] | None] = SimpleQueue()
         self._home: SimpleQueue[tuple[Unit, list[Answer] | BaseException | None] | None]
         self._home = SimpleQueue()
+        for asker in askers:
+            if isinstance(asker, Stoppable):
+                asker.stops_with(stop.is_set)
         for _ in range(self._workers):
             Thread(target=self._work, daemon=True).start()
 
@@ -172,10 +176,9 @@ class _Crew:
     def _given_up(self, out: int) -> Iterator[Answered]:
         """What is there already, or as good as there, of so many calls."""
         for asker in self._askers:
-            cancel = getattr(asker, "cancel", None)
-            if cancel is not None:
+            if isinstance(asker, Stoppable):
                 with suppress(Exception):
-                    cancel()
+                    asker.cancel()
         until = time.monotonic() + GRACE
         while out and (left := until - time.monotonic()) > 0:
             try:

@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 _backoff = wait_exponential_jitter(initial=1.0, max=60.0, jitter=1.0)
 
+_LOOK_UP = 0.1
+"""Seconds after which one who waits looks whether the run is to stop."""
+
 LONGEST_WAIT = 600.0
 """Seconds; a server that asks for a longer wait is not waited for: the next run asks again."""
 
@@ -81,6 +84,7 @@ class ChatAsker:
         self._budget = budget or Budget()
         self._transport = Transport(terms.timeout)
         self._stopping = threading.Event()
+        self._told_to_stop: Callable[[], bool] = self._stopping.is_set
         self._sleep = self._rest if sleep is None else sleep
         self._shown: set[str] = set()
         self._lock = threading.Lock()
@@ -103,6 +107,15 @@ class ChatAsker:
         """Try nothing again: who waits for another attempt fails now, what is sent comes home."""
         self._stopping.set()
 
+    def stops_with(self, told: Callable[[], bool]) -> None:
+        """Stop when a run is told to; nothing here may be called from a signal's handler."""
+        self._told_to_stop = told
+
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing is tried again."""
+        return self._stopping.is_set() or self._told_to_stop()
+
     def cancel(self) -> None:
         """End what is on its way too: every call comes back at once, as a failed answer."""
         self._stopping.set()
@@ -111,7 +124,9 @@ class ChatAsker:
     close = cancel
 
     def _rest(self, seconds: float) -> None:
-        self._stopping.wait(seconds)
+        until = time.monotonic() + seconds
+        while not self.stopping and (left := until - time.monotonic()) > 0:
+            self._stopping.wait(min(left, _LOOK_UP))
 
     # --- one call ---------------------------------------------------------------------------------
 
@@ -218,7 +233,7 @@ class _Call:
         Raises:
             CallError: it gave none.
         """
-        if self._last is not None and self._asker._stopping.is_set():
+        if self._last is not None and self._asker.stopping:
             raise self._last
         try:
             with self._asker._pool.server(self._tried) as server:
@@ -232,7 +247,7 @@ class _Call:
 
     def is_worth_another(self, error: BaseException) -> bool:
         """Whether the same request may be answered, by this server or another."""
-        if not isinstance(error, CallError) or self._asker._stopping.is_set():
+        if not isinstance(error, CallError) or self._asker.stopping:
             return False
         return error.transient or (error.hopeless and self._asker._pool.hopeless is None)
 
