@@ -289,12 +289,36 @@ def from_values(values: Mapping[str, Any]) -> Identity:
     Raises:
         TypeError, KeyError, ValueError: they say none.
     """
-    known = {**values, "answering": Answering(**values["answering"])}
+    known = {**values, "answering": Answering(**_typed(values["answering"], _ANSWERING))}
+    _typed(known, _IDENTITY)
     for name in ("rows", "left_out"):
         if known[name] is not None:
             known[name] = rows_from(known[name])
-    known["forced"] = tuple(known["forced"])
+    known["forced"] = tuple(map(str, known["forced"]))
     return Identity(**known)
+
+
+_TEXT = str | None
+_ANSWERING: Mapping[str, Any] = {
+    **dict.fromkeys(("kind", "row", "checkpoint", "revision", "endpoint"), _TEXT),
+    **dict.fromkeys(("runs_here", "hosts_own"), bool),
+    "settings": dict,
+}
+_IDENTITY: Mapping[str, Any] = {
+    **dict.fromkeys(("model", "dataset", "left_out"), str),
+    **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
+    "reads_like": _TEXT,
+    "space": dict | None,
+    **dict.fromkeys(("host", "versions"), dict),
+    "forced": list,
+}
+
+
+def _typed(values: Mapping[str, Any], types: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, kind in types.items():
+        if name in values and not isinstance(values[name], kind):
+            raise TypeError(f"{name} should not be {values[name]!r:.40}")
+    return values
 
 
 def read_identity(predictions: Path) -> Identity | None:
