@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -51,15 +52,46 @@ def run(
 
 def predictions(work_dir: Path, model: str, dataset: str) -> Path:
     """The one prediction file of a run, wherever this version of the host puts it."""
-    found = [p for p in work_dir.glob(f"{model}/**/{model}_{dataset}.*") if p.suffix != ".pkl"]
-    assert len(found) == 1, found
-    return found[0]
+    found = list(work_dir.glob(f"{model}/**/{model}_{dataset}.*"))
+    # Upstream links the files of a run's folder into the model's.
+    assert len({path.resolve() for path in found}) == 1, found
+    return min(found, key=lambda path: len(path.parts))
 
 
 def figures(predictions_file: Path) -> dict[str, float]:
     """The figures that a score left beside a prediction file."""
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     return json.loads(path.read_text())["figures"]
+
+
+def digest(predictions_file: Path) -> str:
+    """The short name of the run that a score beside a prediction file is of."""
+    path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
+    return json.loads(path.read_text())["digest"]
+
+
+def kill_midway(command: Sequence[str], cwd: Path, env: Mapping[str, str], answers: int) -> int:
+    """Start Python on a command, and kill -9 it when so many answers are in a journal.
+
+    Returns:
+        How many were, when it was dead.
+    """
+    with (cwd / "killed.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=cwd, env=dict(env), stdout=log, stderr=log
+        )
+    deadline = time.monotonic() + 240
+    while _answers_in(cwd) < answers:
+        assert process.poll() is None, (cwd / "killed.log").read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    return _answers_in(cwd)
+
+
+def _answers_in(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*calls.jsonl"))
 
 
 def replies(predictions_file: Path) -> dict[int, str]:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,13 +11,18 @@ from host_runs import (
     REPOSITORY,
     RUN_FINDIT,
     STOCK,
+    digest,
     environment,
     figures,
+    kill_midway,
     predictions,
     replies,
     require_host,
     run,
 )
+from upstream import COMMIT, make_clone
+
+from vlmeval_findit.identity import read_identity, rows_from
 
 pytestmark = pytest.mark.host
 
@@ -59,9 +60,9 @@ def test_a_run_leaves_score_details_and_provenance(finished: Path) -> None:
     provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
     assert len(details) == len(replies(path)) == provenance["predictions"]["rows"] == 19
     assert provenance["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
-    assert provenance["asked"]["prompts"].startswith("findit-own-")
+    assert provenance["identity"]["prompts"].startswith("findit-own-")
     assert provenance["sizes_recorded"] == 19
-    assert provenance["versions"]["ms-vlmeval"]
+    assert provenance["identity"]["host"]["ms-vlmeval"]
     assert sum(d["tp"] for d in details) == provenance["totals"]["tp"] > 24
 
 
@@ -89,21 +90,127 @@ def test_the_stock_runner_gives_the_same(finished: Path, lmu: Path, tmp_path: Pa
     assert figures(stock) == figures(predictions(finished, MODEL, DATA))
 
 
-def test_run_py_of_an_unmodified_clone_gives_the_same(
-    finished: Path, lmu: Path, tmp_path: Path
-) -> None:
-    """Upstream is used from a clone: ``run.py`` at its root beside the package ``vlmeval``."""
-    import importlib.util
+# --- the life of a run ----------------------------------------------------------------------------
 
-    spec = importlib.util.find_spec("vlmeval")
-    package = Path(spec.submodule_search_locations[0])
-    clone = tmp_path / "VLMEvalKit"
-    shutil.copytree(package, clone / "vlmeval", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(package / "run.py", clone / "run.py")
-    done = run(["run.py"], ["--data", DATA, "--model", MODEL], clone, environment(lmu))
+SWEEP = """\
+models: OpenCV-Detector
+datasets: Demo
+representations: xyxy
+outputs: json
+work_dir: outputs
+journal: outputs/calls.jsonl
+"""
+
+
+@pytest.mark.parametrize("program", ["ms-vlmeval", "upstream", "stock", "sweep"])
+def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Path) -> None:
+    """Killed, continued, run again, scored again, moved and exported: one run, the same figures."""
+    env = environment(lmu)
+    arguments = ["--data", DATA, "--model", MODEL]
+    command = [*RUN_FINDIT, *arguments]
+    if program == "upstream":
+        env["PYTHONPATH"] = str(make_clone(tmp_path / "clone"))
+    if program == "stock":
+        command = [str(make_clone(tmp_path / "clone") / "run.py"), *arguments]
+    if program == "sweep":
+        (tmp_path / "sweep.yaml").write_text(SWEEP)
+        command = [*RUN_FINDIT, "sweep", "sweep.yaml"]
+    before = kill_midway(command, tmp_path, env, 5)
+    assert 5 <= before < 19
+    done = run(command[:1], command[1:], tmp_path, env)
     assert done.returncode == 0, done.stdout
-    path = predictions(clone / "outputs", MODEL, DATA)
+    path = predictions(tmp_path / "outputs", MODEL, DATA)
+    whole = predictions(finished, MODEL, DATA)
+
+    def look(at: Path) -> None:
+        assert figures(at) == figures(whole)
+        assert digest(at) == digest(whole)
+        assert replies(at) == replies(whole)
+
+    look(path)
+    journal = next((tmp_path / "outputs").rglob("*calls.jsonl"))
+    assert journal.read_bytes().count(b"\n") == 19, "no call was made twice"
+
+    again = run(
+        command[:1], [*command[1:], *["--reuse"] * (program == "ms-vlmeval")], tmp_path, env
+    )
+    assert again.returncode == 0, again.stdout
+    assert journal.read_bytes().count(b"\n") == 19
+    if program != "sweep":
+        assert "nothing is left to ask" in again.stdout
+    if program == "upstream":
+        assert f"VLMEvalKit: VLMEvalKit {COMMIT[:12]}, " in again.stdout
+        recorded = read_identity(path)
+        assert recorded is not None
+        assert recorded.host == {"VLMEvalKit": COMMIT[:12]}
+    path = min((tmp_path / "outputs").rglob(path.name), key=lambda p: len(p.parts))
+    look(path)
+
+    moved = tmp_path / "elsewhere"
+    shutil.move(tmp_path / "outputs", moved)
+    path = moved / path.relative_to(tmp_path / "outputs")
+    assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
+    look(path)
+    assert run(RUN_FINDIT, ["export-coco", str(path)], tmp_path, env).returncode == 0
+    boxes = json.loads(path.with_name(f"{path.stem}_coco_results.json").read_text())
+    assert len(boxes) == figures_of(path)["n_pred"]
+
+
+def figures_of(path: Path) -> dict[str, int]:
+    return json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())["totals"]
+
+
+def test_a_run_goes_on_under_any_program(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    """Begun under one host, continued under the other, finished by a sweep."""
+    clone = make_clone(tmp_path / "clone")
+    arguments = ["--data", DATA, "--model", MODEL]
+    env = environment(lmu)
+    kill_midway([*RUN_FINDIT, *arguments], tmp_path, env, 4)
+    done = run([str(clone / "run.py")], arguments, tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    path = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}.json"
     assert figures(path) == figures(predictions(finished, MODEL, DATA))
+    assert digest(path) == digest(predictions(finished, MODEL, DATA))
+    calls = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}_calls.jsonl"
+    assert calls.read_bytes().count(b"\n") == 19
+
+
+def test_where_there_is_no_runner_it_says_what_to_type(lmu: Path, tmp_path: Path) -> None:
+    clone = make_clone(tmp_path / "clone")
+    (clone / "run.py").unlink()
+    env = environment(lmu, PYTHONPATH=str(clone))
+    done = run(RUN_FINDIT, ["--data", DATA, "--model", MODEL], tmp_path, env)
+    assert done.returncode == 2
+    assert f"python run.py --data {DATA} --model {MODEL}" in done.stdout
+
+
+def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path) -> None:
+    """A replay of other replies is what another checkpoint is to a model with weights."""
+    env = environment(lmu)
+    for number, box in enumerate(("[1, 2, 3, 4]", "[5, 6, 700, 800]")):
+        folder = tmp_path / f"recorded{number}"
+        folder.mkdir()
+        rows = [{"index": i, "prediction": f'[{{"bbox": {box}}}]'} for i in range(19)]
+        (folder / f"FullImage_{DATA}.json").write_text(json.dumps(rows))
+    first = ["--data", DATA, "--model", "Replay=recorded0"]
+    assert run(RUN_FINDIT, first, tmp_path, env).returncode == 0
+    other = ["--data", DATA, "--model", "Replay=recorded1"]
+    for pred_format in ("json", "xlsx"):
+        env["PRED_FORMAT"] = pred_format
+        done = run(RUN_FINDIT, other, tmp_path, env)
+        assert done.returncode == 2, done.stdout
+        assert "setting SHA-256: recorded" in done.stdout
+    env["PRED_FORMAT"] = "json"
+    done = run(RUN_FINDIT, [*other, "--force"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    path = tmp_path / "outputs" / "Replay" / f"Replay_{DATA}.json"
+    assert {"700" in text for text in replies(path).values()} == {True}, "none of the other's"
+    board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
+    assert board.returncode == 0, board.stdout
+    assert "--force went over went on: setting SHA-256" in board.stdout
 
 
 def test_score_again_needs_no_model(finished: Path, lmu: Path, tmp_path: Path) -> None:
@@ -119,29 +226,6 @@ def test_score_again_needs_no_model(finished: Path, lmu: Path, tmp_path: Path) -
     assert done.returncode == 0, done.stdout
     assert f"{before['f1']:.1f}" in done.stdout
     assert figures(path) == before
-
-
-def test_a_killed_run_goes_on_where_it_was(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    """kill -9 after the host's first save: the rest is answered, and nothing twice."""
-    command = [sys.executable, *RUN_FINDIT, "--data", DATA, "--model", MODEL]
-    with (tmp_path / "first.log").open("w") as log:
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env=environment(lmu), stdout=log, stderr=log
-        )
-        saved = tmp_path / "outputs" / MODEL / f"01_{DATA}.pkl"
-        deadline = time.monotonic() + 120
-        while not saved.exists() or saved.stat().st_size == 0:
-            assert process.poll() is None, (tmp_path / "first.log").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    done = run(RUN_FINDIT, ["--data", DATA, "--model", MODEL], tmp_path, environment(lmu))
-    assert done.returncode == 0, done.stdout
-    assert "/9 [" in done.stdout, "ten of nineteen rows had been saved"
-    resumed = predictions(tmp_path / "outputs", MODEL, DATA)
-    assert replies(resumed) == replies(predictions(finished, MODEL, DATA))
-    assert figures(resumed) == figures(predictions(finished, MODEL, DATA))
 
 
 def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) -> None:
@@ -230,14 +314,44 @@ def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
     assert "Infer" not in done.stdout
 
 
-def test_other_prompts_are_not_mixed_into_a_run(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished, tmp_path / "outputs")
-    asked = next((tmp_path / "outputs").glob(f"{MODEL}/{MODEL}_{DATA}_asked.json"))
-    record = json.loads(asked.read_text())
-    asked.write_text(json.dumps({**record, "prompt_hash": "of other words"}))
-    done = run(RUN_FINDIT, ["--data", DATA, "--model", MODEL], tmp_path, environment(lmu))
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", DATA], "--data without --model"),
+        (["--data", DATA, "--model", "Qwen3-VL=/nowhere"], "/nowhere: no such folder"),
+        (["--data", DATA, "--model", "my-ft=/nowhere"], "say which it is run like: --row Qwen3-VL"),
+        (["--data", DATA, "--model", "..=/nowhere", "--row", "Qwen3-VL"], "names files"),
+        (["--data", DATA, "--model", MODEL, "--api-mode"], "leave the flag out"),
+        (["--config", "free.json"], "Call it FindIt_Demo_xyxy_json"),
+    ],
+    ids=["no model", "no checkpoint", "no row", "name", "api mode", "free name"],
+)
+def test_what_is_wrong_is_one_line_before_anything_runs(
+    arguments: list[str], message: str, lmu: Path, tmp_path: Path
+) -> None:
+    data = {"mine": {"class": "FindItObjectDetection", "dataset": DATA}}
+    config = {"model": {MODEL: {}}, "data": data}
+    (tmp_path / "free.json").write_text(json.dumps(config))
+    done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
     assert done.returncode == 2
-    assert "holds replies to other prompts" in done.stdout
+    assert message in done.stdout
+    assert "Traceback" not in done.stdout
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_what_failed_ends_the_stock_runner_with_a_status(
+    finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "outputs")
+    recorded = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}_identity.json"
+    recorded.write_text(json.dumps({**json.loads(recorded.read_text()), "prompt_hash": "others"}))
+    arguments = ["--data", DATA, "--model", MODEL]
+    done = run(STOCK, arguments, tmp_path, environment(lmu))
+    assert done.returncode == 1
+    assert f"FindIt: {MODEL} on {DATA}: " in done.stdout
+    done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
+    assert done.returncode == 2, "refused before the host starts"
+    assert "hash of the prompts: recorded others" in done.stdout
 
 
 def test_switched_off_the_host_knows_nothing_of_us(lmu: Path, tmp_path: Path) -> None:
@@ -270,7 +384,7 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
         path = predictions(tmp_path / "outputs", MODEL, name)
         provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
         assert provenance["predictions"]["rows"] == rows
-        assert len(provenance["asked"]["left_out"]) == 1000 - rows
+        assert len(rows_from(provenance["identity"]["left_out"])) == 1000 - rows
         before = figures(path)
         assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
         assert figures(path) == before
@@ -288,7 +402,9 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
     assert figures(stock) == figures(ours)
 
 
-@pytest.mark.parametrize("module", ["datasets", "models", "local", "api", "engine"])
+@pytest.mark.parametrize(
+    "module", ["datasets", "models", "local", "api", "engine", "inference", "entries"]
+)
 def test_our_modules_may_be_imported_before_the_host(
     module: str, lmu: Path, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def python(venv: Path, code: str, **env: str) -> str:
 TOY_HOST = {
     "vlmeval/__init__.py": "",
     "vlmeval/dataset/__init__.py": "NAME = 'datasets'",
+    "vlmeval/inference.py": "NAME = 'inference'\n",
     "vlmeval/config.py": "NAME = 'models'",
 }
 """A host of two modules: enough to see when the hook fires, without seven gigabytes."""
@@ -84,6 +85,7 @@ spy = types.ModuleType("vlmeval_findit.host")
 spy.seen = []
 spy.register_datasets = lambda module: spy.seen.append(module.NAME)
 spy.register_models = lambda module: spy.seen.append(module.NAME)
+spy.register_inference = lambda module: spy.seen.append(module.NAME)
 sys.modules["vlmeval_findit.host"] = spy
 import vlmeval_findit
 vlmeval_findit.host = spy
@@ -105,15 +107,16 @@ def test_the_hook_is_installed(environment: Path) -> None:
 
 
 def test_the_hook_fires_when_the_host_is_imported(environment: Path, toy_host: str) -> None:
-    code = toy_host + SPY + "import vlmeval.config, vlmeval.dataset\nprint(spy.seen)"
-    assert python(environment, code) == "['models', 'datasets']\n"
+    code = toy_host + SPY + "import vlmeval.config, vlmeval.dataset, vlmeval.inference\n"
+    code += "print(spy.seen)"
+    assert python(environment, code) == "['models', 'datasets', 'inference']\n"
 
 
 def test_looking_for_the_host_does_not_use_up_the_hook(environment: Path, toy_host: str) -> None:
     code = toy_host + SPY + "import importlib.util as u\nu.find_spec('vlmeval.dataset')\n"
-    code += "import vlmeval.dataset, vlmeval.config\nprint(spy.seen)\n"
+    code += "import vlmeval.dataset, vlmeval.config, vlmeval.inference\nprint(spy.seen)\n"
     code += "print([type(f).__name__ for f in sys.meta_path if 'Waiter' in type(f).__name__])"
-    assert python(environment, code) == "['datasets', 'models']\n[]\n"
+    assert python(environment, code) == "['datasets', 'models', 'inference']\n[]\n"
 
 
 def test_the_hook_fires_in_spawned_children(
@@ -140,7 +143,8 @@ def test_the_hook_fires_in_spawned_children(
 
 
 def test_the_hook_is_off_when_told(environment: Path, toy_host: str) -> None:
-    code = toy_host + SPY + "import vlmeval.config, vlmeval.dataset\nprint(spy.seen)"
+    code = toy_host + SPY + "import vlmeval.config, vlmeval.dataset, vlmeval.inference\n"
+    code += "print(spy.seen)"
     assert python(environment, code, VLMEVAL_FINDIT="0") == "[]\n"
 
 

@@ -39,11 +39,16 @@ flags of ours, with --data:
   --skip-missing-images   leave out rows without a usable image; the result says so
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
-  --model Qwen3-VL=PATH   answer from a checkpoint: a folder or an identifier (names: models)
+  --model NAME=PATH       answer from a checkpoint: a folder or an identifier (names: models)
+  --row Qwen3-VL          with --model my-ft=PATH: the model of the table that it is run like
+  --force                 go on although something contradicts what a run recorded
   --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
-  --max-usd DOLLARS       stop before proprietary models (OPENROUTER_API_KEY) cost more than this
-  --base-url URL          ask an OpenAI-compatible server; --model NAME, or NAME=THE_SERVERS_NAME
-                          (its key, if any: FINDIT_SERVER_KEY; also --timeout, --extra-body)
+  --max-usd DOLLARS       stop before models over an API cost more than this
+  --base-url URL[,URL]    ask OpenAI-compatible servers; --model NAME, or NAME=THE_SERVERS_NAME
+                          (key, if any: FINDIT_SERVER_KEY; also --timeout, --header, --extra-body)
+
+exit status: 0; 1 something failed (run again to go on); 2 refused; 3 spending limit or full disk;
+             130 stopped
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""
@@ -52,7 +57,8 @@ a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
-    2: refused, nothing was run; 3: stopped at the spending limit.
+    1: something failed; 2: refused, nothing was run; 3: stopped at the spending limit, or the disk
+    is full; 130: interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "demo"
@@ -68,8 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
     except (ValueError, OSError) as error:
+        from ..redaction import scrub
+
         # Ours derive from ValueError: what was given cannot be used, and the message says why.
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {scrub(str(error))}", file=sys.stderr)
         return 2
 
 

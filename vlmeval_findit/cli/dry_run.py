@@ -6,7 +6,9 @@ import argparse
 import json
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
+from ..engine.calls import given_key
 from ..engine.config import ModelEntry, Sweep
 from ..engine.dry import Count, DryRun, Group, count, sweep_groups
 from ..engine.run import Chosen, Tables
@@ -14,8 +16,9 @@ from ..engine.servers import chat_model, settings
 from ..images import skips_missing
 from ..models.chat import ChatModel, openrouter_model, server_model, token_limit
 from ..models.estimate import Load
+from ..models.revision import known_revision
 from ..models.services import extra_fields, server_name
-from ..models.table import find_model
+from ..models.table import find_model, local_names
 from ..variant import parse
 
 
@@ -45,9 +48,18 @@ def of_data(names: Sequence[str], args: argparse.Namespace) -> int:
     return 0
 
 
+def _key(entry: ModelEntry) -> dict[str, Any]:
+    """What of a model is part of its calls' keys, as :mod:`..host.entries` says it too."""
+    row, identifier = local_names().get(entry.row or entry.name, (None, None))
+    checkpoint = entry.settings.get("model_path") or entry.checkpoint or identifier
+    known = row or (entry.row and find_model(entry.row))
+    local = str(checkpoint) if known and checkpoint else None
+    return given_key(entry.settings, known_revision(local) or local if local else None)
+
+
 def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
     """Count what a sweep would do; ``served``: its models are behind servers (``--endpoints``)."""
-    given = {one.name: settings(one) if served else one.settings for one in sweep.models}
+    given = {one.name: settings(one) if served else _key(one) for one in sweep.models}
     dry = count(sweep_groups(sweep, given, _chats(sweep, served), chosen), sweep.journal)
     head = ("model", "cells", "queries", "images", "calls", "finished")
     print(f"{head[0]:<28}" + "".join(f"{name:>12}" for name in head[1:]))

@@ -15,9 +15,7 @@ from ..models.spending import Budget
 from ..places import image_folder
 from ..scoring import FORCE_VARIABLE
 from ..tasks import load_task
-
-STOPPED = 3
-"""The exit status of a run that a spending limit stopped."""
+from .printing import report_spending
 
 FAILED = 1
 """The exit status of a run of which something failed: a dataset, or calls of one."""
@@ -61,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     models = [_made_known(model, names, ours) for model in ours.model or _config(ours, "model")]
     work_dir = Path(ours.work_dir)
     preflight(Wanted(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
-    budget = share_budget(models, ours.mode, ours.max_usd)
+    budget = share_budget(models, ours.mode, ours.max_usd, ours.timeout)
     print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
     runner.run([*rest, *_host_flags(ours, models)])
     expected = [(model, name) for model in models for name in names]
@@ -81,18 +79,9 @@ def _set_environment(ours: argparse.Namespace) -> None:
 
 def _report(budget: Budget, bad: Sequence[str], missing: Sequence[str]) -> int:
     """Say what was spent and what failed; returns the exit status."""
-    if budget.spent:
-        print(f"spent: ${budget.spent:.4f}", file=sys.stderr)
     for line in [*bad, *(f"{run}: was not run" for run in missing)]:
         print(f"FindIt: {line}", file=sys.stderr)
-    if budget.exhausted:
-        print(
-            f"stopped at --max-usd {budget.limit:g}. What was paid for is kept: run the same "
-            "command again to go on; --max-usd counts afresh.",
-            file=sys.stderr,
-        )
-        return STOPPED
-    return FAILED if bad or missing else 0
+    return report_spending(budget) or (FAILED if bad or missing else 0)
 
 
 def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -152,7 +141,8 @@ def _our_flags() -> argparse.ArgumentParser:
     parser.add_argument("--reuse", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--max-usd", type=float)
-    parser.add_argument("--base-url")
+    parser.add_argument("--base-url", "--endpoints")
+    parser.add_argument("--header", action="append")
     parser.add_argument("--key")
     parser.add_argument("--timeout", type=int)
     parser.add_argument("--extra-body")

@@ -111,6 +111,25 @@ def settings_of(variant: Variant, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+NO_ANSWER_DEPENDS = frozenset(
+    {"model_path", "row", "batch_size", "device", "key", "retry", "timeout", "verbose", "wait"}
+    | {"max_usd", "budget", "space", "tensor_parallel_size", "headers"}
+)
+"""Settings on which no answer depends, or that stand in a key otherwise."""
+
+
+def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any]:
+    """What of a model's settings is part of the key of its calls.
+
+    Args:
+        given: what a user set.
+        checkpoint: of a model of ours on this machine: a hash of its files, so that it is the same
+            checkpoint wherever it lies, or its identifier.
+    """
+    kept = {name: value for name, value in given.items() if name not in NO_ANSWER_DEPENDS}
+    return kept if checkpoint is None else {**kept, "checkpoint": checkpoint}
+
+
 class Keyed(NamedTuple):
     """A message and its hashes."""
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..engine.calls import given_key
 from ..identity import Answering, Described
 from ..models.revision import known_revision
 from ..models.table import find_model
@@ -106,17 +107,8 @@ def asked_with(entry: Entry, found: Answering) -> dict[str, Any]:
     own = getattr(entry.cls, "asked_with", None)
     if own is not None:
         return dict(own(**entry.arguments))
-    given = {k: v for k, v in _plain(entry.given).items() if k not in _NO_ANSWER_DEPENDS}
-    if found.runs_here and found.checkpoint is not None:
-        given["checkpoint"] = found.revision or found.checkpoint
-    return given
-
-
-_NO_ANSWER_DEPENDS = frozenset(
-    {"model_path", "row", "batch_size", "device", "key", "retry", "timeout", "verbose", "wait"}
-    | {"max_usd", "budget", "space", "tensor_parallel_size", "headers"}
-)
-"""Arguments on which no answer depends, or that stand in the key otherwise."""
+    local = entry.is_ours and found.runs_here
+    return given_key(_plain(entry.given), found.revision or found.checkpoint if local else None)
 
 
 # --- the host's own -------------------------------------------------------------------------------

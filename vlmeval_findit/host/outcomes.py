@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ..redaction import scrub
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -73,7 +75,7 @@ def _leave() -> None:
     if not bad:
         return
     for outcome in bad:
-        print(f"FindIt: {outcome}", file=sys.stderr)
+        sys.stderr.write(f"FindIt: {scrub(str(outcome))}\n")
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
