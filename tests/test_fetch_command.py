@@ -176,7 +176,7 @@ def child(web: Web, folder: Path, row: str, names: list[str]) -> subprocess.Pope
 
 def kill_when(process: subprocess.Popen[str], there: float, folder: Path) -> None:
     """Kill as soon as more bytes than that lie below the folder."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) <= there:
         assert time.monotonic() < end
         assert process.poll() is None
