@@ -392,6 +392,12 @@ def test_rows_become_queries() -> None:
     )
 
 
+def test_a_picture_of_one_pixel_is_a_picture() -> None:
+    row = {**IMAGE_ROW, "width": 1, "height": 1}
+    made = query_from_row(0, row, PASCAL, False, "f")
+    assert (made.width, made.height) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("dataset", "filename", "path"),
     [
