@@ -131,6 +131,24 @@ def test_a_failed_call_is_no_reply(text: str, failed: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "record", "failed"),
+    [
+        (FAILED, Recorded(call={"error": "429"}), True),
+        ("half a reply", Recorded(call={"error": "cut off"}), True),
+        ("half a reply", Recorded(call={"error": "cut off"}, finish_reason="stop"), True),
+        (FAILED, Recorded(finish_reason="stop"), False),
+        (FAILED, Recorded(tokens={"reply": 7}), False),
+        (FAILED, Recorded(call={"id": "a", "error": ""}), True),
+        ("[]", Recorded(call={"id": "a"}), False),
+    ],
+)
+def test_what_was_recorded_says_whether_a_call_failed(
+    text: str, record: Recorded, failed: bool
+) -> None:
+    assert Reply(0, text, record).failed is failed
+
+
+@pytest.mark.parametrize(
     ("text", "finish_reason", "reason"),
     [
         ('[{"bbox": [1, 2, 3, 4]}] and', "length", Reason.TRUNCATED),
