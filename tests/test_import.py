@@ -212,6 +212,12 @@ Change = Callable[[dict[str, Any]], object]
     [
         (lambda v: v["annotations"][0].update(bbox=[100, 5, 30, 20]), "leaves one.jpg, which is"),
         (lambda v: v["annotations"][0].update(bbox=[-9, 5, 30, 20]), r"annotations[0]: the box"),
+        # One pixel out of the picture of 120x80 is rounding, more is not.
+        (lambda v: v["annotations"][0].update(bbox=[-1, -1, 122, 82]), None),
+        (lambda v: v["annotations"][0].update(bbox=[-1.1, 0, 20, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, -1.1, 20, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, 0, 121.1, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, 0, 20, 81.1]), "leaves one.jpg, which is"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, 0, 20]), "has no area"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, -4, 20]), "has no area"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, 20]), "annotations[1], bbox"),
