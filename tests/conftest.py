@@ -68,14 +68,11 @@ def watch_decoding(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], li
 
 @pytest.fixture(scope="session")
 def measures(request: pytest.FixtureRequest) -> bool:
-    """Whether a benchmark is run to measure (``--benchmark-enable``), with nothing beside it."""
+    """Whether a benchmark is run to measure (``--benchmark-enable``), with nothing beside it.
+
+    Only then may a test fail for the time that something took.
+    """
     return bool(request.config.getoption("--benchmark-enable"))
-
-
-@pytest.fixture(scope="session")
-def slack(measures: bool) -> int:
-    """How often a limit of time may be met: twice where other tests run beside a benchmark."""
-    return 1 if measures else 2
 
 
 @pytest.fixture(scope="session")

@@ -121,3 +121,16 @@ def test_what_cannot_be_exported_is_counted(capsys: pytest.CaptureFixture[str]) 
 def test_a_box_with_swapped_corners_stays_a_false_box() -> None:
     _, results = export("FindIt_MyData_xyxy_text", {0: "[40, 25, 10, 5]", 1: "", 2: ""})
     assert [row["bbox"][2:] for row in results] == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"images": 7, "categories": {}}', "[" * 10**5]
+)
+def test_damaged_numbers_of_the_import_are_named(
+    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = DATASETS[0]
+    Path(f"Model_{name}.json").write_text('[{"index": 0, "prediction": "[]"}]')
+    (tmp_path / "lmu" / "MyData.coco.json").write_text(content)
+    assert main(["export-coco", "--space", "pixels", f"Model_{name}.json"]) == 2
+    assert "MyData.coco.json: is not what import wrote" in capsys.readouterr().err

@@ -56,6 +56,21 @@ def test_fetch_leaves_a_dataset_ready_and_the_second_run_asks_nothing(
     assert re.search(r"Mini +5 +5 +0 +0", second)
 
 
+def test_a_table_that_is_gone_or_edited_is_made_of_what_was_fetched(
+    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up_release(tmp_path, monkeypatch, web)
+    assert main(["fetch", "Mini"]) == 0
+    table, before = tmp_path / "lmu" / "Mini.tsv", web.requests
+    whole = table.read_bytes()
+    for spoil in (table.unlink, lambda: table.write_bytes(whole.replace(b"thing", b"other"))):
+        spoil()
+        assert main(["fetch", "--check", "Mini"]) == 1
+        assert main(["fetch", "Mini"]) == 0
+        assert table.read_bytes() == whole
+    assert web.requests == before
+
+
 def test_what_is_wrong_is_fetched_again_and_check_finds_it(
     tmp_path: Path,
     web: Web,
@@ -176,7 +191,7 @@ def child(web: Web, folder: Path, row: str, names: list[str]) -> subprocess.Pope
 
 def kill_when(process: subprocess.Popen[str], there: float, folder: Path) -> None:
     """Kill as soon as more bytes than that lie below the folder."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) <= there:
         assert time.monotonic() < end
         assert process.poll() is None

@@ -17,7 +17,7 @@ from vlmeval_findit.data_root import own_datasets_file
 from vlmeval_findit.datasets import DATASETS, DatasetFileError, own_datasets
 from vlmeval_findit.images import rows_to_leave_out
 from vlmeval_findit.places import find_table, image_folder
-from vlmeval_findit.tables import read_table
+from vlmeval_findit.tables import TableError, read_table
 from vlmeval_findit.tasks import load_task
 from vlmeval_findit.variant import VariantError, forget_names, grid, is_variant, parse
 
@@ -114,6 +114,16 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path: Path, images: Path) ->
     assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
 
 
+def test_a_table_that_was_edited_is_refused(tmp_path: Path, images: Path) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images) == 0
+    path = find_table("MyData")
+    path.write_text(path.read_text().replace("cat", "dog"))
+    with pytest.raises(TableError, match=r"make it anew with: .* import --replace --name MyData"):
+        load_task("FindIt_MyData_xyxy_json")
+    assert load_task("FindIt_MyData_multilabel_xyxy_json").queries
+
+
 def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, images: Path) -> None:
     write_coco(tmp_path)
     assert import_coco(tmp_path, images, "My-Data_night") == 0
@@ -202,6 +212,12 @@ Change = Callable[[dict[str, Any]], object]
     [
         (lambda v: v["annotations"][0].update(bbox=[100, 5, 30, 20]), "leaves one.jpg, which is"),
         (lambda v: v["annotations"][0].update(bbox=[-9, 5, 30, 20]), r"annotations[0]: the box"),
+        # One pixel out of the picture of 120x80 is rounding, more is not.
+        (lambda v: v["annotations"][0].update(bbox=[-1, -1, 122, 82]), None),
+        (lambda v: v["annotations"][0].update(bbox=[-1.1, 0, 20, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, -1.1, 20, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, 0, 121.1, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, 0, 20, 81.1]), "leaves one.jpg, which is"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, 0, 20]), "has no area"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, -4, 20]), "has no area"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, 20]), "annotations[1], bbox"),

@@ -173,6 +173,24 @@ def test_another_size_than_either_is_refused(
     assert "is 60x40, but its annotations are for 40x60" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("stated", [("", ""), (60, 40), (20_001, 20_000)])
+def test_a_bomb_is_not_decoded(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stated: tuple[object, object],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from vlmeval_findit.image_files import Header
+    from vlmeval_findit.own import pictures
+
+    photograph(tmp_path / "pictures" / "a.png", 6)
+    monkeypatch.setattr(pictures, "header", lambda _: Header((20_000, 20_000), "RGB", "PNG"))
+    monkeypatch.setattr(pictures, "orientation", lambda _: pytest.fail("was decoded"))
+    monkeypatch.setattr(pictures, "problem", lambda *_: pytest.fail("was decoded"))
+    assert import_csv(tmp_path, [["a.png", "x", *STORED, *stated]]) == 2
+    assert "a.png is 20000x20000" in capsys.readouterr().err
+
+
 def test_pictures_without_boxes_are_not_asked_for(tmp_path: Path) -> None:
     photograph(tmp_path / "pictures" / "turned.png", 6)
     photograph(tmp_path / "pictures" / "plain.png", 1)

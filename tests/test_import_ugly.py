@@ -202,6 +202,7 @@ def test_numbers_of_coco_that_are_right(tmp_path: Path) -> None:
     """Whole numbers, ``iscrowd`` as a bool or not there, no sizes, NaN where nobody looks."""
     values: dict[str, Any] = coco_values()
     del values["images"][0]["width"], values["images"][0]["height"]
+    values["images"][2] |= {"width": 1, "height": 1}
     del values["annotations"][0]["iscrowd"]
     values["annotations"][1]["iscrowd"] = True
     values["annotations"][2]["iscrowd"] = False
@@ -213,6 +214,7 @@ def test_numbers_of_coco_that_are_right(tmp_path: Path) -> None:
     assert found.left_out == {"crowd regions": 1}
     assert found.images["one.jpg"] is None
     assert found.images["sub/two.png"] == (64, 96)
+    assert found.images["three.jpg"] == (1, 1)
 
 
 @pytest.mark.parametrize("opened", ["[", '{"images":', '{"annotations":[{"segmentation":'])
@@ -294,6 +296,17 @@ def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
     assert str(error.value).startswith(str(folder))
     assert why in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_difficult_objects_are_left_out_and_counted(tmp_path: Path) -> None:
+    folder = own_data.write_voc(tmp_path / "voc")
+    file = folder / "Annotations" / "one.xml"
+    plain = "<difficult>0</difficult>"
+    assert file.read_text().count(plain) == 3
+    file.write_text(file.read_text().replace(plain, "<difficult> 1 </difficult>", 2))
+    found = read_voc(folder)
+    assert found.left_out == {"objects marked as difficult": 2}
+    assert [box.image for box in found.boxes] == ["one.jpg", "sub/two.png"]
 
 
 def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:

@@ -132,6 +132,24 @@ def test_a_failed_call_is_no_reply(text: str, failed: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "record", "failed"),
+    [
+        (FAILED, Recorded(call={"error": "429"}), True),
+        ("half a reply", Recorded(call={"error": "cut off"}), True),
+        ("half a reply", Recorded(call={"error": "cut off"}, finish_reason="stop"), True),
+        (FAILED, Recorded(finish_reason="stop"), False),
+        (FAILED, Recorded(tokens={"reply": 7}), False),
+        (FAILED, Recorded(call={"id": "a", "error": ""}), True),
+        ("[]", Recorded(call={"id": "a"}), False),
+    ],
+)
+def test_what_was_recorded_says_whether_a_call_failed(
+    text: str, record: Recorded, failed: bool
+) -> None:
+    assert Reply(0, text, record).failed is failed
+
+
+@pytest.mark.parametrize(
     ("text", "finish_reason", "reason"),
     [
         ('[{"bbox": [1, 2, 3, 4]}] and', "length", Reason.TRUNCATED),
@@ -178,7 +196,7 @@ def test_a_missing_column_is_named(tmp_path: Path, suffix: str, column: str) -> 
 @pytest.mark.parametrize("index", ["one", "", "1.5"])
 def test_an_index_is_a_number(tmp_path: Path, suffix: str, index: str) -> None:
     path = file(tmp_path, suffix, [{"index": index, "prediction": "a"}])
-    with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a number"):
+    with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a whole number"):
         read_predictions(path)
 
 
@@ -189,9 +207,9 @@ def test_an_index_is_a_number(tmp_path: Path, suffix: str, index: str) -> None:
         ("[{", "not JSON"),
         ("{}", "should be a list of objects"),
         ("[1]", "should be a list of objects"),
-        ('[{"index": null, "prediction": "a"}]', "column index: None is not a number"),
-        ('[{"index": Infinity, "prediction": "a"}]', "column index: inf is not a number"),
-        ('[{"index": NaN, "prediction": "a"}]', "column index: nan is not a number"),
+        ('[{"index": null, "prediction": "a"}]', "column index: None is not a whole number"),
+        ('[{"index": Infinity, "prediction": "a"}]', "column index: inf is not a whole number"),
+        ('[{"index": NaN, "prediction": "a"}]', "column index: nan is not a whole number"),
     ],
 )
 def test_bad_json_files(tmp_path: Path, content: str, says: str) -> None:
@@ -200,6 +218,44 @@ def test_bad_json_files(tmp_path: Path, content: str, says: str) -> None:
     with pytest.raises(PredictionError, match=says) as error:
         read_predictions(path)
     assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "index"),
+    [("1", 1), ("1.0", 1), ("-3", -3), ('"1"', 1), ('" 12 "', 12), ("1e3", 1000), ("1e400", None),
+     ("1.5", None), ("true", None), ("false", None), ('"1.5"', None), ('"1_0"', None),
+     ('"1e3"', None), ('"' + "9" * 5000 + '"', None), ('"²"', None), ("[1]", None), ("{}", None),
+     ('""', None), ("null", None)],
+)  # fmt: skip
+def test_what_is_an_index(tmp_path: Path, said: str, index: int | None) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(f'[{{"index": {said}, "prediction": "a"}}]')
+    if index is not None:
+        assert [reply.index for reply in read_predictions(path)] == [index]
+        return
+    with pytest.raises(PredictionError) as error:
+        read_predictions(path)
+    assert str(error.value).startswith(f"{path}, row 1, column index: ")
+    assert str(error.value).endswith(" is not a whole number")
+    assert len(str(error.value)) < len(str(path)) + 150
+
+
+def test_indices_that_are_written_differently_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps([{"index": i, "prediction": "a"} for i in (1, "1")]))
+    with pytest.raises(PredictionError, match="row 2: index 1 stands twice"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [("null", ""), ("NaN", ""), ("[1, 2.5]", "[1, 2.5]"), ('[{"bbox": [1]}]', '[{"bbox": [1]}]'),
+     ("7", "7"), ('"é"', "é"), ('["é"]', '["é"]')],
+)  # fmt: skip
+def test_a_reply_that_is_not_text(tmp_path: Path, said: str, text: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(f'[{{"index": 0, "prediction": {said}}}]', encoding="utf-8")
+    assert [reply.text for reply in read_predictions(path)] == [text]
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.pkl", "p"])

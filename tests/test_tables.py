@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -393,6 +392,12 @@ def test_rows_become_queries() -> None:
     )
 
 
+def test_a_picture_of_one_pixel_is_a_picture() -> None:
+    row = {**IMAGE_ROW, "width": 1, "height": 1}
+    made = query_from_row(0, row, PASCAL, False, "f")
+    assert (made.width, made.height) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("dataset", "filename", "path"),
     [
@@ -528,11 +533,9 @@ def test_no_table_of_an_unknown_dataset(name: str) -> None:
 
 
 @pytest.mark.shared
-def test_all_subsets_are_prepared_in_time(subsets: Path, tmp_path: Path) -> None:
-    """Under 10 seconds on an idle machine; three times that here, where others may work too."""
-    start = time.perf_counter()
+def test_all_subsets_are_prepared(subsets: Path, tmp_path: Path) -> None:
+    """How long it takes is for tests/benchmarks/test_speed.py to say."""
     made = [prepare_subset(subsets, tmp_path, row, multilabel) for row, multilabel in ALL_TABLES]
-    assert time.perf_counter() - start < 30
     assert sum(p.queries for p in made) == 19 * 1000 + 963 + 161 - 1000
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         f"{p.table}{suffix}" for p in made for suffix in (".tsv", ".meta.json")

@@ -23,7 +23,9 @@ from pathlib import Path
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import build_dataset
 from vlmeval.inference import infer_data_job
-from vlmeval.smp import get_pred_file_path, is_prediction_complete, prepare_reuse_files
+from vlmeval.smp import (
+    get_pred_file_path, is_prediction_complete, prepare_reuse_files, setup_logger
+)
 
 
 def load_env():
@@ -40,6 +42,7 @@ def main():
     parser.add_argument("--judge-args", default="{}")
     parser.add_argument("--reuse", action="store_true")
     args = parser.parse_args()
+    setup_logger()
     run = time.strftime("T%Y%m%d-%H%M%S")
     for name in args.model:
         model, home = None, Path(args.work_dir) / name

@@ -8,15 +8,16 @@ perhaps ``extra_records``.  Ground truth is never taken from it.  Values are rea
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
-from .files import write_once, write_text_once
 from .variant import PREFIX, is_variant
 
 FAILED = "Failed to obtain answer"
@@ -75,7 +76,7 @@ class Recorded:
             record["model"] = dict(self.model)
         if self.call:
             record["call"] = dict(self.call)
-        return json.dumps({RECORD_KEY: record})
+        return json.dumps({RECORD_KEY: _plain(record, _DEPTH + 2)})
 
 
 def call_failed(text: str, record: Recorded) -> bool:
@@ -155,48 +156,19 @@ def split_name(path: Path) -> tuple[str, str]:
     )
 
 
-def prediction_files(paths: Iterable[Path]) -> list[Path]:
-    """The prediction files that paths name: themselves, or those below a folder, each once.
-
-    Raises:
-        PredictionError: a folder without any.
-        FileNotFoundError: a path is not there.
-    """
-    found: dict[Path, Path] = {}
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file or folder")
-        inside = [path]
-        if path.is_dir():
-            inside = [one for one in sorted(path.rglob("*")) if _is_predictions(one)]
-            if not inside:
-                raise PredictionError(f"{path}: no prediction file in it (<model>_{PREFIX}….json)")
-        for one in inside:
-            # VLMEvalKit links the files of a run's folder into the model's.
-            found.setdefault(one.resolve(), one)
-    return list(found.values())
-
-
-def _is_predictions(path: Path) -> bool:
-    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
-        return False
-    if path.with_name(f"{path.stem}_identity.json").is_file():
-        return True
-    return is_variant(path.stem[path.stem.rfind(f"_{PREFIX}") + 1 :])
-
-
 def read_predictions(path: Path) -> list[Reply]:
     """The replies of a prediction file, in its order.
 
     Raises:
-        PredictionError: unknown format, missing column, an index that is no number or stands twice.
+        PredictionError: unknown format, a damaged file, a missing column or cell, an index that is
+            no whole number or stands twice, a coordinate space that is none.
         OSError: the file cannot be opened.
     """
-    _check_format(path)
+    check_format(path)
     readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
     replies: dict[int, Reply] = {}
     for number, row in enumerate(readers[path.suffix](path), 1):
-        reply = _reply(path, number, row)
+        reply = _reply(f"{path}, row {number}", row)
         if reply.index in replies:
             raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
         replies[reply.index] = reply
@@ -207,7 +179,12 @@ PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")
 """What ``PRED_FORMAT`` may name."""
 
 
-def _check_format(path: Path) -> None:
+def check_format(path: Path) -> None:
+    """Refuse a file that is none of predictions by its name.
+
+    Raises:
+        PredictionError: its format is not known.
+    """
     if path.suffix not in PREDICTION_FORMATS:
         raise PredictionError(
             f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
@@ -215,119 +192,150 @@ def _check_format(path: Path) -> None:
         )
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the rows of a prediction file in the format of its name, whole or not at all.
-
-    JSON holds every reply as it is.  A sheet cuts it at 32,767 characters and TSV, as the host
-    reads it, does not know "NA" from nothing: a file that is the same already is not touched.
-
-    Raises:
-        PredictionError: there is no such format.
-    """
-    _check_format(path)
-    if path.suffix == ".json":
-        write_text_once(path, json.dumps(rows, indent=4, ensure_ascii=False))
-    elif path.suffix == ".tsv":
-        out = io.StringIO()
-        writer = csv.DictWriter(
-            out, _columns(rows), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
-        )
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text_once(path, out.getvalue())
-    else:
-        _write_sheet(path, rows)
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def _write_sheet(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
-
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet()
-    columns = _columns(rows)
-    sheet.append(columns)
-    for row in rows:
-        cells = []
-        for name in columns:
-            value = row.get(name)
-            cell = WriteOnlyCell(sheet, _for_cell(value) if isinstance(value, str) else value)
-            if isinstance(value, str):
-                cell.data_type = "s"  # also where it begins like a formula
-            cells.append(cell)
-        sheet.append(cells)
-    out = io.BytesIO()
-    book.save(out)
-    write_once(path, out.getvalue())
-
-
-def _for_cell(text: str) -> str:
-    """What a cell can hold of a text: what XML has no sign for is written as its number."""
-    shown = re.sub(
-        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
-        lambda found: f"\\u{ord(found[0]):04x}",
-        text,
-    )
-    return shown[:XLSX_CELL_LIMIT]
-
-
-def _reply(path: Path, number: int, row: Mapping[str, Any]) -> Reply:
+def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column in ("index", "prediction"):
         if column not in row:
-            raise PredictionError(f"{path}, row {number}: no column {column!r}, only {list(row)}")
-    try:
-        index = int(row["index"])
-    except (TypeError, ValueError, OverflowError):
-        raise PredictionError(
-            f"{path}, row {number}, column index: {row['index']!r} is not a number"
-        ) from None
+            raise PredictionError(f"{where}: no column {column!r}, only {list(row)}")
+    index = _index(where, row["index"])
     if isinstance(row["prediction"], dict):
         # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
         row = {"prediction": None, **row["prediction"]}
-    text = row["prediction"]
+    found = recorded(row.get("extra_records"))
+    said = _record_in(row.get("extra_records")).get("space")
+    if said and found.space is None:
+        # Without it, boxes would be read in another space than the run's, and nobody would know.
+        raise PredictionError(
+            f"{where}, column extra_records: {reprlib.repr(said)} are no settings of a "
+            "coordinate space"
+        )
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
-    record = recorded(row.get("extra_records"))
-    return Reply(index, "" if text is None else str(text), record, stated)
+    return Reply(index, _text(row["prediction"]), found, stated)
 
 
 STATED = ("label", "width", "height")
 """Columns of a prediction file that repeat what the table says."""
 
 
+def _index(where: str, value: object) -> int:
+    """A row's number; sheets hold it as 3.0, some writers as text."""
+    if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not a whole number")
+
+
+def _text(value: object) -> str:
+    """A reply as it stands; a cell without one (None, or the NaN of pandas) is an empty reply."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# --- what was recorded ----------------------------------------------------------------------------
+
+
 def recorded(value: object) -> Recorded:
-    """What our models put into ``extra_records``; of other models', nothing."""
+    """What our models put into ``extra_records``; of other models', nothing.
+
+    What is not of its type, or not finite, is left out: all of it can be written as JSON again.
+    """
+    record = _record_in(value)
+    tokens = {key: n for key, n in _plain_object(record.get("tokens")).items() if _is_count(n)}
+    model = _plain_object(record.get("model"))
+    return Recorded(
+        space=_space(record.get("space")),
+        finish_reason=_string(record.get("finish_reason")),
+        images=_images(record.get("images")),
+        thought=_string(record.get("thought")),
+        ends_in_thought=record.get("ends_in_thought") is True,
+        tokens=tokens,
+        model={key: said for key, said in model.items() if isinstance(said, str)},
+        call=_plain_object(record.get("call")),
+    )
+
+
+def _record_in(value: object) -> Mapping[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return Recorded()
+            return {}
     record = value.get(RECORD_KEY) if isinstance(value, dict) else None
-    if not isinstance(record, dict):
-        return Recorded()
-    images = record.get("images")
-    return Recorded(
-        space=record.get("space"),
-        finish_reason=str(record.get("finish_reason", "")),
-        images=tuple(images) if isinstance(images, list) else (),
-        thought=str(record.get("thought", "")),
-        ends_in_thought=bool(record.get("ends_in_thought", False)),
-        tokens=_object(record.get("tokens")),
-        model=_object(record.get("model")),
-        call=_object(record.get("call")),
+    return record if isinstance(record, dict) else {}
+
+
+def _space(value: object) -> Mapping[str, Any] | None:
+    """Settings of a space: taken whole or not at all, since every one of them moves boxes."""
+    if not isinstance(value, dict) or not value:
+        return None
+    plain = all(
+        said is None
+        or isinstance(said, str)
+        or (isinstance(said, (int, float)) and _is_number(said))
+        for said in value.values()
     )
+    return value if plain else None
 
 
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _images(value: object) -> tuple[Mapping[str, Any], ...]:
+    """The images of a message: all or none, since they are told apart by their place."""
+    if not isinstance(value, list) or not all(isinstance(image, dict) for image in value):
+        return ()
+    return tuple(_plain_object(image) for image in value)
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+_DEPTH = 8
+"""Objects within objects that a record may have; ours have three."""
+
+
+def _plain_object(value: object) -> dict[str, Any]:
+    found = _plain(value, _DEPTH)
+    return found if isinstance(found, dict) else {}
+
+
+_ODD = object()
+
+
+def _plain(value: object, depth: int) -> object:
+    """A value without what JSON cannot say (NaN, infinity), and not deeper than we write it."""
+    if isinstance(value, dict) and depth:
+        inside = {str(key): _plain(one, depth - 1) for key, one in value.items()}
+        return {key: one for key, one in inside.items() if one is not _ODD}
+    if isinstance(value, (list, tuple)) and depth:
+        # What is told apart by its place keeps it.
+        inside_list = [_plain(one, depth - 1) for one in value]
+        return [None if one is _ODD else one for one in inside_list]
+    if isinstance(value, (int, float)):
+        return value if _is_number(value) else _ODD
+    return value if value is None or isinstance(value, str) else _ODD
+
+
+def _is_number(value: float) -> bool:
+    """Finite, and not a whole number of hundreds of digits, which no float can hold."""
+    return abs(value) < 2**63 if isinstance(value, int) else isfinite(value)
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise PredictionError(f"{path}: is nested too deeply for a prediction file") from None
     except ValueError as error:
         raise PredictionError(f"{path}: not JSON: {error}") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -337,19 +345,50 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
 
 def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     csv.field_size_limit(2**31 - 1)
-    with path.open(encoding="utf-8", newline="") as f:
-        yield from csv.DictReader(f, delimiter="\t")
+    with path.open(encoding="utf-8-sig", newline="") as f:
+        # Strict: a file that was cut off within a reply must not read as a shorter reply.
+        lines = csv.reader(f, delimiter="\t", strict=True)
+        try:
+            header = _header(path, next(lines, []))
+            for number, cells in enumerate(filter(None, lines), 1):
+                if len(cells) != len(header):
+                    raise PredictionError(
+                        f"{path}, row {number}: {len(cells)} cells for {len(header)} columns: is "
+                        "the file cut off?"
+                    )
+                yield dict(zip(header, cells, strict=True))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise PredictionError(f"{path}, line {lines.line_num}: {error}") from None
 
 
-def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
     from openpyxl import load_workbook
 
-    # Not data_only: a reply that begins with "=" may lie there as a formula without a value.
-    book = load_workbook(path, read_only=True)
-    try:
-        rows = book.worksheets[0].iter_rows(values_only=True)
-        header = [str(name) for name in next(rows, ())]
-        for values in rows:
-            yield dict(zip(header, values, strict=False))
-    finally:
-        book.close()
+    with path.open("rb") as f:
+        if f.read(len(_OLE)) == _OLE:
+            raise PredictionError(f"{path}: is encrypted, or an old .xls file: save it as .xlsx")
+        try:
+            # Not data_only: a reply that begins with "=" may lie there as a formula without a
+            # value.
+            book = load_workbook(f, read_only=True)
+            lines = list(book.worksheets[0].iter_rows(values_only=True))
+        except Exception as error:  # zip, XML and openpyxl raise whatever they meet
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise PredictionError(f"{path}: not a sheet that can be read: {said}") from None
+    header = _header(path, [str(name) for name in (lines or [()])[0]])
+    # Empty cells at the end of a row may not be there, and empty rows at the end of a sheet may.
+    rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
+    return [row for row in rows if any(value is not None for value in row.values())]
+
+
+_OLE = b"\xd0\xcf\x11\xe0"
+"""How files of the older Office begin, in which encrypted ones of the newer are wrapped."""
+
+
+def _header(path: Path, names: list[str]) -> list[str]:
+    if not names:
+        raise PredictionError(f"{path}: has no line of column names; is the file cut off?")
+    twice = next((name for name in names if name != "None" and names.count(name) > 1), None)
+    if twice is not None:
+        raise PredictionError(f"{path}: column {twice!r} stands twice")
+    return names

@@ -172,7 +172,9 @@ def test_where_the_time_of_eight_images_goes(
     single = found["one at a time"]
     fixed = single["images"] + single["vision"] + single["prefill"]
     print(f"a batch can be {single['all'] / fixed:.2f} times faster at most")
-    assert single["decoding"] < single["vision"], "else a batch could save more: say so in the docs"
+    assert all(seconds["all"] > 0 for seconds in found.values())
+    if measures:  # else a batch could save more: say so in the docs
+        assert single["decoding"] < single["vision"]
 
 
 def _timed(call: Any, spent: dict[str, float], part: Callable[..., str]) -> Any:

@@ -36,7 +36,9 @@ def best_of(tmp_path: Path, rounds: int) -> tuple[float, float, int]:
     return first, second, model.calls
 
 
-def test_engine_cost_a_call(tmp_path: Path, slack: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_engine_cost_a_call(
+    tmp_path: Path, measures: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     go(demo_sweep(tmp_path / "warm", limit=1), FakeHost(FakeModel()))
     first, second, calls = best_of(tmp_path, 3)
     cost = 1000 * first / calls
@@ -46,4 +48,4 @@ def test_engine_cost_a_call(tmp_path: Path, slack: int, capsys: pytest.CaptureFi
             f"included; {1000 * second / calls:.2f} ms where nothing is left to ask; target: "
             f"under {TARGET_MS:.0f} ms)"
         )
-    assert cost < TARGET_MS * slack
+    assert not measures or cost < TARGET_MS

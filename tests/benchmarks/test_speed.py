@@ -67,7 +67,7 @@ def best(*functions: Callable[[], object], rounds: int) -> list[float]:
 
 
 def test_scoring_against_its_floor(
-    loaded: list[Case], measures: bool, slack: int, capsys: pytest.CaptureFixture[str]
+    loaded: list[Case], measures: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     score_cases(loaded)  # readers and patterns are made once
     rounds = 51 if measures else 5
@@ -78,7 +78,7 @@ def test_scoring_against_its_floor(
             f"\nscoring {scored * per_reply:.1f} µs a reply, floor {bare * per_reply:.1f} µs, "
             f"ratio {scored / bare:.1f} (target: at most {TARGET})"
         )
-    assert scored <= TARGET * bare * slack
+    assert not measures or scored <= TARGET * bare
 
 
 def test_score_5184_cases(benchmark, loaded: list[Case]) -> None:
@@ -89,7 +89,7 @@ def test_floor_of_5184_cases(benchmark, loaded: list[Case]) -> None:
     benchmark(floor, loaded)
 
 
-def test_prepare_all_subsets(benchmark, subsets: Path, tmp_path: Path) -> None:
+def test_prepare_all_subsets(benchmark, measures: bool, subsets: Path, tmp_path: Path) -> None:
     def prepare() -> int:
         return sum(prepare_subset(subsets, tmp_path, *table).size for table in tables_of(None))
 
@@ -97,7 +97,7 @@ def test_prepare_all_subsets(benchmark, subsets: Path, tmp_path: Path) -> None:
     size = benchmark.pedantic(prepare, rounds=1)
     assert len(list(tmp_path.glob("*.tsv"))) == 20
     assert size < 10e6
-    assert time.perf_counter() - start < 10
+    assert not measures or time.perf_counter() - start < 10
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from Linux")
@@ -105,6 +105,7 @@ def test_score_a_thousand_multilabel_videos(
     subsets: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    measures: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """As a user does: one process, start-up included; under 2 s and 500 MB."""
@@ -134,7 +135,7 @@ def test_score_a_thousand_multilabel_videos(
             f"of the processor {seconds:.2f} s, {mib:.0f} MiB"
         )
     assert "1000/1000" in done.stdout
-    assert seconds < 2
+    assert not measures or seconds < 2
     assert mib < 500
 
 

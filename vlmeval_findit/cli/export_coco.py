@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..own.coco_out import NO_CONFIDENCES, export
-from ..predictions import prediction_files
+from ..prediction_files import prediction_files
 from ..results import as_scored
 from ..scoring import score_file, settings_from
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..predictions import prediction_files
+from ..prediction_files import prediction_files
 from ..results import score_row, write_score
 from ..scoring import Settings, score_file, settings_from
 from ..spaces import SpaceError, spaces_help

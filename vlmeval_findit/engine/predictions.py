@@ -29,6 +29,7 @@ from ..identity import (
     read_identity,
     write_identity,
 )
+from ..prediction_files import write_rows
 from ..predictions import (
     FAILED,
     PREDICTION_FORMATS,
@@ -37,7 +38,6 @@ from ..predictions import (
     Reply,
     read_predictions,
     recorded,
-    write_rows,
 )
 from ..results import provenance, write_score
 from ..scoring import RunScore, Settings, check_settings, refuse_variable, run_space, score

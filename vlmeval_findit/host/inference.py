@@ -37,7 +37,8 @@ from ..engine.predictions import (
 )
 from ..engine.run import Calls, Keeping, Result, answer_calls
 from ..engine.stopping import stopped_by_signals
-from ..predictions import PREDICTION_FORMATS, write_rows
+from ..prediction_files import write_rows
+from ..predictions import PREDICTION_FORMATS
 from .datasets import FindItDataset
 from .engine import asker_of
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space

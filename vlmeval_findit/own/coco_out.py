@@ -21,6 +21,7 @@ from ..datasets import Family
 from ..files import atomic_write
 from ..matching import plain_label
 from ..scoring import RunScore, Scored
+from .annotations import AnnotationError
 from .build import ids_path
 
 NO_CONFIDENCES = (
@@ -117,10 +118,17 @@ def _labels_are_categories(run: RunScore) -> bool:
 
 
 def _ids(table: Path) -> dict[str, dict[str, int]]:
+    """The numbers of images and categories in the COCO file that a table was imported from."""
     path = ids_path(table)
     if not path.is_file():
         return {"images": {}, "categories": {}}
-    ids: dict[str, dict[str, int]] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        ids = {section: dict(values[section]) for section in ("images", "categories")}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise AnnotationError(
+            f"{path}: is not what import wrote; delete it, or import the dataset again (--replace)"
+        ) from None
     return ids
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ..image_files import ImageFileError, Size, header, orientation, problem
+from ..image_files import ImageFileError, Size, header, misfit, orientation, problem
 from ..paths import unsafe
 from .annotations import AnnotationError, Annotations, Box, Units
 from .exif import Drawn, to_stored, turned_size
@@ -65,12 +65,16 @@ def _look(name: str, stated: Size | None, folder: Path) -> Picture | str:
         return f"{name!r} {why}, so it does not lie below {folder}"
     path = folder / name
     try:
-        size, turn = header(path).size, orientation(path)
+        found = header(path)
+        exchanged = stated is not None and stated == found.size[::-1]
+        # Before anything is decoded: reading the orientation of some files does.
+        why = misfit(found, found.size if exchanged else stated)
+        turn = 1 if why else orientation(path)
     except ImageFileError as error:
         return str(error)
-    fits = stated is not None and turned_size(size, turn) == stated
-    why = problem(path, size if fits else stated)
-    return f"{path} {why}" if why else Picture(size, turn, stated)
+    fits = stated in (found.size, turned_size(found.size, turn))
+    why = why or problem(path, found.size if fits else stated)
+    return f"{path} {why}" if why else Picture(found.size, turn, stated)
 
 
 # --- which picture boxes are on -------------------------------------------------------------------

@@ -1,0 +1,109 @@
+"""Where images are looked for, and which rows a run leaves out when they are not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from vlmeval_findit.images import ImageError, rows_to_leave_out, skips_missing
+from vlmeval_findit.places import Folder, PlaceError, image_folder
+from vlmeval_findit.records import Query, Truth
+
+
+@pytest.fixture(autouse=True)
+def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "lmu").mkdir()
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    monkeypatch.setenv("FINDIT_CONFIG", str(tmp_path / "datasets.yaml"))
+    (tmp_path / "datasets.yaml").write_text("")
+    return tmp_path / "lmu"
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "variable", "folder", "source"),
+    [
+        ("", "", "lmu/images/Pascal", "LMUData"),
+        ("root: all", "", "all/Pascal", "datasets.yaml"),
+        ("images: {Pascal: voc}", "", "voc", "datasets.yaml"),
+        ("{root: all, images: {Pascal: voc}}", "", "voc", "datasets.yaml"),
+        ("images: {D3: d3}", "", "lmu/images/Pascal", "LMUData"),
+        ("images: {Pascal: voc}", "D3=d3,Pascal=mine", "mine", "FINDIT_IMAGES"),
+        ("images: {Pascal: voc}", "D3=d3", "voc", "datasets.yaml"),
+        ("{images: , sources: , root: }", "", "lmu/images/Pascal", "LMUData"),
+    ],
+)
+def test_what_says_where_images_lie(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    config: str,
+    variable: str,
+    folder: str,
+    source: str,
+) -> None:
+    (tmp_path / "datasets.yaml").write_text(config)
+    named = ",".join(pair.replace("=", f"={tmp_path}/") for pair in variable.split(",") if pair)
+    monkeypatch.setenv("FINDIT_IMAGES", named)
+    found = image_folder("Pascal")
+    assert found.path == tmp_path / folder
+    assert found.source.endswith(source)
+
+
+@pytest.mark.parametrize("config", ["- a", "images: 7", "images: [a", "sources: x"])
+def test_a_configuration_that_cannot_be_read(tmp_path: Path, config: str) -> None:
+    (tmp_path / "datasets.yaml").write_text(config)
+    with pytest.raises(PlaceError, match=r"datasets\.yaml: "):
+        image_folder("Pascal")
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def queries(tmp_path: Path, there: tuple[bool, ...]) -> list[Query]:
+    made = []
+    for index, is_there in enumerate(there):
+        if is_there:
+            Image.new("RGB", (4, 3)).save(tmp_path / f"{index}.png")
+        made.append(Query(index, "x", 4, 3, (f"{index}.png",), Truth((), ())))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("there", "skip", "left_out"),
+    [
+        ((True, True), False, set()),
+        ((True, True), True, set()),
+        ((True, False, True), True, {1}),
+        ((True, False, True), False, None),
+        ((False, False), True, None),
+        ((False, False), False, None),
+    ],
+)
+def test_rows_are_left_out_when_told_and_others_are_left(
+    tmp_path: Path, there: tuple[bool, ...], skip: bool, left_out: set[int] | None
+) -> None:
+    asked, folder = queries(tmp_path, there), Folder("Pascal", tmp_path, "a test")
+    if left_out is not None:
+        assert rows_to_leave_out(asked, folder, skip) == left_out
+        return
+    with pytest.raises(ImageError) as error:
+        rows_to_leave_out(asked, folder, skip)
+    first = there.index(False)
+    assert str(error.value).startswith(
+        f"{there.count(False)} of {len(there)} rows have no usable image; the first is row "
+        f"{first}: {tmp_path / f'{first}.png'} is missing.\n"
+    )
+
+
+@pytest.mark.parametrize(("said", "skips"), [("", False), ("0", False), ("1", True)])
+def test_the_environment_says_to_leave_rows_out(
+    monkeypatch: pytest.MonkeyPatch, said: str, skips: bool
+) -> None:
+    monkeypatch.setenv("FINDIT_SKIP_MISSING", said)
+    assert skips_missing() is skips
+    monkeypatch.delenv("FINDIT_SKIP_MISSING")
+    assert skips_missing() is False
