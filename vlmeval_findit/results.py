@@ -9,9 +9,11 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ def detail(one: Scored) -> dict[str, Any]:
         "failed": one.reply.failed,
         "adherent": reading.reason is None,
         "reason": reading.reason.value if reading.reason else None,
-        "boxes": [[n if isfinite(n) else None for n in box] for box in matched.boxes],
+        "boxes": _finite(matched.boxes),
         "ious": [round(value, 6) for value in matched.ious],
         "hits": matched.hits,
         "tp": matched.tp,
@@ -71,6 +73,13 @@ def detail(one: Scored) -> dict[str, Any]:
     if one.reply.recorded.images:
         row["images"] = list(one.reply.recorded.images)
     return row
+
+
+def _finite(boxes: list[list[float]]) -> list[list[float]] | list[list[float | None]]:
+    """Boxes as JSON may have them: null for what is no finite number."""
+    if all(map(isfinite, chain.from_iterable(boxes))):
+        return boxes
+    return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
 def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
@@ -134,8 +143,17 @@ class Written:
     provenance: Path
 
 
-def write_score(run: RunScore, predictions: Path) -> Written:
-    """Leave score, details and provenance beside a prediction file, each whole or not at all."""
+def detail_lines(run: RunScore) -> Iterator[str]:
+    """The lines of the details file."""
+    for one in run.scored:
+        yield json.dumps(detail(one), ensure_ascii=False) + "\n"
+
+
+def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> Written:
+    """Leave score, details and provenance beside a prediction file, each whole or not at all.
+
+    ``details`` are the lines of the details file where the run does not hold them any more.
+    """
 
     def beside(ending: str) -> Path:
         return predictions.with_name(f"{predictions.stem}_{ending}")
@@ -147,7 +165,7 @@ def write_score(run: RunScore, predictions: Path) -> Written:
         writer.writeheader()
         writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
     with atomic_write(files.details) as f:
-        f.writelines(json.dumps(detail(one), ensure_ascii=False) + "\n" for one in run.scored)
+        f.writelines(detail_lines(run) if details is None else details)
     with atomic_write(files.provenance) as f:
         json.dump(provenance(run, predictions), f, indent=1, ensure_ascii=False)
     return files

@@ -146,6 +146,16 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
     return [answer_from(reply)._replace(seconds=seconds) for reply in replies]
 
 
+def plain(value: Any) -> Any:
+    """What a model records, as JSON has it: whatever it is must not cost the reply beside it."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.loads(json.dumps(value, default=str), parse_constant=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"not JSON: {said(error)}"
+
+
 def said(error: BaseException) -> str:
     """An exception as one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:500]
@@ -157,7 +167,7 @@ def answer_from(reply: Any) -> Answer:
     if isinstance(reply, Mapping):
         extra, reply = reply.get("extra_records"), reply.get("prediction")
     if not isinstance(reply, str):
-        return Answer("", error=f"the model returned {type(reply).__name__}, not a text")
+        return Answer("", extra, error=f"the model returned {type(reply).__name__}, not a text")
     if call_failed(reply, recorded(extra)):
         return Answer("", extra, error=" ".join(reply.split())[:500])
     return Answer(reply, extra)

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from ..files import atomic_write
-from ..predictions import FAILED, PredictionError, Reply, read_predictions, recorded
-from ..results import provenance, write_score
-from ..scoring import RunScore, Settings, run_space, score
+from ..predictions import (
+    FAILED,
+    PredictionError,
+    Reply,
+    call_failed,
+    read_predictions,
+    recorded,
+)
+from ..results import detail_lines, provenance, write_score
+from ..scoring import RunScore, Settings, joined, run_space, score, without_details
 from ..tasks import Asked, asked_now, asked_path, read_asked, write_asked
 from .calls import Cell
 from .journal import Journal
@@ -108,32 +116,66 @@ def begin(output: Output) -> None:
     write_asked(asked_path(output.path), output.asked)
 
 
+_ROWS, _LETTERS = 256, 1 << 20
+"""Rows that are scored at a time, and the letters of their replies: a reply may have millions."""
+
+
 def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
     """Write the predictions and the score of a cell whose calls were all made.
+
+    No more than a few rows are in memory at a time: of the score that comes back, replies, boxes
+    and matches are left out.
 
     Raises:
         OSError: they cannot be written; each file is whole or as it was.
     """
-    rows = prediction_rows(output.cell, keys, journal)
-    text = json.dumps(rows, indent=4, ensure_ascii=False)
-    if not _holds(output.path, text):
+    if not _holds(output.path, _as_file(prediction_rows(output.cell, keys, journal))):
         with atomic_write(output.path) as f:
-            f.write(text)
-    run = score(
-        output.cell.model,
-        output.cell.task,
-        [_reply(row) for row in rows],
-        output.settings,
-        output.asked,
-    )
-    if not _is_scored(run, output.path):
-        write_score(run, output.path)
+            f.writelines(_as_file(prediction_rows(output.cell, keys, journal)))
+    folder = output.path.parent
+    with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace", dir=folder) as details:
+        run = joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
+        if not _is_scored(run, output.path):
+            details.seek(0)
+            write_score(run, output.path, details)
     return run
 
 
-def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> list[dict[str, Any]]:
+def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> Iterator[dict[str, Any]]:
     """The rows of a prediction file, with the columns that VLMEvalKit's runner writes."""
-    return [_row(cell, index, journal.get(key)) for index, key in zip(cell.rows, keys, strict=True)]
+    for index, key in zip(cell.rows, keys, strict=True):
+        yield _row(cell, index, journal.get(key))
+
+
+def _as_file(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Rows as VLMEvalKit writes them: a list in JSON, indented by four."""
+    before = "["
+    for row in rows:
+        yield before
+        yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
+        before = ","
+    yield "[]" if before == "[" else "\n]"
+
+
+def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
+    """The scores of a few rows at a time, without what their details tell already."""
+    for replies in _few(map(_reply, rows)):
+        run = score(output.cell.model, output.cell.task, replies, output.settings, output.asked)
+        details.writelines(detail_lines(run))
+        yield replace(run, scored=tuple(map(without_details, run.scored)))
+
+
+def _few(replies: Iterable[Reply]) -> Iterator[list[Reply]]:
+    """Replies in groups; at least one group."""
+    group: list[Reply] = []
+    letters = 0
+    for reply in replies:
+        if group and (len(group) == _ROWS or letters + len(reply.text) > _LETTERS):
+            yield group
+            group, letters = [], 0
+        group.append(reply)
+        letters += len(reply.text)
+    yield group
 
 
 def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -144,22 +186,40 @@ def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, 
         "width": query.width,
         "height": query.height,
     }
-    if record is None or record["error"]:
-        why = "never asked" if record is None else record["error"]
-        return {**row, "prediction": f"{FAILED_CALL} {why}"}
-    row["prediction"] = record["reply"]
-    if record["extra_records"] is not None:
-        row["extra_records"] = record["extra_records"]
+    if record is None:
+        return {**row, "prediction": f"{FAILED_CALL} never asked"}
+    extra = record["extra_records"]
+    if record["error"]:
+        row["prediction"] = f"{FAILED_CALL} {record['error']}"
+        extra = _of_failure(extra, record["error"])
+    else:
+        row["prediction"] = record["reply"]
+    if extra is not None:
+        row["extra_records"] = extra
     return row
+
+
+def _of_failure(extra: Any, why: str) -> Any:
+    """The record of a failed call, which says so."""
+    before = recorded(extra)
+    if extra is None or call_failed(FAILED_CALL, before):
+        return extra
+    return replace(before, call={**before.call, "error": why}).as_json()
 
 
 def _reply(row: Mapping[str, Any]) -> Reply:
     return Reply(row["index"], row["prediction"], recorded(row.get("extra_records")))
 
 
-def _holds(path: Path, text: str) -> bool:
+def _holds(path: Path, parts: Iterable[str]) -> bool:
+    """Whether a file has this very text."""
     try:
-        return path.read_bytes() == text.encode("utf-8", "backslashreplace")
+        with path.open("rb") as f:
+            for part in parts:
+                wanted = part.encode("utf-8", "backslashreplace")
+                if f.read(len(wanted)) != wanted:
+                    return False
+            return not f.read(1)
     except FileNotFoundError:
         return False
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,13 +16,14 @@ from ..scoring import RunScore, settings_from
 from ..tasks import Task, load_task
 from ..variant import Variant
 from .asking import Answer, Stop
-from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of, unread
+from .calls import Cell, ImageHash, ImageHashes, keyed, settings_of
 from .cells import Format, formats, variants
 from .config import ModelEntry, Sweep
 from .executors import Executor
 from .journal import Journal
-from .lock import JournalError, Lock, full_disk
-from .plan import Plan, Unit, UnitSizes, make_plan, unfinished, units
+from .keeping import Keeping, Waiting, unread_calls
+from .lock import Lock
+from .plan import Plan, UnitSizes, make_plan, unfinished, units
 from .predictions import Output, begin, clean_up, finish, prepare_output, refuse_foreign
 from .stopping import Stopping
 
@@ -37,13 +37,11 @@ class StoppedError(RuntimeError):
 class ModelStoppedError(RuntimeError):
     """A model said that no further call should be made; ``results`` are its finished cells."""
 
-    def __init__(self, model: str, answer: Answer) -> None:
-        super().__init__(f"{model}: stopped, {_WHY[answer.stop]}: {answer.error}")
+    def __init__(self, model: str, answer: Answer, results: list[Result]) -> None:
+        why = answer.stop.value if answer.stop else "asked to"
+        super().__init__(f"{model}: stopped, {why}: {answer.error}")
         self.stop = answer.stop
-        self.results: list[Result] = []
-
-
-_WHY = {Stop.SPENT: Stop.SPENT.value, Stop.HOPELESS: Stop.HOPELESS.value, None: ""}
+        self.results = results
 
 
 class UnfinishedError(RuntimeError):
@@ -306,145 +304,33 @@ def run_model(
         begin(output)
     left = {call.key for call in plan.calls if call.key not in journal}
     around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
-    keeping = _Keeping(plan, outputs, journal, around.watcher, hashes, left)
-    keeping.write_complete()
+    written: dict[int, Result] = {}
+
+    def write(at: int) -> None:
+        run = finish(outputs[at], plan.keys[at], journal)
+        written[at] = result_of(run, outputs[at].path)
+        around.watcher.scored(written[at])
+
     stop = Stopping(around.stop)
-    for call in plan.calls:
-        why = next(filter(None, (unread(hashes(path)) for path in call.images)), None)
-        if why is not None and call.key in left:
-            left.discard(call.key)
-            keeping.take(Unit((call,), False), [Answer("", error=f"an image is not read: {why}")])
+    keeping = Keeping(journal, Waiting(plan, left), around.watcher.answered, write, hashes)
+    keeping.write_complete()
+    for call in unread_calls(plan, left, hashes):
+        keeping.take(*call)
+        left.discard(call[0].calls[0].key)
     sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
     work = unfinished(units(plan.calls, sizes), left)
     for unit, answers in around.host.executor(entry).run(work, stop):
         # An interruption must not come between a reply and the journal.
         with around.stop.shielded():
             keeping.take(unit, answers)
-        if keeping.ended is not None:
+        if keeping.ended:
             # What is on its way is paid for: it still comes, and is kept where there is room.
             stop.set()
-    results = keeping.results
-    if isinstance(keeping.ended, ModelStoppedError):
-        keeping.ended.results = results
-    if keeping.ended is not None:
-        raise keeping.ended
+    results = [written[at] for at in sorted(written)]
+    if keeping.error is not None:
+        raise keeping.error
+    if keeping.last is not None:
+        raise ModelStoppedError(entry.name, keeping.last, results)
     if around.stop.is_set() and len(results) < len(outputs):
         raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
     return results
-
-
-class _Keeping:
-    """Keeps the answers of a model's calls, and writes each cell when its last call was made.
-
-    ``ended`` says why no further call should be made: what was made still is kept then, as far as
-    it can be.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        outputs: Sequence[Output],
-        journal: Journal,
-        watcher: Watcher,
-        hashes: ImageHash,
-        left: set[str],
-    ) -> None:
-        self._plan = plan
-        self._outputs = outputs
-        self._journal = journal
-        self._watcher = watcher
-        self._hashes = hashes
-        self._waiting = Waiting(plan, left)
-        self._written: dict[int, Result] = {}
-        self.ended: ModelStoppedError | JournalError | None = None
-
-    @property
-    def results(self) -> list[Result]:
-        """Of the cells that are written, in their order."""
-        return [self._written[at] for at in sorted(self._written)]
-
-    def write_complete(self) -> None:
-        """Write the cells that wait for nothing."""
-        self._write(self._waiting.complete())
-
-    def take(self, unit: Unit, answers: Sequence[Answer]) -> None:
-        """Keep the answers to the calls of a unit; one that was not made is kept nowhere."""
-        both = zip(unit.calls, answers, strict=True)
-        made = [(call, answer) for call, answer in both if answer.stop is not Stop.SPENT]
-        try:
-            if made:
-                self._journal.append(record_of(*pair, self._hashes) for pair in made)
-            self._watcher.answered([answer for _, answer in made])
-            if not isinstance(self.ended, JournalError):
-                self._write(self._waiting.made(call for call, _ in made))
-        except JournalError as error:
-            self._end(error)
-        except OSError as error:
-            self._end(full_disk(error, self._journal.path))
-        for answer in answers:
-            if answer.stop is not None and self.ended is None:
-                self.ended = ModelStoppedError(self._plan.cells[0].model, answer)
-
-    def _end(self, error: JournalError) -> None:
-        if isinstance(self.ended, JournalError):
-            error = self.ended.and_lost(error.lost)
-        self.ended = error
-
-    def _write(self, cells: Sequence[int]) -> None:
-        for at in cells:
-            output = self._outputs[at]
-            run = finish(output, self._plan.keys[at], self._journal)
-            self._written[at] = result_of(run, output.path)
-            self._watcher.scored(self._written[at])
-
-
-def record_of(call: Call, answer: Answer, hashes: ImageHash) -> dict[str, Any]:
-    """One line of the journal."""
-    made = keyed(call.cell, call.row, hashes)
-    record = answer.record
-    return {
-        "key": call.key,
-        "model": call.cell.model,
-        "settings": dict(call.cell.settings),
-        "dataset": call.cell.variant.name,
-        "row": call.row,
-        "prompt_sha256": made.prompt_sha256,
-        "image_sha256": list(made.image_sha256),
-        "reply": answer.text,
-        "extra_records": answer.extra,
-        "tokens": record.get("tokens"),
-        "finish_reason": record.get("finish_reason") or None,
-        "seconds": round(answer.seconds, 6),
-        "error": answer.error,
-    }
-
-
-class Waiting:
-    """Which cells still wait for calls.
-
-    Args:
-        plan: the cells and their keys.
-        left: the keys of calls that were not made yet.
-    """
-
-    def __init__(self, plan: Plan, left: set[str]) -> None:
-        self._cells: dict[str, list[int]] = defaultdict(list)
-        self._left = [0] * len(plan.keys)
-        for at, keys in enumerate(plan.keys):
-            for key in set(keys) & left:
-                self._cells[key].append(at)
-                self._left[at] += 1
-
-    def complete(self) -> list[int]:
-        """The cells that wait for nothing."""
-        return [at for at, left in enumerate(self._left) if not left]
-
-    def made(self, calls: Iterable[Call]) -> list[int]:
-        """The cells that waited for nothing but these calls."""
-        done = []
-        for call in calls:
-            for at in self._cells.pop(call.key, ()):
-                self._left[at] -= 1
-                if not self._left[at]:
-                    done.append(at)
-        return done
