@@ -319,7 +319,8 @@ def run_model(
         left.discard(call[0].calls[0].key)
     sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
     work = unfinished(units(plan.calls, sizes), left)
-    for unit, answers in around.host.executor(entry).run(work, stop):
+    executor = around.host.executor(entry)
+    for unit, answers in () if keeping.ended else executor.run(work, stop):
         # An interruption must not come between a reply and the journal.
         with around.stop.shielded():
             keeping.take(unit, answers)
