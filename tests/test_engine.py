@@ -37,7 +37,10 @@ from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.engine.stopping import Stopping
 from vlmeval_findit.models.client import ChatClient, Endpoint
-from vlmeval_findit.predictions import FAILED, PredictionError
+from vlmeval_findit.predictions import (
+    FAILED,
+    PredictionError,
+)
 from vlmeval_findit.spaces import Space, SpaceError
 from vlmeval_findit.variant import parse
 

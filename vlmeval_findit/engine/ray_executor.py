@@ -20,7 +20,7 @@ from typing import Any
 
 from .asking import Answer, Asker, Work, said
 from .config import Inference
-from .executors import GRACE, Answered, Loader, answers_of, single_calls, until, work_of
+from .executors import GRACE, Answered, Loader, answers_of, failures, single_calls, until, work_of
 from .plan import Unit
 from .stopping import Stopping
 
@@ -96,8 +96,12 @@ class RayExecutor:
             # Nothing waits at an actor: it would be begun after a stop.  The pause between two
             # units is a few milliseconds.
             for unit in islice(pieces, len(idle)):
-                actor = idle.pop()
-                running[actor.ask.remote(work_of(unit))] = (actor, unit)
+                try:
+                    reference = idle[-1].ask.remote(work_of(unit))
+                except Exception as error:
+                    yield unit, failures(unit, error)
+                else:
+                    running[reference] = (idle.pop(), unit)
             if not running:
                 return
             done, _ = self._ray.wait(list(running), num_returns=1, timeout=_LOOK)
@@ -105,6 +109,8 @@ class RayExecutor:
                 actor, unit = running.pop(reference)
                 idle.append(actor)
                 yield unit, self._answers(reference, unit)
+        if not running:
+            return
         # What is there already, or as good as there; a call that is given up did not fail.
         done, _ = self._ray.wait(list(running), num_returns=len(running), timeout=GRACE)
         for reference in done:
@@ -118,7 +124,7 @@ class RayExecutor:
             came = self._ray.get(reference)
         except Exception as error:
             # Its actor died more often than it may, or could not give the answer back.
-            return [Answer("", error=said(error))] * len(unit.calls)
+            return failures(unit, error)
         return answers_of(lambda work: came, unit)
 
     def _replicas(self) -> list[Any]:
