@@ -65,7 +65,7 @@ setup(
         "pyarrow>=15",
         "rich>=13",
         "requests>=2.31",
-        "filelock>=3.13",
+        "filelock>=4",
         "matplotlib>=3.8",
         "jinja2>=3.1",
         # Models over HTTP: requests with one deadline, and what is worth another attempt.
@@ -91,6 +91,7 @@ setup(
             # What the tests of other extras need: frames, Ray, `transformers serve`.
             "av>=12",
             "ray>=2.9",
+            "psutil",
             "fastapi",
             "uvicorn",
             "ruff==0.17.5",

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, files, go
+from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, files, go
+from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
-from vlmeval_findit.engine.asking import ModelAsker
+from vlmeval_findit.engine.asking import Answer, ModelAsker
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.ray_executor import RayExecutor
 
+psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
 
 HERE = Path(__file__).parent
@@ -81,3 +86,77 @@ def test_a_model_that_cannot_be_loaded_stops_it(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be loaded"):
         go(demo_sweep(tmp_path), ray_host(load))
     assert not answered_keys(tmp_path / "calls.jsonl")
+
+
+# --- what it leaves -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files whose path is short, as Ray's sockets need it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+def listening() -> set[str]:
+    """The addresses that this process and its children listen on."""
+    me = psutil.Process()
+    found = set()
+    for process in (me, *me.children(recursive=True)):
+        for one in process.net_connections("inet"):
+            if one.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
+                found.add(str(ip_address(one.laddr.ip.removeprefix("::ffff:"))))
+    return found
+
+
+def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_path: Path) -> None:
+    before = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    assert not listening()
+    heard: set[str] = set()
+    handlers: list[Any] = []
+
+    class Watching(Silent):
+        def answered(self, answers: Sequence[Answer]) -> None:
+            heard.update(listening())
+            handlers.append(signal.getsignal(signal.SIGTERM))
+            super().answered(answers)
+
+    sweep = demo_sweep(tmp_path, POISONED)
+    go(sweep, ray_host(lambda: ModelAsker(FakeModel())), watcher=Watching())
+    assert heard == {"127.0.0.1"}
+    assert set(handlers) == {before[1]}, "Ray's own handler of SIGTERM ends the process at once"
+    assert not list(own_tmp.iterdir())
+    assert {k: v for k, v in os.environ.items() if k != "RAY_USAGE_STATS_ENABLED"} == {
+        k: v for k, v in before[0].items() if k != "RAY_USAGE_STATS_ENABLED"
+    }
+
+
+def rays(folder: Path) -> list[str]:
+    """The processes that were started with a folder of Ray's below another."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(f"{folder}/findit-ray-" in word for word in process.info["cmdline"] or ()):
+            found.append(" ".join(process.info["cmdline"])[:200])
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("times", [1, 2])
+def test_signals_stop_it_and_leave_nothing(times: int, number: int, own_tmp: Path) -> None:
+    all_of = RAY_REPLICAS * (QUICK + 1)
+    with hanging("ray", own_tmp) as run:
+        run.until(lambda: run.asked() == all_of)
+        assert rays(own_tmp)
+        # A terminal sends Ctrl-C to every process of the group.
+        run.stop(number, everybody=number == signal.SIGINT)
+        if times == 2:
+            os.kill(run.process.pid, number)
+        else:
+            run.release()
+        assert run.ends() == 130
+    assert run.answered() == (all_of if times == 1 else all_of - RAY_REPLICAS)
+    assert run.asked() == all_of, "nothing else began"
+    assert one_line(run)
+    assert not list(own_tmp.glob("findit-ray-*"))
+    assert not rays(own_tmp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -11,6 +12,9 @@ from engine_fakes import FakeHost, FakeModel, demo_sweep
 
 from vlmeval_findit.cli.progress import State, SweepProgress, duration
 from vlmeval_findit.cli.sweep import INTERRUPTED, run
+from vlmeval_findit.engine.asking import Answer, Stop, Work
+from vlmeval_findit.engine.executors import LocalExecutor
+from vlmeval_findit.engine.journal import records
 
 
 def test_progress_shows_cells_calls_a_second_time_left_and_failures() -> None:
@@ -59,3 +63,47 @@ def test_the_first_ctrl_c_stops_between_calls(
     assert "calls on their way are still kept" in capfd.readouterr().err
     assert model.calls <= 6
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(("stop", "status"), [(Stop.SPENT, 3), (Stop.HOPELESS, 1)])
+def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
+    stop: Stop, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Ending(FakeModel):
+        def ask(self, work: Work) -> list[Answer]:
+            self.calls += 1
+            return [Answer("", error="no more", stop=stop)]
+
+        def answers_together(self, *, shares_images: bool) -> bool:
+            return False
+
+    host = FakeHost(Ending(), lambda asker: LocalExecutor(lambda: asker))
+    assert run(demo_sweep(tmp_path), host, None, tmp_path / "b.yaml") == status
+    assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
+
+
+def test_a_journal_that_others_write_is_an_exit_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = demo_sweep(tmp_path)
+
+    def others_write(number: int, text: str) -> None:
+        if number == 5:
+            with sweep.journal.open("a") as f:
+                f.write("{}\n")
+
+    model = FakeModel(others_write)
+    assert run(sweep, FakeHost(model), None, tmp_path / "b.yaml") == 1
+    assert "something else writes this journal too" in capsys.readouterr().err
+    assert model.calls == len(list(records(sweep.journal))) == 5
+
+
+def test_a_full_disk_is_an_exit_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*anything: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("vlmeval_findit.engine.predictions.write_score", full)
+    assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "b.yaml") == 3
+    assert "error: " in capsys.readouterr().err

@@ -6,14 +6,17 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .files import write_once, write_text_once
+from .files import atomic_write, write_once, write_text_once
 from .identity import identity_path
 from .predictions import PREDICTION_FORMATS, XLSX_CELL_LIMIT, PredictionError, check_format
 from .variant import PREFIX, is_variant
+
+Row = Mapping[str, Any]
+"""One row of a prediction file, by column."""
 
 
 def prediction_files(paths: Iterable[Path]) -> list[Path]:
@@ -46,35 +49,64 @@ def _is_predictions(path: Path) -> bool:
     return is_variant(path.stem[path.stem.rfind(f"_{PREFIX}") + 1 :])
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_rows(path: Path, rows: Callable[[], Iterable[Row]]) -> None:
     """Write the rows of a prediction file in the format of its name, whole or not at all.
 
     JSON holds every reply as it is.  A sheet cuts it at 32,767 characters and TSV, as the host
-    reads it, does not know "NA" from nothing: a file that is the same already is not touched.
+    reads it, does not know "NA" from nothing.  A file that is the same already is not touched.
+
+    Args:
+        path: the file.
+        rows: makes the rows anew at every call, so that JSON never holds them all in memory.
 
     Raises:
         PredictionError: there is no such format.
     """
     check_format(path)
     if path.suffix == ".json":
-        write_text_once(path, json.dumps(rows, indent=4, ensure_ascii=False))
+        if not _holds(path, _as_json(rows())):
+            with atomic_write(path) as f:
+                f.writelines(_as_json(rows()))
     elif path.suffix == ".tsv":
-        out = io.StringIO()
+        out, whole = io.StringIO(), list(rows())
         writer = csv.DictWriter(
-            out, _columns(rows), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
+            out, _columns(whole), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
         )
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(whole)
         write_text_once(path, out.getvalue())
     else:
-        _write_sheet(path, rows)
+        _write_sheet(path, list(rows()))
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _as_json(rows: Iterable[Row]) -> Iterator[str]:
+    """Rows as VLMEvalKit writes them: a list in JSON, indented by four."""
+    before = "["
+    for row in rows:
+        yield before
+        yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
+        before = ","
+    yield "[]" if before == "[" else "\n]"
+
+
+def _holds(path: Path, parts: Iterable[str]) -> bool:
+    """Whether a file has this very text."""
+    try:
+        with path.open("rb") as f:
+            for part in parts:
+                wanted = part.encode("utf-8", "backslashreplace")
+                if f.read(len(wanted)) != wanted:
+                    return False
+            return not f.read(1)
+    except FileNotFoundError:
+        return False
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _write_sheet(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def _write_sheet(path: Path, rows: Sequence[Row]) -> None:
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
 

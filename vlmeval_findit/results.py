@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -55,7 +57,7 @@ def detail(one: Scored) -> dict[str, Any]:
         "failed": one.reply.failed,
         "adherent": reading.reason is None,
         "reason": reading.reason.value if reading.reason else None,
-        "boxes": [[n if isfinite(n) else None for n in box] for box in matched.boxes],
+        "boxes": _finite(matched.boxes),
         "ious": [round(value, 6) for value in matched.ious],
         "hits": matched.hits,
         "tp": matched.tp,
@@ -72,6 +74,13 @@ def detail(one: Scored) -> dict[str, Any]:
     if one.reply.recorded.images:
         row["images"] = list(one.reply.recorded.images)
     return row
+
+
+def _finite(boxes: list[list[float]]) -> list[list[float]] | list[list[float | None]]:
+    """Boxes as JSON may have them: null for what is no finite number."""
+    if all(map(isfinite, chain.from_iterable(boxes))):
+        return boxes
+    return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
 def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
@@ -166,8 +175,17 @@ class Written:
     provenance: Path
 
 
-def write_score(run: RunScore, predictions: Path) -> Written:
-    """Leave score, details and provenance beside a prediction file, each whole or not at all."""
+def detail_lines(run: RunScore) -> Iterator[str]:
+    """The lines of the details file."""
+    for one in run.scored:
+        yield json.dumps(detail(one), ensure_ascii=False) + "\n"
+
+
+def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> Written:
+    """Leave score, details and provenance beside a prediction file, each whole or not at all.
+
+    ``details`` are the lines of the details file where the run does not hold them any more.
+    """
 
     def beside(ending: str) -> Path:
         return predictions.with_name(f"{predictions.stem}_{ending}")
@@ -176,7 +194,7 @@ def write_score(run: RunScore, predictions: Path) -> Written:
     with atomic_write(files.score) as f:
         f.write(as_csv([score_row(run)]))
     with atomic_write(files.details) as f:
-        f.writelines(json.dumps(detail(one), ensure_ascii=False) + "\n" for one in run.scored)
+        f.writelines(detail_lines(run) if details is None else details)
     with atomic_write(files.provenance) as f:
         json.dump(provenance(run, predictions), f, indent=1, ensure_ascii=False)
     return files

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -326,6 +327,37 @@ def _as_stated(value: object) -> str:
         value = int(value)
     text = " ".join(str(value).split())
     return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
+
+
+def joined(parts: Iterable[RunScore]) -> RunScore:
+    """The score of a run whose rows were scored in parts, in their order; at least one part."""
+    first, *others = parts
+    runs = (first, *others)
+    sums = add_up(run.totals for run in runs)
+    return replace(
+        first,
+        scored=tuple(chain.from_iterable(run.scored for run in runs)),
+        totals=sums,
+        figures=figures(sums),
+        spaces=tuple(dict.fromkeys(chain.from_iterable(run.spaces for run in runs))),
+        forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
+    )
+
+
+def without_details(one: Scored) -> Scored:
+    """What a run's summary needs of one query: no boxes, no match, and the reply's first words."""
+    reply = one.reply
+    recorded = replace(reply.recorded, thought="")
+    return Scored(
+        one.query,
+        replace(reply, text=reply.text[:_FIRST_WORDS], recorded=recorded),
+        Reading([], [], [], one.reading.reason),
+        Matched([], [], []),
+    )
+
+
+_FIRST_WORDS = 100
+"""They tell a failed call from an answer."""
 
 
 def _scale(space: Space, query: Query) -> tuple[float, float]:

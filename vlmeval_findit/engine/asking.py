@@ -8,6 +8,7 @@ must not end a sweep.
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -87,13 +88,23 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
     return [answer_from(reply)._replace(seconds=seconds) for reply in replies]
 
 
+def plain(value: Any) -> Any:
+    """What a model records, as JSON has it: whatever it is must not cost the reply beside it."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.loads(json.dumps(value, default=str), parse_constant=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"not JSON: {said(error)}"
+
+
 def answer_from(reply: Any) -> Answer:
     """The answer in what a model returned: a string, or a text with a record."""
     extra = None
     if isinstance(reply, Mapping):
         extra, reply = reply.get("extra_records"), reply.get("prediction")
     if not isinstance(reply, str):
-        return Answer("", error=f"the model returned {type(reply).__name__}, not a text")
+        return Answer("", extra, error=f"the model returned {type(reply).__name__}, not a text")
     if call_failed(reply, recorded(extra)):
         return Answer("", extra, error=quoted(reply, 500))
     return Answer(reply, extra)

@@ -156,11 +156,11 @@ def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
 
 def key_fits(record: Mapping[str, Any]) -> bool:
     """Whether a record has the key of what it says was asked."""
-    settings, *parts = (record[name] for name in ("settings", "prompt_sha256", "image_sha256"))
-    return any(
-        record["key"] == _sha256([record["model"], asked, *parts])
-        for asked in (settings, _numbered(settings))
-    )
+    model, settings = record["model"], record["settings"]
+    parts = record["prompt_sha256"], record["image_sha256"]
+    if record["key"] == _sha256([model, settings, *parts]):
+        return True
+    return bool(record["key"] == _sha256([model, _numbered(settings), *parts]))
 
 
 def _numbered(value: Any) -> Any:

@@ -66,13 +66,18 @@ def until(stop: Stopping, units: Iterable[Unit]) -> Iterator[Unit]:
         yield unit
 
 
+def failures(unit: Unit, error: BaseException) -> list[Answer]:
+    """An exception as what came of every call of a unit."""
+    return [Answer("", error=said(error))] * len(unit.calls)
+
+
 def answers_of(ask: Callable[[Work], list[Answer]], unit: Unit) -> list[Answer]:
     """An answer to each call of a unit, whatever the asker does; an exception is failures."""
     count = len(unit.calls)
     try:
         answers = list(ask(work_of(unit)))
     except Exception as error:
-        return [Answer("", error=said(error))] * count
+        return failures(unit, error)
     if len(answers) != count or not all(isinstance(answer, Answer) for answer in answers):
         return [Answer("", error=f"not {count} answers to {count} messages")] * count
     return answers

@@ -20,12 +20,9 @@ from typing import Any
 
 from ..answers import Answer, Asker, Work, said
 from .config import Inference
-from .executors import GRACE, Answered, Loader, answers_of, single_calls, until, work_of
+from .executors import GRACE, Answered, Loader, answers_of, failures, single_calls, until, work_of
 from .plan import Unit
 from .stopping import Stopping
-
-_WAITING = 2
-"""Units at an actor: one that it works on and one that waits."""
 
 _LOOK = 0.25
 """Seconds between looks whether somebody asked to stop."""
@@ -93,53 +90,41 @@ class RayExecutor:
     def _spread(
         self, actors: Sequence[Any], pieces: Iterator[Unit], stop: Stopping
     ) -> Iterator[Answered]:
-        running: dict[Any, tuple[int, Unit]] = {}
+        idle = list(actors)
+        running: dict[Any, tuple[Any, Unit]] = {}
         while not stop.now:
-            if stop.is_set():
-                self._call_off(running)
-            for unit in islice(pieces, _WAITING * len(actors) - len(running)):
-                busy = [at for at, _ in running.values()]
-                at = min(range(len(actors)), key=busy.count)
-                running[actors[at].ask.remote(work_of(unit))] = (at, unit)
+            # Nothing waits at an actor: it would be begun after a stop.  The pause between two
+            # units is a few milliseconds.
+            for unit in islice(pieces, len(idle)):
+                try:
+                    reference = idle[-1].ask.remote(work_of(unit))
+                except Exception as error:
+                    yield unit, failures(unit, error)
+                else:
+                    running[reference] = (idle.pop(), unit)
             if not running:
                 return
-            yield from self._home(running, 1, _LOOK)
+            done, _ = self._ray.wait(list(running), num_returns=1, timeout=_LOOK)
+            for reference in done:
+                actor, unit = running.pop(reference)
+                idle.append(actor)
+                yield unit, self._answers(reference, unit)
+        if not running:
+            return
         # What is there already, or as good as there; a call that is given up did not fail.
-        for unit, answers in self._home(running, len(running), GRACE):
+        done, _ = self._ray.wait(list(running), num_returns=len(running), timeout=GRACE)
+        for reference in done:
+            _, unit = running[reference]
+            answers = self._answers(reference, unit)
             if not any(answer.error for answer in answers):
                 yield unit, answers
 
-    def _home(
-        self, running: dict[Any, tuple[int, Unit]], wanted: int, seconds: float
-    ) -> Iterator[Answered]:
-        """What comes home of so many calls in so much time."""
-        if not running:
-            return
-        done, _ = self._ray.wait(list(running), num_returns=wanted, timeout=seconds)
-        for reference in done:
-            _, unit = running.pop(reference)
-            answers = self._answers(reference, unit)
-            if answers is not None:
-                yield unit, answers
-
-    def _call_off(self, running: dict[Any, tuple[int, Unit]]) -> None:
-        """Take back what waits at an actor behind what it works on."""
-        works: set[int] = set()
-        for reference, (at, _) in running.items():
-            if at in works:
-                self._ray.cancel(reference)
-            works.add(at)
-
-    def _answers(self, reference: Any, unit: Unit) -> list[Answer] | None:
-        """The answers that came; None to what was taken back."""
-
+    def _answers(self, reference: Any, unit: Unit) -> list[Answer]:
         try:
             came = self._ray.get(reference)
-        except self._ray.exceptions.TaskCancelledError:
-            return None
         except Exception as error:
             # Its actor died more often than it may, or could not give the answer back.
-            return [Answer("", error=said(error))] * len(unit.calls)
+            return failures(unit, error)
         return answers_of(lambda work: came, unit)
 
     def _replicas(self) -> list[Any]:

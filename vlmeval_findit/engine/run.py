@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..answers import Answer, Stop
 from ..best_format import Format
-from ..identity import Answering, Described, Identity
+from ..identity import Answering, Described
 from ..images import rows_to_leave_out
 from ..metrics import Figures, Totals
 from ..places import image_folder
@@ -19,25 +18,26 @@ from ..release_prompts import prompt_set
 from ..scoring import RunScore, settings_from
 from ..tasks import Task, load_task
 from ..variant import Variant
-from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of, unread
+from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
 from .cells import formats, variants
 from .config import ModelEntry, Sweep
 from .executors import Executor
 from .journal import Journal
-from .lock import JournalError, Lock, full_disk
-from .plan import Plan, Unit, UnitSizes, make_plan, unfinished, units
-from .predictions import (
+from .keeping import Calls, Keeping, Waiting, answer_calls
+from .lines import Record
+from .lock import Lock
+from .outputs import (
     Output,
     adopt,
     begin,
-    clean_up,
-    finish,
     found_here,
     made_before,
     prediction_path,
     prepare_output,
     record_of,
 )
+from .plan import Plan, UnitSizes, make_plan
+from .predictions import clean_up, finish
 from .stopping import Stopping
 
 log = logging.getLogger(__name__)
@@ -50,13 +50,11 @@ class StoppedError(RuntimeError):
 class ModelStoppedError(RuntimeError):
     """A model said that no further call should be made; ``results`` are its finished cells."""
 
-    def __init__(self, model: str, answer: Answer) -> None:
-        super().__init__(f"{model}: stopped, {_WHY[answer.stop]}: {answer.error}")
+    def __init__(self, model: str, answer: Answer, results: list[Result]) -> None:
+        why = answer.stop.value if answer.stop else "asked to"
+        super().__init__(f"{model}: stopped, {why}: {answer.error}")
         self.stop = answer.stop
-        self.results: list[Result] = []
-
-
-_WHY = {Stop.SPENT: Stop.SPENT.value, Stop.HOPELESS: Stop.HOPELESS.value, None: ""}
+        self.results = results
 
 
 class UnfinishedError(RuntimeError):
@@ -343,153 +341,28 @@ def run_model(
     around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
     written: dict[int, Result] = {}
 
-    def write(cells: Sequence[int]) -> None:
-        for at in cells:
-            run = finish(outputs[at], plan.keys[at], journal)
-            written[at] = result_of(run, outputs[at].path)
-            around.watcher.scored(written[at])
+    def write(at: int) -> None:
+        run = finish(outputs[at], plan.keys[at], journal)
+        written[at] = result_of(run, outputs[at].path)
+        around.watcher.scored(written[at])
 
-    write(complete)
-    sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
     by = {id(output.cell): output.identity for output in outputs}
-    calls = Calls(plan, left, sizes, lambda call: by[id(call.cell)], hashes)
-    try:
-        answer_calls(
-            calls,
-            around.host.executor(entry),
-            Keeping(calls, journal, around.watcher, lambda made: write(waiting.made(made))),
-            around.stop,
-        )
-    except ModelStoppedError as error:
-        error.results = [written[at] for at in sorted(written)]
-        raise
-    if around.stop.is_set() and len(written) < len(outputs):
+
+    def record(call: Call, answer: Answer) -> Record:
+        asked = keyed(call.cell, call.row, hashes)
+        return record_of(call.cell, call.row, answer, asked, by[id(call.cell)])
+
+    keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
+    keeping.write_complete()
+    sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
+    answer_calls(
+        Calls(plan, left, sizes, hashes), around.host.executor(entry), keeping, around.stop
+    )
+    results = [written[at] for at in sorted(written)]
+    if keeping.error is not None:
+        raise keeping.error
+    if keeping.last is not None:
+        raise ModelStoppedError(entry.name, keeping.last, results)
+    if around.stop.is_set() and len(results) < len(outputs):
         raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
-    return [written[at] for at in sorted(written)]
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The calls of a plan that are left, and the run that each is of."""
-
-    plan: Plan
-    left: Set[str]
-    sizes: UnitSizes
-    run_of: Callable[[Call], Identity]
-    hashes: ImageHash
-
-
-def answer_calls(calls: Calls, executor: Executor, keeping: Keeping, asked: Stopping) -> None:
-    """Make calls and keep their answers.
-
-    Args:
-        calls: what is left.
-        executor: who answers.
-        keeping: who keeps the answers.
-        asked: who asks to stop; what is on its way then is still kept.
-
-    Raises:
-        ModelStoppedError: the model said that no further call should be made.
-        JournalError: replies cannot be kept any more.
-    """
-    stop, left = Stopping(asked), set(calls.left)
-    for call in calls.plan.calls:
-        why = next(filter(None, (unread(calls.hashes(path)) for path in call.images)), None)
-        if why is not None and call.key in left:
-            left.discard(call.key)
-            keeping.take(Unit((call,), False), [Answer("", error=f"an image is not read: {why}")])
-    work = unfinished(units(calls.plan.calls, calls.sizes), left)
-    for unit, answers in executor.run(work, stop):
-        # An interruption must not come between a reply and the journal.
-        with asked.shielded():
-            keeping.take(unit, answers)
-        if keeping.ended is not None:
-            # What is on its way is paid for: it still comes, and is kept where there is room.
-            stop.set()
-    if keeping.ended is not None:
-        raise keeping.ended
-
-
-class Keeping:
-    """Keeps the answers to calls.
-
-    ``ended`` says why no further call should be made: what was made still is kept then, as far as
-    it can be.
-
-    Args:
-        calls: what they are answers to.
-        journal: where they are kept.
-        watcher: who is told of them.
-        made: told of the calls whose answers are kept, until nothing can be kept any more.
-    """
-
-    def __init__(
-        self,
-        calls: Calls,
-        journal: Journal,
-        watcher: Watcher,
-        made: Callable[[Sequence[Call]], None],
-    ) -> None:
-        self._calls = calls
-        self._journal = journal
-        self._watcher = watcher
-        self._made = made
-        self.ended: ModelStoppedError | JournalError | None = None
-
-    def take(self, unit: Unit, answers: Sequence[Answer]) -> None:
-        """Keep the answers to the calls of a unit; one that was not made is kept nowhere."""
-        both = zip(unit.calls, answers, strict=True)
-        made = [(call, answer) for call, answer in both if answer.stop is not Stop.SPENT]
-        try:
-            if made:
-                self._journal.append(self._record(call, answer) for call, answer in made)
-            self._watcher.answered([answer for _, answer in made])
-            if not isinstance(self.ended, JournalError):
-                self._made([call for call, _ in made])
-        except JournalError as error:
-            self._end(error)
-        except OSError as error:
-            self._end(full_disk(error, self._journal.path))
-        for answer in answers:
-            if answer.stop is not None and self.ended is None:
-                self.ended = ModelStoppedError(unit.calls[0].cell.model, answer)
-
-    def _record(self, call: Call, answer: Answer) -> dict[str, Any]:
-        asked = keyed(call.cell, call.row, self._calls.hashes)
-        return record_of(call.cell, call.row, answer, asked, self._calls.run_of(call))
-
-    def _end(self, error: JournalError) -> None:
-        if isinstance(self.ended, JournalError):
-            error = self.ended.and_lost(error.lost)
-        self.ended = error
-
-
-class Waiting:
-    """Which cells still wait for calls.
-
-    Args:
-        plan: the cells and their keys.
-        left: the keys of calls that were not made yet.
-    """
-
-    def __init__(self, plan: Plan, left: set[str]) -> None:
-        self._cells: dict[str, list[int]] = defaultdict(list)
-        self._left = [0] * len(plan.keys)
-        for at, keys in enumerate(plan.keys):
-            for key in set(keys) & left:
-                self._cells[key].append(at)
-                self._left[at] += 1
-
-    def complete(self) -> list[int]:
-        """The cells that wait for nothing."""
-        return [at for at, left in enumerate(self._left) if not left]
-
-    def made(self, calls: Iterable[Call]) -> list[int]:
-        """The cells that waited for nothing but these calls."""
-        done = []
-        for call in calls:
-            for at in self._cells.pop(call.key, ()):
-                self._left[at] -= 1
-                if not self._left[at]:
-                    done.append(at)
-        return done
+    return results

@@ -22,20 +22,23 @@ from tqdm import tqdm
 from vlmeval.smp import get_logger
 
 from ..answers import Answer, Asker
-from ..engine.calls import Cell, ImageHash, ImageHashes, keyed
+from ..engine.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..engine.journal import Journal, records
-from ..engine.plan import Plan, UnitSizes, make_plan
-from ..engine.predictions import (
+from ..engine.keeping import Calls, Keeping, Waiting, answer_calls
+from ..engine.lines import Record
+from ..engine.outputs import (
     Output,
     adopt,
     begin,
     found_here,
     made_before,
-    prediction_rows,
     prepare_output,
+    record_of,
 )
-from ..engine.run import Calls, Keeping, Result, answer_calls
+from ..engine.plan import Plan, UnitSizes, make_plan
+from ..engine.predictions import prediction_rows
+from ..engine.run import ModelStoppedError
 from ..engine.stopping import stopped_by_signals
 from ..prediction_files import write_rows
 from ..predictions import PREDICTION_FORMATS
@@ -248,9 +251,20 @@ def _make_calls(run: Run, model: HostModel, how: How, journal: Journal, ranks: R
     executor: Executor = LocalExecutor(load)
     if run.entry.is_api:
         executor = ThreadsExecutor(lambda: [load()], how.threads)
-    calls = Calls(plan, left, UnitSizes(batch=_BATCH), lambda call: output.identity, hashes)
+
+    def record(call: Call, answer: Answer) -> Record:
+        asked = keyed(cell, call.row, hashes)
+        return record_of(cell, call.row, answer, asked, output.identity)
+
+    calls = Calls(plan, left, UnitSizes(batch=_BATCH), hashes)
     with Bar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
-        answer_calls(calls, executor, Keeping(calls, journal, bar, lambda made: None), stop)
+        # The host scores, when the whole file is written.
+        keeping = Keeping(journal, Waiting(plan, left), bar.answered, lambda at: None, record)
+        answer_calls(calls, executor, keeping, stop)
+    if keeping.error is not None:
+        raise keeping.error
+    if keeping.last is not None:
+        raise ModelStoppedError(cell.model, keeping.last, [])
     if stop.is_set():
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
         raise SystemExit(INTERRUPTED)
@@ -263,7 +277,7 @@ INTERRUPTED = 130
 def _write(run: Run, journal: Journal, hashes: ImageHash) -> int:
     cell = run.output.cell
     keys = [keyed(cell, row, hashes).key for row in cell.rows]
-    write_rows(run.output.path, prediction_rows(cell, keys, journal))
+    write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
     return sum(key not in journal for key in keys)
 
 
@@ -305,11 +319,5 @@ class Bar:
     def __exit__(self, *stopped: object) -> None:
         self._bar.close()
 
-    def planned(self, model: str, plan: Plan, finished: int) -> None:
-        """It was told when it was made."""
-
     def answered(self, answers: Sequence[Answer]) -> None:
         self._bar.update(len(answers))
-
-    def scored(self, result: Result) -> None:
-        """The host scores."""

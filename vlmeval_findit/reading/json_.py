@@ -10,7 +10,7 @@ from typing import Any
 
 from ..records import Reading, Reason
 from ..variant import CLASS_KEY, PLURAL_KEYS, ReplyFormat
-from .boxes import CLOSE, OPEN, Boxes, as_index, in_frames, nothing, numbers_to_corners
+from .boxes import CLOSE, OPEN, Boxes, Said, as_index, in_frames, nothing
 
 Reader = Callable[[str], Reading]
 
@@ -131,28 +131,24 @@ def _own_label(entry: dict[str, Any]) -> str:
     return _text_of(entry.get("label", ""))
 
 
-Found = tuple[str, Sequence[Any] | Reason]
-"""A label and the numbers under it, or why there are none."""
-
-
-def _boxes_of(how: ReplyFormat) -> Callable[[Any], Iterable[Found]]:
+def _boxes_of(how: ReplyFormat) -> Callable[[Any], Iterable[Said]]:
     """The function that takes the boxes out of one entry of the list, for a structure and key."""
     key = PLURAL_KEYS.get(how.key, how.key) if how.structure == "nested" else how.key
     keys = how.row.keys
 
-    def decomposed(entry: dict[str, Any]) -> Found:
+    def decomposed(entry: dict[str, Any]) -> Said:
         try:
             return _own_label(entry), [entry[name] for name in keys]
         except KeyError:
             return "", Reason.WRONG_KEY
 
-    def by_class(entry: dict[str, Any]) -> Found:
+    def by_class(entry: dict[str, Any]) -> Said:
         rest = [name for name in entry if name != "frame_idx" or how.frames == 1]
         if len(rest) != 1:
             return "", Reason.WRONG_KEY
         return rest[0].strip(), entry[rest[0]]
 
-    def by_key(entry: dict[str, Any]) -> Found:
+    def by_key(entry: dict[str, Any]) -> Said:
         if key not in entry:
             return "", Reason.WRONG_KEY
         return _own_label(entry) if how.multilabel else "", entry[key]
@@ -164,13 +160,13 @@ def _boxes_of(how: ReplyFormat) -> Callable[[Any], Iterable[Found]]:
     else:
         take = by_key
 
-    def one(entry: Any) -> Iterable[Found]:
+    def one(entry: Any) -> Iterable[Said]:
         if not isinstance(entry, dict):
             return (("", Reason.NOT_AN_OBJECT),)
         label, values = take(entry)
         return ((label, values if isinstance(values, (list, Reason)) else Reason.WRONG_SHAPE),)
 
-    def many(entry: Any) -> Iterable[Found]:
+    def many(entry: Any) -> Iterable[Said]:
         for label, values in one(entry):
             if isinstance(values, Reason):
                 yield label, values
@@ -191,12 +187,8 @@ def image(how: ReplyFormat) -> Reader:
         if isinstance(entries, Reason):
             return nothing(entries)
         found = Boxes()
-        for entry in entries:
-            for label, values in boxes_of(entry):
-                if isinstance(values, Reason):
-                    found.blame(values)
-                elif found.add(numbers_to_corners(row, values)) and how.multilabel:
-                    found.labels.append(label)
+        said = [box for entry in entries for box in boxes_of(entry)]
+        found.add_all(row, said, how.multilabel)
         return found.done()
 
     return reading

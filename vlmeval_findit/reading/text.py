@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..records import Reading, Reason
 from ..representation import Numbers, Representation
 from ..variant import ReplyFormat
-from .boxes import CLOSE, OPEN, Boxes, as_index, in_frames, nothing, numbers_to_corners
+from .boxes import CLOSE, OPEN, Boxes, Said, as_index, in_frames, nothing
 
 Reader = Callable[[str], Reading]
 
@@ -62,8 +62,7 @@ def plain(how: ReplyFormat) -> Reader:
     def reading(reply: str) -> Reading:
         text = _marked_text(reply)
         found = Boxes()
-        for numbers in groups(text):
-            found.add(numbers_to_corners(row, numbers))
+        found.add_all(row, [("", numbers) for numbers in groups(text)], labelled=False)
         return _text_verdict(found, text)
 
     return reading
@@ -78,12 +77,14 @@ def labelled(how: ReplyFormat) -> Reader:
 
     def reading(reply: str) -> Reading:
         text = _marked_text(reply)
-        found = Boxes()
+        said: list[Said] = []
         for pattern, stops in passes:
             for box, start in _matches(pattern, text):
                 label = _back_to(stops, text, start, box.start())
-                if label and found.add(numbers_to_corners(row, box.groups())):
-                    found.labels.append(label.strip())
+                if label:
+                    said.append((label.strip(), box.groups()))
+        found = Boxes()
+        found.add_all(row, said, labelled=True)
         return _text_verdict(found, text)
 
     return reading
@@ -128,7 +129,10 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str
 
 def _back_to(stops: str, text: str, start: int, end: int) -> str:
     """What stands before ``end``, back to the nearest of the stop characters or to ``start``."""
-    return text[max(start, *(text.rfind(stop, start, end) + 1 for stop in stops)) : end]
+    before = text[start:end]
+    for stop in stops:
+        before = before.rpartition(stop)[2]
+    return before
 
 
 def _index_before(text: str, start: int, end: int) -> int | None:

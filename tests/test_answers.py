@@ -1,0 +1,277 @@
+"""What askers may do, and what becomes of it: exceptions, ends of runs, odd replies and records."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_fakes import CONFIG, FakeHost, Killed, demo_sweep, go
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlmeval_findit.engine.asking import Answer, Stop, Work
+from vlmeval_findit.engine.config import ModelEntry
+from vlmeval_findit.engine.executors import Executor, LocalExecutor, ThreadsExecutor
+from vlmeval_findit.engine.journal import records
+from vlmeval_findit.engine.run import UnfinishedError
+from vlmeval_findit.places import image_folder
+from vlmeval_findit.predictions import FAILED, Recorded, read_predictions, recorded
+
+CALLS = 4 * (19 + 6)
+
+
+class Asking:
+    """An asker that does as it is told with the number of a call, from 1."""
+
+    def __init__(self, on_call: Callable[[int], Any] = lambda number: Answer("[1]")) -> None:
+        self.calls = 0
+        self._on_call = on_call
+        self._lock = threading.Lock()
+
+    def ask(self, work: Work) -> list[Answer]:
+        answers = []
+        for _ in work.messages:
+            with self._lock:
+                self.calls += 1
+                number = self.calls
+            answers.append(self._on_call(number))
+        return answers
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return False
+
+
+EXECUTORS = {
+    "local": lambda asker: LocalExecutor(lambda: asker),
+    "threads": lambda asker: ThreadsExecutor(lambda: [asker, asker], threads=2),
+}
+
+
+@pytest.fixture(params=EXECUTORS)
+def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeHost]:
+    """A host of one asker, with each executor."""
+    return lambda asker: FakeHost(asker, EXECUTORS[request.param])
+
+
+@pytest.mark.parametrize(
+    ("does", "error"),
+    [
+        (lambda: 1 / 0, "ZeroDivisionError"),
+        (lambda: int(float("nan")), "ValueError"),
+        (lambda: (_ for _ in ()).throw(ExceptionGroup("many", [OSError("a")])), "ExceptionGroup"),
+        (lambda: "a text", "not 1 answers to 1 messages"),
+        (lambda: None, "not 1 answers to 1 messages"),
+    ],
+)
+def test_whatever_an_asker_does_is_a_failed_answer(
+    does: Callable[[], Any],
+    error: str,
+    host_of: Callable[[Any], FakeHost],
+    tmp_path: Path,
+) -> None:
+    asker = Asking(lambda number: does() if number % 10 == 0 else Answer("[1]"))
+    results = go(demo_sweep(tmp_path), host_of(asker))
+    kept = list(records(tmp_path / "calls.jsonl"))
+    assert len(kept) == asker.calls == CALLS
+    failed = [record["error"] for record in kept if record["error"]]
+    assert len(failed) == CALLS // 10 == sum(result.totals.failed for result in results)
+    assert all(error in one for one in failed)
+
+
+def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
+    def die(number: int) -> Answer:
+        raise Killed
+
+    with pytest.raises(Killed):
+        go(demo_sweep(tmp_path), FakeHost(Asking(die), EXECUTORS["threads"]))
+
+
+def test_images_that_cannot_be_read_any_more_are_failed_calls(
+    host_of: Callable[[Any], FakeHost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = image_folder("Demo").path
+    images = tmp_path / "images"
+    shutil.copytree(real, images)
+    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={images}")
+    spoilt = sorted(path for path in images.rglob("*") if path.is_file())[:2]
+
+    class Unlucky(FakeHost):
+        def records_space(self, entry: ModelEntry) -> bool:
+            # Asked when all images were looked at and none was read yet.
+            spoilt[0].unlink(missing_ok=True)
+            spoilt[1].unlink(missing_ok=True)
+            spoilt[1].mkdir(exist_ok=True)
+            return super().records_space(entry)
+
+    asker = Asking()
+    host = host_of(asker)
+    host.__class__ = Unlucky
+    results = go(demo_sweep(tmp_path, ONE_CELL), host)
+    kept = list(records(tmp_path / "calls.jsonl"))
+    errors = [record["error"] for record in kept if record["error"]]
+    assert len(kept) == 19
+    assert asker.calls == 19 - len(errors)
+    assert sum(result.totals.failed for result in results) == len(errors) > 1
+    assert all(error.startswith("an image cannot be read: [Errno") for error in errors)
+    assert {"No such file", "Is a directory"} <= {
+        words for words in ("No such file", "Is a directory") for error in errors if words in error
+    }
+    # They are asked again when they are back.
+    spoilt[1].rmdir()
+    for path in spoilt:
+        shutil.copy(real / path.relative_to(images), path)
+    again = Asking()
+    go(demo_sweep(tmp_path, ONE_CELL), FakeHost(again, EXECUTORS["local"]))
+    assert again.calls == len(errors)
+
+
+ONE_CELL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
+TWO_MODELS = CONFIG.replace("FullImage", "[FullImage, OpenCV-Detector]")
+
+
+def stop_at(last: int, stop: Stop) -> Asking:
+    """Says from some call on that no further one should be made."""
+    answer = Answer("", error="HTTP 401: no such key", stop=stop)
+    return Asking(lambda number: answer if number >= last else Answer("[1, 2, 3, 4]"))
+
+
+@pytest.mark.parametrize("stop", Stop)
+def test_a_model_may_end_its_run(
+    stop: Stop, host_of: Callable[[Any], FakeHost], tmp_path: Path
+) -> None:
+    asker = stop_at(50, stop)
+    with pytest.raises(UnfinishedError) as unfinished:
+        go(demo_sweep(tmp_path), host_of(asker))
+    assert str(unfinished.value) == f"FullImage: stopped, {stop.value}: HTTP 401: no such key"
+    assert unfinished.value.spent == (stop is Stop.SPENT)
+    kept = list(records(tmp_path / "calls.jsonl"))
+    assert sum(not record["error"] for record in kept) == 49, "what was answered is kept"
+    assert asker.calls < 50 + 8, "what is on its way comes home, and no more is begun"
+    failed = [record for record in kept if record["error"]]
+    assert len(failed) == (asker.calls - 49 if stop is Stop.HOPELESS else 0)
+    finished = sorted((tmp_path / "out").rglob("*_score.csv"))
+    assert [r.path.stem for r in unfinished.value.results] == [
+        path.name.removesuffix("_score.csv") for path in finished
+    ]
+    again = Asking()
+    assert len(go(demo_sweep(tmp_path), FakeHost(again, EXECUTORS["local"]))) == 8
+    assert again.calls == CALLS - 49
+
+
+def test_cells_that_were_finished_before_the_end_are_written(tmp_path: Path) -> None:
+    one_table = CONFIG.replace("[Demo, Demo_multilabel]", "[Demo_insdet, Demo]")
+    asker = stop_at(4 * 7 + 2, Stop.SPENT)
+    with pytest.raises(UnfinishedError) as unfinished:
+        go(demo_sweep(tmp_path, one_table), FakeHost(asker, EXECUTORS["local"]))
+    (found,) = {result.variant.table for result in unfinished.value.results}
+    assert found == "Demo_insdet"
+    assert len(list((tmp_path / "out").rglob("*_score.csv"))) == 4
+
+
+@pytest.mark.parametrize("stop", Stop)
+def test_the_other_models_go_on(stop: Stop, tmp_path: Path) -> None:
+    askers = {"FullImage": stop_at(3, stop), "OpenCV-Detector": Asking()}
+
+    class Both(FakeHost):
+        def executor(self, entry: ModelEntry) -> Executor:
+            return LocalExecutor(lambda: askers[entry.name])
+
+    with pytest.raises(UnfinishedError) as unfinished:
+        go(demo_sweep(tmp_path, TWO_MODELS), Both(None))
+    assert {result.model for result in unfinished.value.results} == {"OpenCV-Detector"}
+    assert len(unfinished.value.results) == 8
+    assert askers["OpenCV-Detector"].calls == CALLS
+
+
+def test_a_model_that_ended_is_not_asked_in_the_next_stage(tmp_path: Path) -> None:
+    text = """
+models: FullImage
+datasets: Demo
+stages:
+  - {representations: xyxy, keys: [bbox]}
+  - {representations: winner, outputs: json, keys: [bbox_2d]}
+"""
+    asker = stop_at(3, Stop.HOPELESS)
+    with pytest.raises(UnfinishedError):
+        go(demo_sweep(tmp_path, text), FakeHost(asker, EXECUTORS["local"]))
+    assert asker.calls == 3
+
+
+def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None:
+    call = {"id": "gen-1", "cost": 0.25, "status": 504, "error": "HTTP 504"}
+    extras: list[Any] = [
+        Recorded(call=call).as_json(),
+        Recorded(tokens={"prompt": 7}, finish_reason="length", call={"cost": 0.5}).as_json(),
+        {"of": "another model"},
+        None,
+    ]
+    answers = [Answer("", extra, error="HTTP 504: too late") for extra in extras]
+    asker = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
+    assert result.totals.failed == 4
+    kept = list(records(tmp_path / "calls.jsonl"))[:4]
+    assert [record["extra_records"] for record in kept] == extras
+    rows = {row["index"]: row for row in json.loads(result.path.read_text())}
+    said = [rows[record["row"]] for record in kept]
+    assert all(row["prediction"].startswith(f"{FAILED} via API. HTTP 504") for row in said)
+    assert said[0]["extra_records"] == extras[0]
+    assert recorded(said[1]["extra_records"]).call == {"cost": 0.5, "error": "HTTP 504: too late"}
+    assert recorded(said[1]["extra_records"]).tokens == {"prompt": 7}
+    assert said[2]["extra_records"] == {"of": "another model"}
+    assert "extra_records" not in said[3]
+    replies = {reply.index: reply for reply in read_predictions(result.path)}
+    assert all(replies[row["index"]].failed for row in said)
+
+
+anything = st.text(st.characters(codec=None, categories=None), max_size=30)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(anything, min_size=19, max_size=19))
+def test_replies_come_back_from_the_predictions_as_they_came(replies: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asker = Asking(lambda number: Answer(replies[number - 1], {"said": replies[number - 1]}))
+        sweep = demo_sweep(Path(folder), ONE_CELL)
+        (result,) = go(sweep, FakeHost(asker, EXECUTORS["local"]))
+        rows = json.loads(result.path.read_text(encoding="utf-8"))
+        # Two halves of a surrogate pair are the one character that they are.
+        whole = [
+            s.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for s in replies
+        ]
+        by_row = {r["row"]: r["reply"] for r in records(sweep.journal)}
+        assert sorted(by_row.values()) == sorted(whole)
+        assert {row["index"]: row["prediction"] for row in rows} == by_row
+        assert {row["index"]: row["extra_records"]["said"] for row in rows} == by_row
+        assert {r.index: r.text for r in read_predictions(result.path)} == by_row
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"a": float("nan")}, {("a", "b"): 1}, {"a": Path("x")}, {1, 2}, [[]] * 3, float("inf")],
+)
+def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
+    asker = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
+    assert result.totals.responses == 19
+
+    def strict(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    json.loads(result.path.read_text(), parse_constant=strict)
+    for line in (tmp_path / "calls.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=strict)
+
+
+def test_a_record_without_end_does_not_cost_the_reply(tmp_path: Path) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    asker = Asking(lambda number: Answer("[1, 2, 3, 4]", endless))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
+    assert result.totals.responses == 19
+    assert "not JSON" in next(records(tmp_path / "calls.jsonl"))["extra_records"]

@@ -1,0 +1,130 @@
+"""Replies of ten megabytes: what they cost in memory, and that no kind of them is slow."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+
+BYTES, BOXES = 10_000_000, 200_000
+HERE = Path(__file__).parent
+
+
+def numbers(i: int) -> list[int]:
+    return [i % 1000, i % 999, i % 1000 + 5, i % 999 + 7]
+
+
+KINDS: dict[str, Callable[[], str]] = {
+    "letters": lambda: "a" * BYTES,
+    "digits": lambda: "1" * BYTES,
+    "opening brackets": lambda: "[" * BYTES,
+    "nested brackets": lambda: "[" * (BYTES // 2) + "]" * (BYTES // 2),
+    "half boxes": lambda: "[1," * (BYTES // 3),
+    "fences": lambda: "```" * (BYTES // 3),
+    "markers": lambda: "<|begin_of_box|>" * (BYTES // 16),
+    "blanks": lambda: " " * BYTES,
+    "colons": lambda: ": " * (BYTES // 2),
+    "half surrogate pairs": lambda: "\ud83d" * BYTES,
+    "boxes in JSON": lambda: json.dumps([{"bbox_2d": numbers(i)} for i in range(BOXES)]),
+    "labelled boxes in JSON": lambda: json.dumps(
+        [{"label": "horse", "bbox_2d": numbers(i)} for i in range(BOXES)]
+    ),
+    "boxes in text": lambda: "\n".join(f"horse: {numbers(i)}" for i in range(BOXES)),
+}
+
+
+class Says(FakeModel):
+    """Always says the same."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def generate(self, message: Message, dataset: str) -> str:
+        return self._text
+
+
+def sweep_over(folder: Path, table: str, output: str, rows: int, text: str) -> None:
+    keys = "\nkeys: bbox_2d" if output == "json" else ""
+    config = f"models: FullImage\ndatasets: {table}\nrepresentations: xyxy\noutputs: {output}{keys}"
+    results = go(demo_sweep(folder, config, limit=rows), FakeHost(Says(text)))
+    assert [result.rows for result in results] == [rows]
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """Seconds of this process, as little as it took in two tries."""
+    seconds = []
+    for _ in range(2):
+        start = time.process_time()
+        work()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def read_and_written(text: str) -> None:
+    """As little as can be done with a reply: its JSON is read and written, or it is as a string."""
+    gc.disable()
+    try:
+        value = json.loads(text) if text.startswith("[{") else text
+        json.dumps(value)
+        json.loads(json.dumps(text))
+    finally:
+        gc.enable()
+
+
+def ratio(kind: str, table: str, output: str, folder: Path) -> tuple[float, float]:
+    """Seconds that a reply takes from the model to its score, also as often as the least."""
+    text = KINDS[kind]()
+    sweep_over(folder / "warm", table, output, 1, '[{"bbox_2d": [1, 2, 3, 4]}]')
+    runs = iter(range(2))
+    took = cpu(lambda: sweep_over(folder / f"{next(runs)}", table, output, 1, text))
+    return took, took / cpu(lambda: read_and_written(text))
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "output", "most"),
+    [
+        ("opening brackets", "Demo", "text", 60),
+        ("labelled boxes in JSON", "Demo_multilabel", "json", 15),
+    ],
+)
+def test_replies_are_handled_in_a_few_times_of_reading_and_writing_them(
+    kind: str, table: str, output: str, most: float, tmp_path: Path
+) -> None:
+    # Not in seconds, so that a busy machine does not matter.
+    assert ratio(kind, table, output, tmp_path)[1] < most
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "output"),
+    [
+        ("letters", "Demo", "json"),
+        ("labelled boxes in JSON", "Demo_multilabel", "json"),
+        ("boxes in text", "Demo_multilabel", "text"),
+    ],
+)
+def test_ten_of_them_need_little_memory(kind: str, table: str, output: str, tmp_path: Path) -> None:
+    script = (
+        "import resource, test_large_replies as t; from pathlib import Path\n"
+        f"for _ in range(2): t.sweep_over(Path({str(tmp_path)!r}), {table!r}, {output!r}, "
+        f"{min(10, 6 if table == 'Demo_multilabel' else 10)}, t.KINDS[{kind!r}]())\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    places = [str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 600_000, "kibibytes"
