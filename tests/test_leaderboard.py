@@ -28,6 +28,7 @@ from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.formats import FormatError, choose
 from vlmeval_findit.leaderboard.openvlm import MetaError, as_openvlm, read_meta
 from vlmeval_findit.leaderboard.tables import (
+    FORMAT_NOTE,
     NOTE,
     TIED,
     board_rows,
@@ -245,6 +246,34 @@ def test_averages_are_means_of_datasets(board: Board) -> None:
             parts = [board.cells[model, c.name].entries["mIoU"].value for c in board.columns]
             assert board.cells[model, name].entries["mIoU"].value == pytest.approx(sum(parts) / 2)
             assert board.cells[model, name].queries == 17
+
+
+def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
+    """Every file shows the mean of all under Overall, and that of a family under its name."""
+    world.table("RefCOCO", [query(i, picture=f"{i}.jpg") for i in range(8)])
+    refexp = "FindIt_RefCOCO_xyxy_json"
+    world.predict("M", JSON, speaking(JSON, 1.0))
+    world.predict("M", refexp, speaking(refexp, 0.3))
+    board = make_board(load_runs([world.runs]))
+    assert [(a.name, a.columns) for a in board.averages] == [
+        (OVERALL, ("Pascal", "RefCOCO")),
+        ("objdet", ("Pascal",)),
+        ("refexp", ("RefCOCO",)),
+    ]
+    found = {name: board.cells["M", name].entries["F1@0.5"].value for name in board.names()}
+    assert found[OVERALL] == pytest.approx((100 + found["RefCOCO"]) / 2)
+    assert (found["objdet"], found["refexp"]) == (100, found["RefCOCO"])
+    overall = f"{found[OVERALL]:.1f}"
+    page = as_markdown(board)
+    assert FORMAT_NOTE in page
+    assert f"| 1 | M | **{overall}**" in page.split("## F1@0.5")[0]
+    assert f"1 & M & \\textbf{{{overall}}}" in as_latex(board)
+    write_board(board, tmp_path, NOW)
+    sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
+    assert [sheet.cell(1, at).value for at in (4, 6, 8)] == [OVERALL, "objdet", "refexp"]
+    assert [sheet.cell(3, at).value for at in (4, 6)] == [pytest.approx(found[OVERALL]), 100]
+    content = json.loads((tmp_path / "leaderboard.json").read_text())
+    assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall
 
 
 def test_a_model_without_a_dataset_has_no_average(world: World, runs: list[Run]) -> None:
