@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from scored_runs import World, failing, query, saying, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.leaderboard import _print_board, print_remarks
+from vlmeval_findit.cli.leaderboard import _board_tables, _print_board, print_remarks
 from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.leaderboard import columns as columns_module
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
@@ -727,6 +728,23 @@ def test_a_terminal_of_80_columns_is_enough(
     assert "namenamenamenamename…" not in printed
     assert "[bold]not bo" in printed
     assert "…" in printed
+
+
+@pytest.mark.parametrize("width", range(48, 130, 3))
+def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
+    """However many tables it takes, each fits, and nothing in it is cut."""
+    six = six_averages(board)
+    out = Console(width=width, record=True, file=StringIO())
+    for table in _board_tables(six, width, 24):
+        out.print(table)
+    text = out.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    heads = [line.split()[2:] for line in text.splitlines() if line.startswith("rank")]
+    assert [name for head in heads for name in head] == [one.name for one in six.averages]
+    overall = six.cells["Poor", OVERALL].entries["F1@0.5"].interval
+    assert overall is not None
+    assert text.count(f"{overall.low:.1f}–{overall.high:.1f}") >= 6
 
 
 def test_a_pipe_is_never_folded(
