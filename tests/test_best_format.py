@@ -154,3 +154,9 @@ def test_the_grids_order_decides_last() -> None:
     found = ranked((v, made_of(50 + at % 2 / 25)) for at, v in enumerate(reversed(variants)))
     assert [one.format.place for one in found] == sorted({format_of(v).place for v in variants})
     assert found[0].format == Format("xyxy", "text")
+
+
+def test_a_format_says_what_differs_from_the_plain_one() -> None:
+    found = {str(format_of(variant)) for variant in grid()}
+    assert {"xyxy text", "cxcywh text cx-formula", "yxhw json bbox_2d nested"} <= found
+    assert len(found) == len({format_of(variant) for variant in grid()})

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,8 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, query, saying, speaking, world
 
-from vlmeval_findit import plain as plain_module
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.leaderboard import _print_board, print_remarks
+from vlmeval_findit.cli.leaderboard import _board_tables, _print_board, print_remarks
 from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.leaderboard import columns as columns_module
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
@@ -29,6 +29,7 @@ from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.formats import FormatError, choose
 from vlmeval_findit.leaderboard.openvlm import MetaError, as_openvlm, read_meta
 from vlmeval_findit.leaderboard.tables import (
+    FORMAT_NOTE,
     NOTE,
     TIED,
     board_rows,
@@ -87,9 +88,7 @@ def board(runs: list[Run]) -> Board:
 
 
 def test_examples() -> None:
-    for module in (columns_module, plain_module):
-        assert doctest.testmod(module).failed == 0
-        assert doctest.testmod(module).attempted
+    assert doctest.testmod(columns_module) == (0, 2)
 
 
 def test_column_and_format_make_up_every_name_of_the_grid() -> None:
@@ -248,6 +247,34 @@ def test_averages_are_means_of_datasets(board: Board) -> None:
             parts = [board.cells[model, c.name].entries["mIoU"].value for c in board.columns]
             assert board.cells[model, name].entries["mIoU"].value == pytest.approx(sum(parts) / 2)
             assert board.cells[model, name].queries == 17
+
+
+def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
+    """Every file shows the mean of all under Overall, and that of a family under its name."""
+    world.table("RefCOCO", [query(i, picture=f"{i}.jpg") for i in range(8)])
+    refexp = "FindIt_RefCOCO_xyxy_json"
+    world.predict("M", JSON, speaking(JSON, 1.0))
+    world.predict("M", refexp, speaking(refexp, 0.3))
+    board = make_board(load_runs([world.runs]))
+    assert [(a.name, a.columns) for a in board.averages] == [
+        (OVERALL, ("Pascal", "RefCOCO")),
+        ("objdet", ("Pascal",)),
+        ("refexp", ("RefCOCO",)),
+    ]
+    found = {name: board.cells["M", name].entries["F1@0.5"].value for name in board.names()}
+    assert found[OVERALL] == pytest.approx((100 + found["RefCOCO"]) / 2)
+    assert (found["objdet"], found["refexp"]) == (100, found["RefCOCO"])
+    overall = f"{found[OVERALL]:.1f}"
+    page = as_markdown(board)
+    assert FORMAT_NOTE in page
+    assert f"| 1 | M | **{overall}**" in page.split("## F1@0.5")[0]
+    assert f"1 & M & \\textbf{{{overall}}}" in as_latex(board)
+    write_board(board, tmp_path, NOW)
+    sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
+    assert [sheet.cell(1, at).value for at in (4, 6, 8)] == [OVERALL, "objdet", "refexp"]
+    assert [sheet.cell(3, at).value for at in (4, 6)] == [pytest.approx(found[OVERALL]), 100]
+    content = json.loads((tmp_path / "leaderboard.json").read_text())
+    assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall
 
 
 def test_a_model_without_a_dataset_has_no_average(world: World, runs: list[Run]) -> None:
@@ -693,6 +720,23 @@ def test_a_terminal_of_80_columns_is_enough(
     assert "namenamenamenamename…" not in printed
     assert "[bold]not bo" in printed
     assert "…" in printed
+
+
+@pytest.mark.parametrize("width", range(48, 130, 3))
+def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
+    """However many tables it takes, each fits, and nothing in it is cut."""
+    six = six_averages(board)
+    out = Console(width=width, record=True, file=StringIO())
+    for table in _board_tables(six, width, 24):
+        out.print(table)
+    text = out.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    heads = [line.split()[2:] for line in text.splitlines() if line.startswith("rank")]
+    assert [name for head in heads for name in head] == [one.name for one in six.averages]
+    overall = six.cells["Poor", OVERALL].entries["F1@0.5"].interval
+    assert overall is not None
+    assert text.count(f"{overall.low:.1f}–{overall.high:.1f}") >= 6
 
 
 def test_a_pipe_is_never_folded(

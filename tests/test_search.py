@@ -183,7 +183,7 @@ def test_any_name_comes_out_and_reads_back(
 ) -> None:
     none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
     monkeypatch.setattr("vlmeval_findit.search.intervals_of", lambda result: none)
-    path = tmp_path / "formats.yaml"
+    path = tmp_path / "new" / "formats.yaml"
     write_formats(path, {name: outcome([result("FindIt_Demo_xyxy_text")], "p")})
     assert read_formats(path) == {name: Format("xyxy", "text")}
     write_formats(path, {"other": outcome([result("FindIt_Demo_xyxy_json")], "p")})

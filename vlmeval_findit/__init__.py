@@ -23,13 +23,15 @@ The package reads in the order in which the data flows, and imports only against
 ``fetch``             the data: annotations, and only those images that they name
 ``own``               datasets of one's own in, COCO files out
 ``runs``              scored runs as frozen records
-``statistics``        bootstrap in clusters: intervals and paired tests
+``statistics``        intervals and paired tests over pictures
+``best_format``       which format is the best: one rule for all that name one
 ``leaderboard``       models x datasets, only of runs that can be compared
 ``report``            one page with plots and every answer on its picture
 ``engine``            sweeps: cells, calls, the journal, who answers
 ``search``            the format that a model answers best in
 ``host``              the one place that touches VLMEvalKit
 ``cli``               the command line
+``plain``             names from outside, as they are shown
 ====================  ===========================================================================
 
 ``demo`` and ``rendered`` make datasets that need no download, ``nano`` trains the model that ships

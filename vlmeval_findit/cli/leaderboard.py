@@ -78,6 +78,7 @@ def _print_board(board: Board) -> None:
 
 def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Table]:
     """Where the averages do not fit side by side, they stand in as many tables as it takes."""
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
@@ -92,7 +93,8 @@ def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Tab
         )
         for at, name in enumerate(averages)
     ]
-    room = width - len("rank") - max(map(len, ("model", *models))) - _GAP
+    widest = max(cell_len(model) for model in ("model", *models))
+    room = width - len("rank") - widest - 2 * _GAP
     for block in _blocks(widths, room):
         table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
         for name in ("rank", "model", *(averages[at] for at in block)):
