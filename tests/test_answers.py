@@ -15,13 +15,16 @@ from engine_fakes import CONFIG, FakeHost, Killed, demo_sweep, go
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.engine.asking import Answer, Stop, Work
+from vlmeval_findit.answers import Answer, Stop, Work
 from vlmeval_findit.engine.config import ModelEntry
 from vlmeval_findit.engine.executors import Executor, LocalExecutor, ThreadsExecutor
 from vlmeval_findit.engine.journal import records
 from vlmeval_findit.engine.run import UnfinishedError
+from vlmeval_findit.identity import Described
 from vlmeval_findit.places import image_folder
 from vlmeval_findit.predictions import FAILED, Recorded, read_predictions, recorded
+from vlmeval_findit.tasks import load_task
+from vlmeval_findit.variant import Variant
 
 CALLS = 4 * (19 + 6)
 
@@ -95,6 +98,7 @@ def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
 def test_images_that_cannot_be_read_any_more_are_failed_calls(
     host_of: Callable[[Any], FakeHost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    load_task("FindIt_Demo_xyxy_json")  # makes the pictures
     real = image_folder("Demo").path
     images = tmp_path / "images"
     shutil.copytree(real, images)
@@ -102,12 +106,12 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     spoilt = sorted(path for path in images.rglob("*") if path.is_file())[:2]
 
     class Unlucky(FakeHost):
-        def records_space(self, entry: ModelEntry) -> bool:
+        def describe(self, entry: ModelEntry, variant: Variant) -> Described:
             # Asked when all images were looked at and none was read yet.
             spoilt[0].unlink(missing_ok=True)
             spoilt[1].unlink(missing_ok=True)
             spoilt[1].mkdir(exist_ok=True)
-            return super().records_space(entry)
+            return super().describe(entry, variant)
 
     asker = Asking()
     host = host_of(asker)

@@ -208,6 +208,7 @@ def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path)
     assert done.returncode == 0, done.stdout
     path = tmp_path / "outputs" / "Replay" / f"Replay_{DATA}.json"
     assert {"700" in text for text in replies(path).values()} == {True}, "none of the other's"
+    assert "[1, 2, 3, 4]" in path.with_name(f"Replay_{DATA}.replaced-1.json").read_text()
     board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
     assert board.returncode == 0, board.stdout
     assert "--force went over went on: setting SHA-256" in board.stdout

@@ -49,7 +49,7 @@ def test_numbers_that_are_not_finite_and_labels(world: World) -> None:
     assert run.answers[0].labels == ("cat", "x")
     # In fractions of 200x100 pixels the same number is more than any float holds.
     path = run.path
-    write_score(score_file(path, Settings(space="unit")), path)
+    write_score(score_file(path, Settings(space="unit", force=True)), path)
     run = load_run(path.with_name(f"{path.stem}_provenance.json"))
     assert run.answers[0].boxes == (None, (200, 200, 600, 400))
     assert run.answers[0].labels == ("cat", "x")

@@ -64,7 +64,7 @@ def write_rows(path: Path, rows: Callable[[], Iterable[Row]]) -> None:
     """
     check_format(path)
     if path.suffix == ".json":
-        if not _holds(path, _as_json(rows())):
+        if not holds_rows(path, rows()):
             with atomic_write(path) as f:
                 f.writelines(_as_json(rows()))
     elif path.suffix == ".tsv":
@@ -87,6 +87,11 @@ def _as_json(rows: Iterable[Row]) -> Iterator[str]:
         yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
         before = ","
     yield "[]" if before == "[" else "\n]"
+
+
+def holds_rows(path: Path, rows: Iterable[Row]) -> bool:
+    """Whether a JSON file has just these rows, as :func:`write_rows` writes them."""
+    return _holds(path, _as_json(rows))
 
 
 def _holds(path: Path, parts: Iterable[str]) -> bool:

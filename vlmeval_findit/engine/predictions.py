@@ -17,13 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from ..prediction_files import write_rows
-from ..predictions import FAILED, Reply, call_failed, recorded
+from ..prediction_files import holds_rows, write_rows
+from ..predictions import FAILED, PREDICTION_FORMATS, Reply, call_failed, recorded
 from ..results import detail_lines, provenance, write_score
 from ..scoring import RunScore, joined, score, without_details
-from .calls import Cell
+from .calls import Cell, ImageHash, keyed
 from .journal import Journal
-from .outputs import Output
+from .outputs import Output, adopt
 
 FAILED_CALL = f"{FAILED} via API."
 """VLMEvalKit's own words for a failed call: its runner asks such rows again."""
@@ -50,6 +50,19 @@ def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
             details.seek(0)
             write_score(run, output.path, details)
     return run
+
+
+def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
+    """Take in what prediction files have and the journal does not; see :func:`.outputs.adopt`.
+
+    A file that was written from this journal is not read row by row.
+    """
+    if not any(output.path.with_suffix(suffix).is_file() for suffix in PREDICTION_FORMATS):
+        return
+    cell = output.cell
+    keys = [keyed(cell, row, hashes).key for row in cell.rows]
+    if not holds_rows(output.path, prediction_rows(cell, keys, journal)):
+        adopt(output, keys, journal, hashes)
 
 
 def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> Iterator[dict[str, Any]]:

@@ -28,7 +28,6 @@ from .lines import Record
 from .lock import Lock
 from .outputs import (
     Output,
-    adopt,
     begin,
     found_here,
     made_before,
@@ -37,7 +36,7 @@ from .outputs import (
     record_of,
 )
 from .plan import Plan, UnitSizes, make_plan
-from .predictions import clean_up, finish
+from .predictions import adopt_others, clean_up, finish
 from .stopping import Stopping
 
 log = logging.getLogger(__name__)
@@ -269,7 +268,8 @@ def _stages(
             cells = [cell for cell in cells if cell.variant not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
         for _, outputs in prepared:
-            _adopt(outputs, journal, hashes)
+            for output in outputs:
+                adopt_others(output, journal, hashes)
         for entry, outputs in prepared:
             try:
                 results += run_model(sweep, entry, outputs, journal, around, hashes)
@@ -300,13 +300,6 @@ def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host)
         )
         for cell in cells
     ]
-
-
-def _adopt(outputs: Sequence[Output], journal: Journal, hashes: ImageHash) -> None:
-    for output in outputs:
-        if output.path.is_file():
-            keys = [keyed(output.cell, index, hashes).key for index in output.cell.rows]
-            adopt(output, keys, journal, hashes)
 
 
 def run_model(

@@ -29,7 +29,6 @@ from ..engine.keeping import Calls, Keeping, Waiting, answer_calls
 from ..engine.lines import Record
 from ..engine.outputs import (
     Output,
-    adopt,
     begin,
     found_here,
     made_before,
@@ -37,11 +36,10 @@ from ..engine.outputs import (
     record_of,
 )
 from ..engine.plan import Plan, UnitSizes, make_plan
-from ..engine.predictions import prediction_rows
+from ..engine.predictions import adopt_others, prediction_rows
 from ..engine.run import ModelStoppedError
 from ..engine.stopping import stopped_by_signals
 from ..prediction_files import write_rows
-from ..predictions import PREDICTION_FORMATS
 from .datasets import FindItDataset
 from .engine import asker_of
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
@@ -222,11 +220,8 @@ def _take_in(journal: Journal, run: Run, hashes: ImageHash) -> None:
         journal.append(record for record in records(other) if record["key"] not in journal)
         journal.sync()
         other.unlink()
-    cell = run.output.cell
     for path in dict.fromkeys((run.kept, run.output.path)):
-        there = replace(run.output, path=path)
-        if any(path.with_suffix(suffix).is_file() for suffix in PREDICTION_FORMATS):
-            adopt(there, [keyed(cell, row, hashes).key for row in cell.rows], journal, hashes)
+        adopt_others(replace(run.output, path=path), journal, hashes)
 
 
 def _make_calls(run: Run, model: HostModel, how: How, journal: Journal, ranks: Ranks) -> None:
