@@ -46,6 +46,7 @@ from vlmeval_findit.report.material import gather
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs import Run, RunError, load_runs
 from vlmeval_findit.statistics import (
+    INTERVALS,
     METRICS,
     Difference,
     compare,
@@ -710,6 +711,7 @@ def test_a_terminal_of_80_columns_is_enough(
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert max(map(len, lines)) <= 80
+    assert f"Intervals: {INTERVALS}." in printed
     heads = [line.split() for line in lines if line.startswith("rank")]
     assert [name for head in heads for name in head[2:]] == [a.name for a in board.averages]
     assert all(head[:2] == ["rank", "model"] for head in heads)
@@ -750,7 +752,7 @@ def test_a_pipe_is_never_folded(
     assert sum(line.startswith("rank") for line in lines) == 1
     assert any("name" * 50 in line for line in lines)
     assert any("[bold]not bold[/bold] [/]" in line for line in lines)
-    assert len(lines) == 2 + 2 * len(board.models)
+    assert len(lines) == 4 + 2 * len(board.models)
 
 
 # --- files of odd values --------------------------------------------------------------------------

@@ -188,6 +188,10 @@ def test_formats_that_disagree_are_known(world: World) -> None:
     world.predict("M", TEXT, saying("[]"))
     cards = choose_cards(gather(load_runs([world.runs]))[0])
     assert {card.spread for card in cards} == {100.0}
+    world.predict("M", TEXT, speaking(TEXT, 1.0))
+    cards = choose_cards(gather(load_runs([world.runs]))[0])
+    assert {card.answer.f1 for card in cards} == {100.0}
+    assert {card.spread for card in cards} == {0.0}
 
 
 def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
@@ -334,6 +338,8 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     assert "not JSON" in page
     assert "calls failed and are in none of its figures" in page
     assert "replies that do not adhere (% of all replies)" in page
+    # Of every model its own reasons, and no plot where there are none.
+    assert re.findall(r'aria-label="(\w+): not JSON"', page) == ["Talks"]
     assert "precision and recall by IoU threshold" in page
     assert "with 95 % intervals" in page
     assert page_of(load_runs([world.runs])) == page

@@ -12,6 +12,7 @@ from ..leaderboard.board import Board, make_board
 from ..leaderboard.files import write_board
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.tables import (
+    TIED,
     GridCell,
     apart_rows,
     failure_lines,
@@ -21,7 +22,7 @@ from ..leaderboard.tables import (
 )
 from ..plain import short, visible
 from ..runs import load_runs
-from ..statistics import METRICS
+from ..statistics import INTERVALS, METRICS
 from .printing import console
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ _NAME = 24
 def _print_board(board: Board) -> None:
     """The averages: every dataset of its own does not fit a terminal, and is in the files."""
     out = console()
-    print(f"{METRICS[0]} in percent with 95 % intervals: means over {len(board.columns)} datasets")
+    print(f"{METRICS[0]} in percent: means over {len(board.columns)} datasets")
+    print(f"Intervals: {INTERVALS}.")
+    print(f"{TIED}: no significant difference to the rank above.")
     for table in _board_tables(board, out.width, _NAME if out.is_terminal else None):
         out.print(table)
 

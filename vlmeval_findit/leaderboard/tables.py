@@ -20,9 +20,10 @@ TIED = "≈"
 NOTE = (
     "Figures in percent with 95 % intervals over pictures: queries of one picture count together, "
     "and so does a picture that datasets share; there is no interval where fewer than "
-    f"{FEWEST} pictures count. {TIED}: the difference to the rank above is not significant at 5 % "
-    "(paired t-test over pictures; p-values are corrected after Holm for the comparisons of their "
-    "column). Averages are given for models that have every dataset in them."
+    f"{FEWEST} pictures count. {TIED}: the difference to the rank above is not significant at 5 %, "
+    "or there are too few pictures to tell (paired t-test over pictures; p-values are corrected "
+    "after Holm for the comparisons of their column). "
+    "Averages are given for models that have every dataset in them."
 )
 
 FORMAT_NOTE = (
