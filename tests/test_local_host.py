@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -76,56 +78,38 @@ def test_settings_and_rows_are_checked(host: SimpleNamespace, checkpoints: dict[
 def test_a_checkpoint_goes_by_the_name_of_its_family(
     host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.host.preflight import add_checkpoint
+    from vlmeval_findit.host.local import make_known
 
+    folder = checkpoints["Qwen3-VL"]
     monkeypatch.setattr(host.config, "supported_VLM", host.config.supported_VLM)
     before = dict(host.config.supported_VLM)
     try:
-        add_checkpoint("Qwen3.5-4B-nothink", "/some/folder")
+        make_known("Qwen3.5-4B-nothink", folder)
         made = host.config.supported_VLM["Qwen3.5-4B-nothink"]
-        assert made.keywords == {"model_path": "/some/folder", "row": "Qwen3.5-nothink"}
+        assert made.keywords == {"model_path": folder, "row": "Qwen3.5-nothink"}
+        make_known("my-ft", folder, "Qwen3-VL")
+        made = host.config.supported_VLM["my-ft"]
+        assert made.keywords == {"model_path": folder, "row": "Qwen3-VL"}
         with pytest.raises(ValueError, match="VLMEvalKit's own"):
-            add_checkpoint("Qwen3-VL-8B-Instruct", "/some/folder")
-        with pytest.raises(ValueError, match="no local model 'Qwen3VL': did you mean Qwen3-VL"):
-            add_checkpoint("Qwen3VL", "/some/folder")
+            make_known("Qwen3-VL-8B-Instruct", folder)
+        for name, path, row, says in (
+            ("Qwen3VL", folder, None, "no local model 'Qwen3VL': did you mean Qwen3-VL"),
+            ("my-ft", folder, "Qwen9", "no local model 'Qwen9'"),
+            ("../x", folder, "Qwen3-VL", "names files"),
+            ("my-ft", "/nowhere", "Qwen3-VL", "/nowhere: no such folder"),
+            ("my-ft", "nowhere", "Qwen3-VL", "nowhere: no such folder"),
+            ("my-ft", "a/b/c", "Qwen3-VL", "a/b/c: no such folder"),
+            ("my-ft", str(Path(folder).parent), "Qwen3-VL", "no config.json there"),
+        ):
+            with pytest.raises(ValueError, match=re.escape(says)):
+                make_known(name, path, row)
+        make_known("my-ft", "Qwen/Qwen3-VL-8B-Instruct", "Qwen3-VL")
     finally:
         host.config.supported_VLM.clear()
         host.config.supported_VLM.update(before)
 
 
-def test_rows_are_answered_ahead_in_batches(
-    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = few_tokens(host, checkpoints, batch_size=4)
-    dataset = host.dataset.build_dataset(DATA)
-    messages = [dataset.build_prompt(dataset.data.iloc[at]) for at in range(len(dataset))]
-    alone = [model.generate_batch([message], DATA)[0] for message in messages]
-    windows: list[int] = []
-    real = model.generate_batch
-
-    def watched(asked: Any, name: str) -> Any:
-        windows.append(len(asked))
-        return real(asked, name)
-
-    monkeypatch.setattr(model, "generate_batch", watched)
-    model.set_dump_image(dataset.dump_image)
-    assert [model.generate(message, dataset=DATA) for message in messages] == alone
-    assert windows == [16, len(messages) - 16]
-
-
-def test_under_torchrun_only_this_processs_rows_are_answered(
-    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = few_tokens(host, checkpoints)
-    dataset = host.dataset.build_dataset(DATA)
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    model.set_dump_image(dataset.dump_image)
-    rows = range(1, len(dataset), 3)
-    assert model._coming(DATA) == [dataset.build_prompt(dataset.data.iloc[at]) for at in rows]
-
-
-def test_a_run_that_broke_off_goes_on(
+def test_the_hosts_own_function_asks_in_batches_and_goes_on(
     host: SimpleNamespace,
     checkpoints: dict[str, str],
     tmp_path: Path,
@@ -134,28 +118,37 @@ def test_a_run_that_broke_off_goes_on(
     from vlmeval.inference import infer_data_job
 
     monkeypatch.setenv("PRED_FORMAT", "json")
+    batches: list[int] = []
+    broken = False
 
-    def infer(model: Any, folder: Path) -> dict[int, str]:
+    def infer(folder: Path) -> dict[int, str]:
         folder.mkdir(exist_ok=True)
-        dataset = host.dataset.build_dataset(DATA)
-        infer_data_job(model, str(folder), "Qwen3-VL", dataset)
+        model = few_tokens(host, checkpoints)
+        real = model.generate_batch
+
+        def watched(asked: Any, dataset: str) -> Any:
+            batches.append(len(asked))
+            if broken:
+                raise KeyboardInterrupt
+            return real(asked, dataset)
+
+        monkeypatch.setattr(model, "generate_batch", watched)
+        infer_data_job(model, str(folder), "Qwen3-VL", host.dataset.build_dataset(DATA))
         return replies(folder / f"Qwen3-VL_{DATA}.json")
 
-    whole = infer(few_tokens(host, checkpoints), tmp_path / "whole")
+    whole = infer(tmp_path / "whole")
+    assert batches == [19], "all rows of the demonstration are one batch to the engine"
+    broken = True
+    with pytest.raises(SystemExit) as stopped:
+        infer(tmp_path / "broken")
+    assert stopped.value.code == 130
+    broken = False
+    assert infer(tmp_path / "broken") == whole
     model = few_tokens(host, checkpoints)
-    real, asked = model.generate, []
-
-    def breaks(message: Any, dataset: str | None = None) -> Any:
-        asked.append(message)
-        if len(asked) == 14:
-            raise RuntimeError("power cut")
-        return real(message, dataset=dataset)
-
-    monkeypatch.setattr(model, "generate", breaks)
-    with pytest.raises(RuntimeError, match="power cut"):
-        infer(model, tmp_path / "broken")
-    assert infer(model, tmp_path / "broken") == whole
-    assert len(asked) == 14 + (len(whole) - 10), "the ten rows that the host had kept"
+    dataset = host.dataset.build_dataset(DATA)
+    messages = [dataset.build_prompt(dataset.data.iloc[at]) for at in range(len(dataset))]
+    alone = [model.generate(message, dataset=DATA)["prediction"] for message in messages[:4]]
+    assert alone == list(whole.values())[:4]
 
 
 def test_variants_of_a_query_are_answered_together(
@@ -275,6 +268,40 @@ def test_both_runners_go_through_with_equal_replies(
         assert provenance["sizes_recorded"] == 19
         assert provenance["answered_by"][0]["identifier"] == checkpoints[named[name]]
         assert provenance["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
+
+
+def test_two_checkpoints_of_one_family_side_by_side(
+    checkpoints: dict[str, str], tmp_path: Path
+) -> None:
+    """Each under its own name; under one name, the second is refused."""
+    require_host()
+    env = environment(tmp_path / "lmu")
+    other = build("Qwen3-VL", tmp_path / "other")
+    config = json.loads((other / "generation_config.json").read_text())
+    (other / "generation_config.json").write_text(json.dumps({**config, "bos_token_id": 3}))
+    both = [f"base={checkpoints['Qwen3-VL']}", f"tuned={other}"]
+    short = ["--data", DATA, "--limit", "3", "--model"]
+    done = run(RUN_FINDIT, [*short, *both, "--row", "Qwen3-VL"], tmp_path, env)
+    assert done.returncode == 0, done.stdout[-2000:]
+    board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
+    assert {"base", "tuned"} <= set(board.stdout.split()), board.stdout
+    done = run(RUN_FINDIT, [*short, f"base={other}", "--row", "Qwen3-VL"], tmp_path, env)
+    assert done.returncode == 2
+    assert "revision: recorded files-sha256:" in done.stdout
+    moved = tmp_path / "moved"
+    shutil.copytree(checkpoints["Qwen3-VL"], moved)
+    done = run(RUN_FINDIT, [*short, f"base={moved}", "--row", "Qwen3-VL"], tmp_path, env)
+    assert done.returncode == 0, "the same files elsewhere are the same checkpoint"
+    assert "nothing is left to ask of base" in done.stdout
+    sweep = (
+        f"models: [{{name: tuned, checkpoint: {other}, row: Qwen3-VL}}]\ndatasets: Demo\n"
+        "representations: xyxy\noutputs: json\nlimit: 3\n"
+    )
+    (tmp_path / "sweep.yaml").write_text(sweep)
+    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, env)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "calls 3/3" in done.stdout, "taken from what VLMEvalKit's runner left"
+    assert "on cpu, float32" not in done.stdout, "no model was loaded"
 
 
 NAMES = {

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from vlmeval_findit.host.lookahead import LookAhead, message_key
 
 from vlmeval_findit.datasets import DATASETS
 from vlmeval_findit.models.batching import BatchLimit, in_batches, is_out_of_memory
@@ -196,52 +195,6 @@ def test_other_errors_are_not_swallowed() -> None:
 )
 def test_what_running_out_of_memory_looks_like(error: Exception, is_it: bool) -> None:
     assert is_out_of_memory(error) is is_it
-
-
-# --- looking ahead --------------------------------------------------------------------------------
-
-
-def messages(count: int) -> list[list[dict[str, str]]]:
-    return [[{"type": "text", "value": str(number)}] for number in range(count)]
-
-
-class Asked:
-    def __init__(self) -> None:
-        self.windows: list[int] = []
-
-    def __call__(self, window: list[list[dict[str, str]]]) -> list[str]:
-        self.windows.append(len(window))
-        return [message[0]["value"] for message in window]
-
-
-def test_rows_are_answered_a_window_at_a_time() -> None:
-    rows, asked = messages(10), Asked()
-    ahead = LookAhead(rows, asked, most=4)
-    assert [ahead.reply(row) for row in rows] == [str(n) for n in range(10)]
-    assert asked.windows == [4, 4, 2]
-
-
-def test_after_answers_in_vain_the_window_is_small_until_it_is_used_again() -> None:
-    rows, asked = messages(20), Asked()
-    ahead = LookAhead(rows, asked, most=4)
-    for at in (0, 5, 6, 7, 8, 9, 10, 11, 12):
-        assert ahead.reply(rows[at]) == str(at)
-    assert asked.windows == [4, 1, 2, 4, 4]
-
-
-def test_a_message_from_elsewhere_is_answered_alone() -> None:
-    asked = Asked()
-    ahead = LookAhead(messages(3), asked, most=4)
-    assert ahead.reply([{"type": "text", "value": "x"}]) == "x"
-    assert asked.windows == [1]
-    assert message_key(messages(1)[0]) == "text:0"
-
-
-def test_rows_that_ask_the_same_are_answered_once() -> None:
-    rows, asked = [messages(1)[0]] * 3, Asked()
-    ahead = LookAhead(rows, asked, most=4)
-    assert [ahead.reply(row) for row in rows] == ["0"] * 3
-    assert asked.windows == [1]
 
 
 # --- pictures, devices, revisions -----------------------------------------------------------------

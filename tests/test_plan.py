@@ -159,6 +159,15 @@ def test_a_single_format_is_cut_into_batches(tables: Tables, images: ImageHashes
     assert [len(unit.calls) for unit in cut if not unit.shares_images] == [4, 3, 4]
 
 
+def test_few_calls_over_one_image_are_part_of_a_batch(tables: Tables, images: ImageHashes) -> None:
+    """The demonstration asks two or three labels of most of its photographs."""
+    cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    calls = make_plan(cells, images).calls
+    assert [len(u.calls) for u in units(calls, UnitSizes(batch=8, shared_from=8))] == [8, 8, 3]
+    shared = [unit for unit in units(calls, UnitSizes(batch=8)) if unit.shares_images]
+    assert len(shared) > 3
+
+
 def test_what_is_left_keeps_its_units(plan: Plan) -> None:
     sizes = UnitSizes(variants=4, batch=3)
     whole = list(units(plan.calls, sizes))

@@ -98,7 +98,7 @@ class Identity:
         found: dict[str, Any] = {"endpoint": who.endpoint} if who.endpoint else {}
         if who.runs_here:
             found |= {name: self.versions[name] for name in ENGINES if name in self.versions}
-            found |= {name: who.settings.get(name) for name in ("dtype", "attention")}
+            found |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
         return found | (dict(self.host) if who.hosts_own else {})
 
 

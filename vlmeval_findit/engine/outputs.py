@@ -33,6 +33,7 @@ from ..predictions import (
     Reply,
     read_predictions,
 )
+from ..redaction import scrubbed
 from ..scoring import Settings, check_settings, refuse_variable, run_space
 from ..spaces import SpaceError, space_from
 from ..tasks import run_identity
@@ -214,6 +215,8 @@ def set_aside(path: Path) -> Path:
 def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) -> dict[str, Any]:
     """One line of the journal."""
     record = answer.record
+    # Our own askers have done it; models of VLMEvalKit's own have not.
+    text, extra, error = scrubbed([answer.text, plain(answer.extra), answer.error])
     return {
         "key": made.key,
         "model": cell.model,
@@ -222,12 +225,12 @@ def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) 
         "row": row,
         "prompt_sha256": made.prompt_sha256,
         "image_sha256": list(made.image_sha256),
-        "reply": answer.text,
-        "extra_records": plain(answer.extra),
+        "reply": text,
+        "extra_records": extra,
         "tokens": plain(record.get("tokens")),
         "finish_reason": plain(record.get("finish_reason")) or None,
         "seconds": round(answer.seconds, 6),
-        "error": answer.error,
+        "error": error,
         "made_by": run.made_by,
     }
 

@@ -71,10 +71,16 @@ def make_plan(cells: Sequence[Cell], image_hash: ImageHash) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class UnitSizes:
-    """How many calls go to a model together: over one image, and of one variant."""
+    """How many calls go to a model together: over one image, and of one variant.
+
+    Calls over one image go together where there are ``shared_from`` of them; fewer are part of a
+    batch.  Formats of one query share all that is dear; the few queries of one picture in a run of
+    one format would leave a large batch in pieces.
+    """
 
     variants: int = 32
     batch: int = 8
+    shared_from: int = 2
 
 
 def units(calls: Iterable[Call], sizes: UnitSizes) -> Iterator[Unit]:
@@ -83,26 +89,27 @@ def units(calls: Iterable[Call], sizes: UnitSizes) -> Iterator[Unit]:
     Neighbours with the same images, dataset and number of frames belong together.  Where an image
     has one call only, as in a run of one format, neighbours of one variant do.
     """
-    single: list[Call] = []
+    batch: list[Call] = []
     for _, group in groupby(calls, key=lambda call: (call.images, *call.scene)):
         together = tuple(group)
-        if len(together) == 1 and _joins(single, together[0], sizes):
-            single.append(together[0])
+        if len(together) >= sizes.shared_from:
+            if batch:
+                yield Unit(tuple(batch), shares_images=False)
+                batch = []
+            for start in range(0, len(together), sizes.variants):
+                yield Unit(together[start : start + sizes.variants], shares_images=True)
             continue
-        if single:
-            yield Unit(tuple(single), shares_images=False)
-        single = []
-        if len(together) == 1:
-            single.append(together[0])
-            continue
-        for start in range(0, len(together), sizes.variants):
-            yield Unit(together[start : start + sizes.variants], shares_images=True)
-    if single:
-        yield Unit(tuple(single), shares_images=False)
+        for call in together:
+            if batch and not _joins(batch, call, sizes):
+                yield Unit(tuple(batch), shares_images=False)
+                batch = []
+            batch.append(call)
+    if batch:
+        yield Unit(tuple(batch), shares_images=False)
 
 
 def _joins(batch: Sequence[Call], call: Call, sizes: UnitSizes) -> bool:
-    return bool(batch) and len(batch) < sizes.batch and batch[-1].cell is call.cell
+    return len(batch) < sizes.batch and batch[-1].cell is call.cell
 
 
 def unfinished(whole: Iterable[Unit], left: Container[str]) -> Iterator[Unit]:

@@ -14,8 +14,10 @@ from typing import Any
 
 from ..engine.calls import given_key
 from ..identity import Answering, Described
+from ..models.endpoint import Endpoint
 from ..models.revision import known_revision
 from ..models.table import find_model
+from ..redaction import scrubbed
 from ..variant import Variant
 
 
@@ -85,12 +87,17 @@ def described(model: str, entry: Entry, variant: Variant) -> Described:
         row=row.name if row else None,
         checkpoint=str(checkpoint) if checkpoint else None,
         revision=known_revision(str(checkpoint)) if checkpoint else None,
-        endpoint=flag("--base-url"),
-        settings={**_plain(entry.arguments), **_sampling_flags()},
+        endpoint=_address(flag("--base-url")),
+        settings=scrubbed({**_plain(entry.arguments), **_sampling_flags()}),
         runs_here=not entry.is_api,
         hosts_own=True,
     )
     return Described(answering, space)
+
+
+def _address(url: str | None) -> str | None:
+    """A server's address without credentials."""
+    return None if url is None else Endpoint(url).name
 
 
 def on_this_machine(entry: Entry, found: Answering) -> Answering:

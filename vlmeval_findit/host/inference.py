@@ -40,6 +40,7 @@ from ..engine.predictions import adopt_others, prediction_rows
 from ..engine.run import ModelStoppedError
 from ..engine.stopping import stopped_by_signals
 from ..prediction_files import write_rows
+from ..predictions import check_model_name
 from .datasets import FindItDataset
 from .engine import asker_of
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
@@ -49,8 +50,8 @@ from .runner import host_version
 
 log = get_logger("FindIt")
 
-_BATCH = 32
-"""Messages of one variant that a local model gets at a time: four batches of a CPU."""
+_SIZES = UnitSizes(batch=32, shared_from=8)
+"""What a local model gets at a time: four batches of a CPU, or all queries of a crowded picture."""
 
 _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
 """How upstream names the folder of a run below the model's."""
@@ -81,7 +82,8 @@ def _job(given: Mapping[str, Any]) -> Any:
     name = str(given["model_name"])
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
         model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)
-        run = prepare_run(dataset, name, Path(given["work_dir"]))
+        entry = _entry_of_object(given["model"], name)
+        run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
         how = How(int(given["api_nproc"]), bool(given["retry_failed"]))
         outcome.failed_calls = answer_dataset(run, model, how)
     return model.loaded or given["model"]
@@ -112,21 +114,33 @@ class Run:
         return self.kept.with_name(f"{self.kept.stem}_calls.jsonl")
 
 
-def prepare_run(dataset: FindItDataset, model: str, work_dir: Path) -> Run:
+def _entry_of_object(model: Any, name: str) -> Entry | None:
+    """What a model says of itself that somebody made; None of one that goes by its name."""
+    arguments = getattr(model, "arguments", None)
+    if isinstance(model, str) or arguments is None or getattr(model, "loaded_as", None) == name:
+        return None
+    return Entry(type(model), arguments, arguments)
+
+
+def prepare_run(
+    dataset: FindItDataset, model: str, work_dir: Path, entry: Entry | None = None
+) -> Run:
     """What a model is going to be asked, once it is sure that nothing contradicts it.
 
     Args:
         dataset: the dataset, with the rows that the host wants.
         model: the model's name.
         work_dir: the host's folder for the predictions.
+        entry: how the model was made (None: as its name says).
 
     Raises:
         SpaceError: nothing says the model's coordinate space.
         IdentityError: what lies there is of another run.
         ValueError: the entry of the model cannot be used.
     """
+    check_model_name(model)
     home = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
-    entry = with_space(entry_of(model), dataset.settings.space)
+    entry = with_space(entry or entry_of(model), dataset.settings.space)
     found = described(model, entry, dataset.task.variant)
     cell = dataset.cell(model, asked_with(entry, found.answering))
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
@@ -188,6 +202,7 @@ class HostModel:
         """
         if self.loaded is None:
             self.loaded = self._load(arguments)
+            self.loaded.loaded_as = self._name
         if hasattr(self.loaded, "set_dump_image"):
             self.loaded.set_dump_image(self._dataset.dump_image)
         return asker_of(self.loaded)
@@ -251,11 +266,14 @@ def _make_calls(run: Run, model: HostModel, how: How, journal: Journal, ranks: R
         asked = keyed(cell, call.row, hashes)
         return record_of(cell, call.row, answer, asked, output.identity)
 
-    calls = Calls(plan, left, UnitSizes(batch=_BATCH), hashes)
+    calls = Calls(plan, left, _SIZES, hashes)
     with Bar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
         # The host scores, when the whole file is written.
         keeping = Keeping(journal, Waiting(plan, left), bar.answered, lambda at: None, record)
-        answer_calls(calls, executor, keeping, stop)
+        try:
+            answer_calls(calls, executor, keeping, stop)
+        except KeyboardInterrupt:
+            stop.set()
     if keeping.error is not None:
         raise keeping.error
     if keeping.last is not None:

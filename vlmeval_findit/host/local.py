@@ -49,6 +49,7 @@ class FindItLocalModel(FindItModel):
         **settings: Any,
     ) -> None:
         super().__init__()
+        self.arguments = {"model_path": model_path, "row": row, "use_vllm": use_vllm, **settings}
         known = _local_row(row or self.row)
         checkpoint = model_path or _own_checkpoint(known)
         refuse_missing(checkpoint)

@@ -40,11 +40,11 @@ class Outcomes:
 
     @contextmanager
     def of(self, model: str, dataset: str) -> Iterator[Outcome]:
-        """Around a stage of a run: what it raises is noted, and raised."""
+        """Around a stage of a run: what it raises is noted, and raised; being stopped is not."""
         outcome = self._found.setdefault((model, dataset), Outcome(model, dataset))
         try:
             yield outcome
-        except BaseException as error:
+        except Exception as error:
             outcome.problem = str(error) or type(error).__name__
             raise
 
