@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -68,6 +69,7 @@ def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeHost]:
         (lambda: 1 / 0, "ZeroDivisionError"),
         (lambda: int(float("nan")), "ValueError"),
         (lambda: (_ for _ in ()).throw(ExceptionGroup("many", [OSError("a")])), "ExceptionGroup"),
+        (lambda: sys.exit("bad key"), "SystemExit: bad key"),
         (lambda: "a text", "not 1 answers to 1 messages"),
         (lambda: None, "not 1 answers to 1 messages"),
     ],

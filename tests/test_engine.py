@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +32,7 @@ from vlmeval_findit.answers import Answer, Work
 from vlmeval_findit.engine.asking import ModelAsker, answer_from
 from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.executors import ThreadsExecutor
-from vlmeval_findit.engine.journal import Journal, records
+from vlmeval_findit.engine.journal import Journal, NotOursError, records
 from vlmeval_findit.engine.lock import DiskFullError, JournalError
 from vlmeval_findit.engine.run import StoppedError
 from vlmeval_findit.engine.servers import ServersHost
@@ -294,6 +295,44 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
     monkeypatch.undo()
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))
     assert files(tmp_path / "out") == undisturbed
+
+
+def test_replies_that_find_no_room_at_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, journal = os.write, tmp_path / "calls.jsonl"
+
+    def write(handle: int, data: bytes) -> int:
+        if len(data) > 200 and journal.stat().st_size > 8000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(handle, data)
+
+    monkeypatch.setattr(os, "write", write)
+    model = FakeModel()
+    host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=4))
+    with pytest.raises(DiskFullError) as full:
+        go(demo_sweep(tmp_path), host)
+    monkeypatch.undo()
+    assert full.value.lost == model.calls - len(answered_keys(journal)) > 0
+    assert f"{full.value.lost} replies could not be kept" in str(full.value)
+
+
+def test_replies_kept_beside_the_journal_are_taken_in(tmp_path: Path) -> None:
+    journal = tmp_path / "calls.jsonl"
+
+    def take_away(number: int, text: str) -> None:
+        if number == 20:
+            journal.rename(tmp_path / "moved.jsonl")
+            shutil.copy(tmp_path / "moved.jsonl", journal)
+            (tmp_path / "moved.jsonl").unlink()
+
+    model = FakeModel(take_away)
+    with pytest.raises(NotOursError):
+        go(demo_sweep(tmp_path), FakeHost(model))
+    assert model.calls == 20
+    again = FakeModel()
+    go(demo_sweep(tmp_path), FakeHost(again))
+    assert again.calls == CALLS - 20
 
 
 def test_a_disk_that_is_full_for_result_files_stops_it_too(

@@ -575,6 +575,54 @@ def test_a_full_disk_keeps_what_is_on_its_way(
         assert key(f"more {more}") not in journal
 
 
+def test_a_disk_that_fails_otherwise_is_no_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a")])
+
+        def fail(handle: int, data: bytes) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "write", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            journal.append([record("b")])
+        monkeypatch.undo()
+        journal.append([record("c")])
+    assert [r["prompt_sha256"] for r in records(path)] == ["a", "c"]
+
+
+def test_a_disk_without_room_for_the_reserve_is_found_out_by_a_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = Path.open
+
+    def opened(path: Path, *how: Any, **more: Any) -> Any:
+        if path.name.endswith(".reserve"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", opened)
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        journal.append([record("a")])
+    assert "no reserve for a full disk" in caplog.text
+
+
+@pytest.mark.parametrize(("seconds", "syncs"), [(0.0, 3), (1e9, 0)])
+def test_replies_are_made_to_last_now_and_then_and_at_the_end(
+    seconds: float, syncs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr("vlmeval_findit.engine.journal.SYNC_SECONDS", seconds)
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        for name in "abc":
+            journal.append([record(name)])
+        assert len(synced) == syncs
+    assert len(synced) == (syncs or 1)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB; skipped where nobody may mount one."""

@@ -76,7 +76,7 @@ def answers_of(ask: Callable[[Work], list[Answer]], unit: Unit) -> list[Answer]:
     count = len(unit.calls)
     try:
         answers = list(ask(work_of(unit)))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return failures(unit, error)
     if len(answers) != count or not all(isinstance(answer, Answer) for answer in answers):
         return [Answer("", error=f"not {count} answers to {count} messages")] * count
