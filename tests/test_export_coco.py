@@ -62,7 +62,7 @@ DATASETS = ("FindIt_MyData_xyxy_json", "FindIt_MyData_multilabel_cxcywh_text")
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_what_was_imported_comes_out_again(imported: Path, dataset: str) -> None:
     source = json.loads(imported.read_text())
-    truth, results = export(dataset)
+    _, results = export(dataset)
 
     def plain(rows: Any) -> list[Any]:
         return sorted(
@@ -134,3 +134,23 @@ def test_damaged_numbers_of_the_import_are_named(
     (tmp_path / "lmu" / "MyData.coco.json").write_text(content)
     assert main(["export-coco", "--space", "pixels", f"Model_{name}.json"]) == 2
     assert "MyData.coco.json: is not what import wrote" in capsys.readouterr().err
+
+
+def test_the_space_of_the_scoring_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was said when the run was scored need not be said again, and is not contradicted."""
+    dataset = DATASETS[0]
+    _, results = export(dataset)
+    path = f"Model_{dataset}.json"
+    assert main(["export-coco", path]) == 2, "nothing says the space of this model"
+    assert "not known, and it is not guessed" in capsys.readouterr().err
+    assert main(["score", "--space", "pixels", path]) == 0
+    assert main(["export-coco", path]) == 0
+    assert json.loads(Path(f"Model_{dataset}_coco_results.json").read_text()) == results
+    assert main(["score", "--space", "unit", path]) == 0
+    assert main(["export-coco", path]) == 0
+    other = json.loads(Path(f"Model_{dataset}_coco_results.json").read_text())
+    assert other != results
+    assert len(other) == len(results)
+    Path(f"Model_{dataset}_provenance.json").write_text("{}")
+    assert main(["export-coco", path]) == 2
+    assert "not the provenance of a score" in capsys.readouterr().err

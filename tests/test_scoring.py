@@ -245,6 +245,15 @@ def test_a_space_that_contradicts_the_record_is_refused(
     assert score_file(path).forced == ()
 
 
+def test_predictions_without_records_keep_the_space_of_their_run(predicted) -> None:
+    """A sheet that the host wrote drops the records: bounds never fall back to the table's."""
+    path = predicted(SVG, [RIGHT], model="Qwen2.5-VL")
+    table = score_file(path).spaces[0].space
+    assert table.max_pixels == 1_605_632
+    record(path, {"kind": "smart_resize", "min_pixels": 784, "max_pixels": 250_000})
+    assert score_file(path).spaces[0].space.max_pixels == 250_000
+
+
 def test_a_reply_in_another_space_than_its_run_is_refused(predicted) -> None:
     path = predicted(SVG, ["[20, 10, 120, 60]", RIGHT], spaces=[PIXELS, {"kind": "grid1000"}])
     record(path, PIXELS)

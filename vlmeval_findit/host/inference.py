@@ -86,7 +86,7 @@ def _job(given: Mapping[str, Any]) -> Any:
         run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
         how = How(int(given["api_nproc"]), bool(given["retry_failed"]))
         outcome.failed_calls = answer_dataset(run, model, how)
-    return model.loaded or given["model"]
+    return given["model"] if model.loaded is None else model.loaded
 
 
 # --- what is asked of whom ------------------------------------------------------------------------
@@ -174,12 +174,14 @@ def answer_dataset(run: Run, model: HostModel, how: How) -> int:
     ranks, hashes = Ranks.of_this_process(), ImageHashes()
     with Journal(ranks.journal(run.journal)) as journal:
         if ranks.is_first:
-            _take_in(journal, run, hashes)
+            _take_in_others(journal, run)
+            for path in dict.fromkeys((run.kept, run.output.path)):
+                adopt_others(replace(run.output, path=path), journal, hashes)
         ranks.wait()
-        _make_calls(run, model, how, journal, ranks)
+        _make_calls(run, model, how, Kept(journal, ranks, hashes))
         if ranks.is_first:
             ranks.wait()
-            _take_in(journal, run, hashes)
+            _take_in_others(journal, run)
             return _write(run, journal, hashes)
     ranks.wait()
     return 0
@@ -229,19 +231,26 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 # --- the calls ------------------------------------------------------------------------------------
 
 
-def _take_in(journal: Journal, run: Run, hashes: ImageHash) -> None:
-    """Take in what other processes answered, and what prediction files have of an earlier run."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where this process keeps its answers, which share of the rows is its, and what is known."""
+
+    journal: Journal
+    ranks: Ranks
+    hashes: ImageHash
+
+
+def _take_in_others(journal: Journal, run: Run) -> None:
+    """Take in what other processes of this run, or of an earlier one, answered."""
     for other in Ranks.others(run.journal):
         journal.append(record for record in records(other) if record["key"] not in journal)
         journal.sync()
         other.unlink()
-    for path in dict.fromkeys((run.kept, run.output.path)):
-        adopt_others(replace(run.output, path=path), journal, hashes)
 
 
-def _make_calls(run: Run, model: HostModel, how: How, journal: Journal, ranks: Ranks) -> None:
+def _make_calls(run: Run, model: HostModel, how: How, kept: Kept) -> None:
     """Make this process's share of the calls that are left."""
-    hashes = ImageHashes()
+    journal, ranks, hashes = kept.journal, kept.ranks, kept.hashes
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     plan = make_plan([cell], hashes)
     done = Answered(journal, run.journal if not ranks.is_first else None, how.again)
