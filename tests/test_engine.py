@@ -254,7 +254,11 @@ def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path
     models = [FakeModel(), FakeModel()]
     askers = [ModelAsker(model) for model in models]
     host = FakeHost(None, lambda _: ThreadsExecutor(lambda: askers, threads=3))
+    before = set(threading.enumerate())
     go(demo_sweep(tmp_path), host)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
     assert files(tmp_path / "out") == undisturbed
     assert min(model.calls for model in models) > 0
 

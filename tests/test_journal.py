@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from filelock import SoftFileLease
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -422,6 +424,59 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
         done.set()
         heart.join()
     assert "host=elsewhere" in path.read_text()
+
+
+def hold_here(path: Path, seconds: float, pid: int) -> None:
+    """The lock of a process on this machine, which is never heard of."""
+    lease = SoftFileLease(path, lease_duration=seconds, thread_local=False)
+    with lease:
+        record = path.read_text()
+    path.write_text(re.sub(r"pid=\d+", f"pid={pid}", re.sub(r"start=\d+\n", "", record)))
+
+
+def test_a_process_on_this_machine_that_only_sleeps_lives(
+    quick_leases: float, tmp_path: Path
+) -> None:
+    path = tmp_path / "calls.jsonl.lock"
+    hold_here(path, quick_leases, os.getppid())
+    with pytest.raises(JournalError, match=f"held by process {os.getppid()} on "):
+        Lock(path)
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_process_on_this_machine_that_died_is_not_waited_for(
+    exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not exchange:
+        monkeypatch.setattr("filelock._soft.exchange_names", lambda *names: False)
+    died = subprocess.Popen([sys.executable, "-c", ""])
+    died.wait()
+    path = tmp_path / "calls.jsonl.lock"
+    hold_here(path, locks.LEASE_SECONDS, died.pid)
+    waited: list[float] = []
+    real = Lock._got
+
+    def got(lock: Lock, seconds: float, *more: Any) -> bool:
+        waited.append(seconds)
+        return real(lock, seconds, *more)
+
+    monkeypatch.setattr(Lock, "_got", got)
+    Lock(path).release()
+    assert set(waited) == {0}
+
+
+def test_a_lock_that_somebody_looks_at_is_held_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "calls.jsonl.lock"
+    lock = Lock(path)
+    aside = path.rename(tmp_path / "in hand")
+    monkeypatch.setattr("time.sleep", lambda pause: pause and aside.exists() and aside.rename(path))
+    assert lock.held()
+    monkeypatch.undo()
+    path.unlink()
+    assert not lock.held()
+    lock.release()
 
 
 def test_the_lock_of_an_older_version_is_no_lock(quick_leases: float, tmp_path: Path) -> None:
