@@ -62,7 +62,7 @@ DATASETS = ("FindIt_MyData_xyxy_json", "FindIt_MyData_multilabel_cxcywh_text")
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_what_was_imported_comes_out_again(imported: Path, dataset: str) -> None:
     source = json.loads(imported.read_text())
-    _, results = export(dataset)
+    truth, results = export(dataset)
 
     def plain(rows: Any) -> list[Any]:
         return sorted(
