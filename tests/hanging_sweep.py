@@ -135,7 +135,9 @@ def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
 def one_line(sweep: Sweep) -> str:
     """What it said after the first signal."""
     assert "Traceback" not in sweep.said()
-    (line,) = sweep.said().split("stopping; ")[1].splitlines()[1:]
+    after = sweep.said().split("stopping; ")[1].splitlines()[1:]
+    # Every ten seconds of a slow machine there is a line of progress.
+    (line,) = [line for line in after if "  cells " not in line]
     return line
 
 

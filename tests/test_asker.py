@@ -574,7 +574,7 @@ def test_a_limit_of_tokens_that_cannot_be_is_refused(settings: dict[str, Any]) -
         token_limit(settings)
 
 
-def test_a_reply_of_ten_megabytes_is_handled_fast(slack: int) -> None:
+def test_a_reply_of_ten_megabytes_is_handled_fast() -> None:
     text = "[1, 2, 3, 4], café " * 500_000
     with ChatServer(in_turn(completion(text))) as server:
         asking = asker(server.url)
@@ -583,4 +583,4 @@ def test_a_reply_of_ten_megabytes_is_handled_fast(slack: int) -> None:
         seconds = time.process_time() - began
     assert answer.text == text.strip()
     assert threading.active_count() < 50
-    assert seconds < 60 * slack, "a guard against a square law, no measurement"
+    assert seconds < 60, "a guard against a square law, no measurement"

@@ -123,10 +123,10 @@ def test_without_secrets_a_text_is_as_it_was(text: str) -> None:
         assert scrub(text) is text
 
 
-def test_ten_megabytes_are_fast(slack: int) -> None:
+def test_ten_megabytes_are_fast() -> None:
     remember(*(f"sk-{n}-0123456789abcdef" for n in range(5)))
     text = "[1, 2, 3, 4], " * 700_000 + "sk-3-0123456789abcdef, " + "sk-3-01234 " * 1000 + "end"
     began = time.process_time()
     got = scrub(text)
-    assert time.process_time() - began < 5 * slack, "a guard against a square law"
+    assert time.process_time() - began < 5, "a guard against a square law"
     assert got.count("***") == 1

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeHost, FakeModel, demo_sweep
 
+from vlmeval_findit.answers import Answer, Stop, Work
 from vlmeval_findit.cli.progress import State, SweepProgress, duration
 from vlmeval_findit.cli.sweep import INTERRUPTED, run
-from vlmeval_findit.engine.asking import Answer, Stop, Work
 from vlmeval_findit.engine.executors import LocalExecutor
 from vlmeval_findit.engine.journal import records
 

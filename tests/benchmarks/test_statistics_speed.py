@@ -26,7 +26,23 @@ def made_run(seed: int) -> Run:
         for i, one in enumerate(sums)
     )
     rows = frozenset(range(QUERIES))
-    basis = Basis("findit-own-1", None, "Pascal.tsv", "", rows, (), (), (), {}, "", "")
+    basis = Basis(
+        identity=None,
+        digest="",
+        forced=(),
+        prompts="findit-own-1",
+        prompt_hash=None,
+        table="Pascal.tsv",
+        table_sha256="",
+        rows=rows,
+        missing=(),
+        left_out=(),
+        spaces=(),
+        versions={},
+        scored_with={},
+        predictions_sha256="",
+        scored_at="",
+    )
     return Run(f"model {seed}", parse("FindIt_Pascal_xyxy_json"), Path("x.json"), answers, basis)
 
 

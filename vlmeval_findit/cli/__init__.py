@@ -54,6 +54,10 @@ a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""
 
 
+INTERRUPTED = 130
+"""The exit status of a command that somebody stopped."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
@@ -73,6 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from ..variant import nearest
 
         raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return INTERRUPTED
     except (ValueError, OSError) as error:
         from ..redaction import scrub
 

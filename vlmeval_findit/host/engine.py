@@ -85,6 +85,8 @@ class VLMEvalKitHost:
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         made = entry_of(entry.name, entry.settings)
+        if hasattr(made.cls, "asked_with"):
+            return asked_with(made, Answering())
         return asked_with(made, described(entry.name, made, parse(_ANY)).answering)
 
     def describe(self, entry: ModelEntry, variant: Variant) -> Described:

@@ -14,6 +14,7 @@ from vlmeval.vlm.base import BaseModel
 from ..files import file_sha256
 from ..identity import Answering, Described, read_identity
 from ..models.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
+from ..models.revision import fingerprint
 from ..predictions import PredictionError, Recorded, read_predictions, split_name
 from ..prompts import PartKind
 from ..scoring import Settings, run_space
@@ -86,6 +87,12 @@ class FindItReplay(FindItModel):
         found = _space(path, variant, Settings(space=space))
         settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
         return Described(Answering(cls.__name__, settings=settings), found)
+
+    @classmethod
+    def asked_with(cls, predictions: str | None = None, **_: Any) -> dict[str, Any]:
+        """What of the constructor's arguments is part of every call's key: what is replayed."""
+        source = _source(predictions)
+        return {"replays": fingerprint(source) if source.is_dir() else file_sha256(source)}
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The recorded reply to a message.
