@@ -138,6 +138,18 @@ def test_what_contradicts_nothing(now: Identity) -> None:
     assert went_on.rows == now.rows
 
 
+def test_the_digest_does_not_depend_on_the_order_of_settings() -> None:
+    other_order = who(settings=dict(reversed(WHO.settings.items())))
+    assert list(other_order.answering.settings) != list(WHO.settings)
+    assert other_order.digest == RUN.digest
+
+
+def test_a_space_that_is_otherwise_is_told_from_the_rest() -> None:
+    (space,) = contradictions(RUN, replace(RUN, space={"kind": "unit"}))
+    (table,) = contradictions(RUN, replace(RUN, table_sha256="ef" * 32))
+    assert (space.is_space, table.is_space) == (True, False)
+
+
 def test_versions_matter_where_the_answers_are_made() -> None:
     other = {"torch": "9", "transformers": "9"}
     api = who(runs_here=False)
