@@ -302,6 +302,16 @@ def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) ->
             assert match(said, true, scales) == results
 
 
+def test_a_box_without_a_label_is_no_hit_where_labels_are_asked_for() -> None:
+    result = one(reading(A), truth(A, labels=["cat"]))
+    assert (list(result.ious), list(result.hits)) == ([1.0], [False])
+
+
+def test_a_label_that_nobody_asked_for_is_no_hit() -> None:
+    result = one(reading(A, labels=["cat"]), truth(A))
+    assert (list(result.ious), list(result.hits)) == ([1.0], [False])
+
+
 # --- metrics --------------------------------------------------------------------------------------
 
 
