@@ -40,7 +40,7 @@ from vlmeval_findit.engine.stopping import Stopping
 from vlmeval_findit.identity import Answering, Described, IdentityError
 from vlmeval_findit.predictions import FAILED, PredictionError
 from vlmeval_findit.spaces import SpaceError
-from vlmeval_findit.variant import parse
+from vlmeval_findit.variant import Variant, parse
 
 CALLS = 4 * (19 + 6)
 
@@ -542,6 +542,30 @@ def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
         host.check(ModelEntry("my-own"))
     monkeypatch.setenv("FINDIT_SPACE", "pixels")
     host.check(ModelEntry("my-own"))
+
+
+class SaysItsSpace(FakeHost):
+    """A host whose model records its coordinate space with every reply."""
+
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        return Described(super().describe(entry, variant).answering, {"kind": "grid1000"})
+
+
+@pytest.mark.parametrize("twice", ["first run", "again"])
+def test_another_space_cannot_be_said_of_a_model_that_records_its_own(
+    tmp_path: Path, twice: str
+) -> None:
+    sweep = demo_sweep(tmp_path)
+    said = [replace(entry, space="unit") for entry in sweep.models]
+    agreeing = [replace(entry, space="grid1000") for entry in sweep.models]
+    model = FakeModel()
+    if twice == "again":
+        go(replace(sweep, models=tuple(agreeing)), SaysItsSpace(model))
+        assert model.calls > 0
+    before = model.calls
+    with pytest.raises(SpaceError, match="another space cannot be said of it"):
+        go(replace(sweep, models=tuple(said)), SaysItsSpace(model))
+    assert model.calls == before, "nothing was asked"
 
 
 def test_answers_without_a_record_have_none() -> None:
