@@ -408,6 +408,21 @@ def test_answers_that_lie_there_are_taken_into_the_journal(
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
+def test_what_is_forced_over_another_run_keeps_its_files_once(tmp_path: Path) -> None:
+    first = replace(demo_sweep(tmp_path), models=(ModelEntry("FullImage", settings={"a": 1}),))
+    go(first, FakeHost(FakeModel()))
+    other = replace(first, models=(ModelEntry("FullImage", settings={"a": 2}),))
+    model = FakeModel()
+    with pytest.raises(IdentityError, match="--force"):
+        go(other, FakeHost(model))
+    assert model.calls == 0
+    for _ in range(2):
+        go(replace(other, force=True, journal=tmp_path / "other.jsonl"), FakeHost(FakeModel()))
+        kept = sorted(path.name for path in tmp_path.glob("out/FullImage/*.replaced-*"))
+        assert len(kept) == 8
+        assert {name.split(".")[1] for name in kept} == {"replaced-1"}
+
+
 def test_answers_of_a_journal_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
     class Other(FakeHost):
         def describe(self, entry: ModelEntry, variant: Any) -> Described:
