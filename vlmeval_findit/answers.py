@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from .predictions import RECORD_KEY
+from .predictions import record_in
 from .redaction import quoted
 
 HostMessage = list[dict[str, str]]
@@ -52,14 +51,7 @@ class Answer(NamedTuple):
     @property
     def record(self) -> Mapping[str, Any]:
         """What our models record under our own key; of other models', nothing."""
-        value = self.extra
-        if isinstance(value, str):
-            try:
-                value = json.loads(value)
-            except (ValueError, RecursionError):
-                return {}
-        record = value.get(RECORD_KEY) if isinstance(value, dict) else None
-        return record if isinstance(record, dict) else {}
+        return record_in(self.extra)
 
 
 class Asker(Protocol):

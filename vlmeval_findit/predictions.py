@@ -201,7 +201,7 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
         # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
         row = {"prediction": None, **row["prediction"]}
     found = recorded(row.get("extra_records"))
-    said = _record_in(row.get("extra_records")).get("space")
+    said = record_in(row.get("extra_records")).get("space")
     if said and found.space is None:
         # Without it, boxes would be read in another space than the run's, and nobody would know.
         raise PredictionError(
@@ -244,7 +244,7 @@ def recorded(value: object) -> Recorded:
 
     What is not of its type, or not finite, is left out: all of it can be written as JSON again.
     """
-    record = _record_in(value)
+    record = record_in(value)
     tokens = {key: n for key, n in _plain_object(record.get("tokens")).items() if _is_count(n)}
     model = _plain_object(record.get("model"))
     return Recorded(
@@ -259,7 +259,8 @@ def recorded(value: object) -> Recorded:
     )
 
 
-def _record_in(value: object) -> Mapping[str, Any]:
+def record_in(value: object) -> Mapping[str, Any]:
+    """What our models record under our own key; of other models', or of what is none, nothing."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
