@@ -11,7 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from vlmeval_findit.predictions import (
+from vlmeval_findit.benchmarks.findit.scoring import read_reply
+from vlmeval_findit.benchmarks.findit.variant import ReplyFormat
+from vlmeval_findit.boxes.reading import read, reader
+from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.core.predictions import (
     FAILED,
     PredictionError,
     Recorded,
@@ -21,10 +25,6 @@ from vlmeval_findit.predictions import (
     recorded,
     split_name,
 )
-from vlmeval_findit.reading import read, reader
-from vlmeval_findit.records import Reason
-from vlmeval_findit.scoring import read_reply
-from vlmeval_findit.variant import ReplyFormat
 
 Row = dict[str, Any]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit import prompts
-from vlmeval_findit.prompts import (
+from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit.prompts import (
     Message,
     PartKind,
     image,
@@ -25,10 +25,10 @@ from vlmeval_findit.prompts import (
     prompt_hash,
     text,
 )
-from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.release_prompts import PromptError, kwargs_of, prompt_set
-from vlmeval_findit.representation import REPRESENTATIONS
-from vlmeval_findit.variant import CENTRES, KEYS, OUTPUTS, Variant, grid, parse
+from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, KEYS, OUTPUTS, Variant, grid, parse
+from vlmeval_findit.boxes.records import Query, Truth
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts.txt"
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.datasets import DATASETS, Family
-from vlmeval_findit.representation import REPRESENTATIONS
-from vlmeval_findit.variant import (
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
+from vlmeval_findit.benchmarks.findit.variant import (
     KEYS,
     OUTPUTS,
     STRUCTURES,
@@ -19,6 +18,7 @@ from vlmeval_findit.variant import (
     parse,
     problem,
 )
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
 
 GRID = list(grid())
 

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..prediction_files import prediction_files
-from ..results import score_row, write_score
-from ..scoring import Settings, score_file, settings_from
-from ..spaces import SpaceError, spaces_help
+from ..benchmarks.findit.scoring import Settings, score_file, settings_from
+from ..boxes.spaces import SpaceError, spaces_help
+from ..core.prediction_files import prediction_files
+from ..runs.results import score_row, write_score
 from .printing import print_rows
 
 
