@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.boxes.records import Query
 from vlmeval_findit.boxes.spaces import reference_size
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.places import image_folder

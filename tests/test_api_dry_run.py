@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.prompts import image, text
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
 from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request

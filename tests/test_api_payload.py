@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.prompts import Part, image, text
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
+from vlmeval_findit.core.messages import Part, image, text
 from vlmeval_findit.models.http.payload import (
     as_they_are,
     for_provider,

@@ -26,7 +26,7 @@ from chat_server import (
     in_turn,
 )
 
-from vlmeval_findit.core.predictions import call_failed, recorded
+from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.core.work import Stop, Work
 from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import openrouter_model, server_model, token_limit

@@ -13,10 +13,10 @@ from scored_runs import Answer, World, query, speaking, world
 
 from vlmeval_findit.benchmarks.findit.best_format import Format, format_of, ranked
 from vlmeval_findit.benchmarks.findit.metrics import Figures
+from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.variant import grid, parse
-from vlmeval_findit.boxes.records import Query
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.core.predictions import FAILED
+from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.columns import format_name
 from vlmeval_findit.report.page import make_page

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.boxes.records import Query, Truth
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.image_checks import ImageError, rows_to_leave_out, skips_missing
 from vlmeval_findit.core.places import Folder, PlaceError, image_folder
 

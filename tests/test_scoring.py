@@ -13,17 +13,17 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.metrics import FIGURES
+from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.scoring import (
     RunScore,
-    Settings,
     check_settings,
     reply_format,
     score_file,
-    settings_from,
 )
 from vlmeval_findit.benchmarks.findit.task import load_task, run_identity
 from vlmeval_findit.benchmarks.findit.variant import parse
-from vlmeval_findit.boxes.records import Query, Truth
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.settings import Settings, settings_from
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import (
     Answering,
@@ -32,7 +32,8 @@ from vlmeval_findit.core.identity import (
     identity_path,
     write_identity,
 )
-from vlmeval_findit.core.predictions import FAILED, PredictionError, Recorded
+from vlmeval_findit.core.predictions import PredictionError
+from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.runs.results import write_score
 
 WIDTH, HEIGHT = 200, 100

@@ -17,16 +17,14 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import (
     COLUMNS,
-    Oddity,
     TableError,
     meta_path,
-    oddities,
     read_table,
-    thin,
-    thinned,
     write_table,
 )
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset, Subset
+from vlmeval_findit.benchmarks.findit.oddities import Oddity, oddities
+from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_subsets import (
     check_counts,
     parquet_rows,
@@ -35,7 +33,8 @@ from vlmeval_findit.benchmarks.findit.release_subsets import (
     subset_queries,
     tables_of,
 )
-from vlmeval_findit.boxes.records import Query, Truth
+from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
+from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.files import file_sha256
 
 ALL_TABLES = list(tables_of(None))

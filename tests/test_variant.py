@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.variant import (
-    KEYS,
-    OUTPUTS,
-    STRUCTURES,
     Variant,
     VariantError,
     grid,
@@ -18,6 +15,7 @@ from vlmeval_findit.benchmarks.findit.variant import (
     parse,
     problem,
 )
+from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 
 GRID = list(grid())

@@ -16,7 +16,7 @@ import torch
 
 from training.architecture import TOKEN_SIDE, coordinate_ids
 from training.lessons import Lesson, Turn
-from vlmeval_findit.benchmarks.findit.prompts import Message
+from vlmeval_findit.core.messages import Message
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 from vlmeval_findit.data.rendered.scene import Scene
 from vlmeval_findit.models.local.encoding import Encoder

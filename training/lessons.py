@@ -15,8 +15,9 @@ import numpy as np
 
 from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.variant import Variant, problem
-from vlmeval_findit.boxes.records import Query, Truth
+from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.data.rendered import questions as asking

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.core.predictions import Recorded
+from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.sweep.journal import Journal, records
 from vlmeval_findit.sweep.journal_lines import as_line
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..benchmarks.findit.variant import nearest
+from ..core.spelling import nearest
 
 ReferenceSize = tuple[float, float]
 """(width, height)."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..benchmarks.findit.variant import CLASS_KEY, PLURAL_KEYS, ReplyFormat
+from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from .representation import Corners
 
 

@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _main_of("run", arguments)
         if first in COMMANDS:
             return _main_of(COMMANDS[first][0], arguments[1:])
-        from ..benchmarks.findit.variant import nearest
+        from ..core.spelling import nearest
 
         raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
     except KeyboardInterrupt:

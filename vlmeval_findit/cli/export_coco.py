@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..benchmarks.findit.scoring import score_file, settings_from
+from ..benchmarks.findit.scoring import score_file
+from ..boxes.settings import settings_from
 from ..core.prediction_files import prediction_files
 from ..data.own.coco_out import NO_CONFIDENCES, export
 from ..runs.results import as_scored

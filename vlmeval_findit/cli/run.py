@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.scoring import FORCE_VARIABLE
 from ..benchmarks.findit.task import load_task
+from ..boxes.settings import FORCE_VARIABLE
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
 from ..models.http.spending import Budget

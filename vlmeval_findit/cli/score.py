@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..benchmarks.findit.scoring import Settings, score_file, settings_from
+from ..benchmarks.findit.scoring import score_file
+from ..boxes.settings import Settings, settings_from
 from ..boxes.spaces import SpaceError, spaces_help
 from ..core.prediction_files import prediction_files
 from ..runs.results import score_row, write_score

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks.findit.best_format import RULE
-from ..benchmarks.findit.variant import nearest
 from ..boxes.spaces import space_from
-from ..core.predictions import check_model_name
+from ..core.model_names import check_model_name
+from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..sweep.axes import all_tables
 from ..sweep.config import ModelEntry

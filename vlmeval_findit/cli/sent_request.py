@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ..benchmarks.findit.prompts import Part
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import Space
+from ..core.messages import Part
 from ..models.http.payload import openrouter_manner, request
 from ..models.table import ApiFacts
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ..benchmarks.findit.prompts import Part, PartKind
+from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.release_prompts import prompt_set
 from ..benchmarks.findit.task import load_task
 from ..benchmarks.findit.variant import Variant
-from ..boxes.records import Query
 from ..boxes.spaces import reference_size
+from ..core.messages import Part, PartKind
 from ..core.places import image_folder
 from ..models.families import LocalFamily
 from ..models.http.payload import located

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..boxes.records import Query
+from ..benchmarks.findit.query import Query
 from .image_files import ImageFileError, Size, header, misfit
 from .places import Folder
 

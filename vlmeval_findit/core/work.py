@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from .predictions import record_in
 from .redaction import quoted
+from .replies import record_in
 
 HostMessage = list[dict[str, str]]
 """A message as VLMEvalKit's models take it: ``type`` and ``value``, images as absolute paths."""

@@ -16,9 +16,10 @@ from typing import Any
 
 from vlmeval.api.base import BaseAPI
 
-from ..benchmarks.findit.variant import Variant, nearest
+from ..benchmarks.findit.variant import Variant
 from ..core.identity import Described
-from ..core.predictions import Recorded, recorded
+from ..core.replies import Recorded, recorded
+from ..core.spelling import nearest
 from ..core.work import Work
 from ..models.http.asker import ChatAsker, Terms
 from ..models.http.chat import ChatModel, openrouter_model, served_key, server_model, token_limit

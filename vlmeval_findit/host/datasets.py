@@ -18,13 +18,14 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks.findit.datasets import DATASETS, Family
 from ..benchmarks.findit.metrics import FIGURES
-from ..benchmarks.findit.prompts import PartKind
+from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.scoring import check_settings, score_file, settings_from
+from ..benchmarks.findit.scoring import check_settings, score_file
 from ..benchmarks.findit.task import Task, load_task
 from ..benchmarks.findit.variant import VariantError, is_variant, parse
-from ..boxes.records import Query
+from ..boxes.settings import settings_from
 from ..core.image_checks import rows_to_leave_out, skips_missing
+from ..core.messages import PartKind
 from ..core.places import image_folder
 from ..runs.results import score_row, write_score
 from ..sweep.calls import Cell, settings_of

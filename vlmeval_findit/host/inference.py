@@ -21,8 +21,8 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
+from ..core.model_names import check_model_name
 from ..core.prediction_files import write_rows
-from ..core.predictions import check_model_name
 from ..core.work import Answer, Asker
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..sweep.cell_files import adopt_others, prediction_rows

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 from vlmeval.smp import get_logger
 
-from ..benchmarks.findit.prompts import Message, Part, PartKind
-from ..benchmarks.findit.variant import Variant, nearest
+from ..benchmarks.findit.variant import Variant
 from ..core.identity import Answering, Described
-from ..core.predictions import check_model_name
+from ..core.messages import Message, Part, PartKind
+from ..core.model_names import check_model_name
+from ..core.spelling import nearest
 from ..models.local.runner import (
     LocalReply,
     Runner,

@@ -14,9 +14,10 @@ from typing import Any
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
 
-from ..benchmarks.findit.scoring import settings_from
-from ..benchmarks.findit.variant import nearest, parse
-from ..core.predictions import check_model_name
+from ..benchmarks.findit.variant import parse
+from ..boxes.settings import settings_from
+from ..core.model_names import check_model_name
+from ..core.spelling import nearest
 from ..models.http.services import (
     extra_fields,
     openrouter_key,

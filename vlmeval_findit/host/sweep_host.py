@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..benchmarks.findit.scoring import settings_from
-from ..benchmarks.findit.variant import Variant, nearest, parse
+from ..benchmarks.findit.variant import Variant, parse
+from ..boxes.settings import settings_from
 from ..core.identity import Answering, Described
+from ..core.spelling import nearest
 from ..core.work import Asker
 from ..models.http.spending import Budget
 from ..sweep.config import Inference, ModelEntry

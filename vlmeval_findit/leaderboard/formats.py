@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..benchmarks.findit.best_format import format_of, ranked
-from ..benchmarks.findit.variant import nearest
+from ..core.spelling import nearest
 from ..core.statistics import (
     METRICS,
     Difference,

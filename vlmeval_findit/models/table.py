@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.datasets import Dataset
-from ..benchmarks.findit.variant import ReplyFormat, Variant
+from ..benchmarks.findit.variant import Variant
+from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from .families import (
     THINK,

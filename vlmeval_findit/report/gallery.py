@@ -8,8 +8,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.annotation_tables import thin
-from ..boxes.records import Query
+from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.thinning import thin
 from ..core.visible import visible
 from ..leaderboard.columns import column_name, format_name
 from ..runs.scored_run import ScoredRow

@@ -17,8 +17,9 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..benchmarks.findit.metrics import SHOWN
-from ..benchmarks.findit.variant import DEFAULT_STRUCTURE, Variant
+from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Reason
+from ..boxes.reply_format import DEFAULT_STRUCTURE
 from ..boxes.representation import REPRESENTATIONS
 from ..core.statistics import METRICS
 from ..core.visible import visible

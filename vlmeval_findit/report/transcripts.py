@@ -12,12 +12,13 @@ from pathlib import Path
 
 from ..benchmarks.findit import prompts
 from ..benchmarks.findit.annotation_tables import TableError
-from ..benchmarks.findit.prompts import MessageMaker, PartKind, prompt_hash
+from ..benchmarks.findit.prompts import MessageMaker
+from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.release_prompts import prompt_set
 from ..benchmarks.findit.task import Task, load_task
 from ..benchmarks.findit.variant import Variant
-from ..boxes.records import Query
 from ..core.files import file_sha256
+from ..core.messages import PartKind, prompt_hash
 from ..core.places import PlaceError, image_folder
 from ..core.predictions import PredictionError, read_predictions
 from ..runs.scored_run import Run

@@ -14,16 +14,8 @@ from typing import Any
 
 from ..benchmarks.findit.best_format import Format
 from ..benchmarks.findit.datasets import DATASETS, Dataset
-from ..benchmarks.findit.variant import (
-    CENTRES,
-    DEFAULT_KEY,
-    DEFAULT_STRUCTURE,
-    KEYS,
-    OUTPUTS,
-    STRUCTURES,
-    Variant,
-    problem,
-)
+from ..benchmarks.findit.variant import CENTRES, Variant, problem
+from ..boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 
 NO_CENTRE = "none"

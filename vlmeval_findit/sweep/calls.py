@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..benchmarks.findit.prompts import Message, MessageMaker, PartKind
+from ..benchmarks.findit.prompts import MessageMaker
 from ..benchmarks.findit.task import Task
 from ..benchmarks.findit.variant import Variant
 from ..core.files import file_sha256
+from ..core.messages import Message, PartKind
 from ..core.places import Folder
 from ..core.work import HostMessage
 

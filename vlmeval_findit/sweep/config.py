@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..benchmarks.findit.best_format import Format
-from ..benchmarks.findit.variant import nearest
 from ..boxes.spaces import SpaceError, space_from
-from ..core.predictions import PredictionError, check_model_name
+from ..core.model_names import check_model_name
+from ..core.predictions import PredictionError
+from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from .axes import AXIS_VALUES, WINNER, Axes, Table, Views, all_tables, benchmark, formats
 from .axes import variants as cells_of

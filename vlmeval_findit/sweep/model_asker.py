@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.predictions import call_failed, recorded
 from ..core.redaction import quoted
+from ..core.replies import call_failed, recorded
 from ..core.work import Answer, HostMessage, Work, said
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.scoring import Settings, check_settings, refuse_variable, run_space
+from ..benchmarks.findit.scoring import check_settings, refuse_variable, run_space
 from ..benchmarks.findit.task import run_identity
+from ..boxes.settings import Settings
 from ..boxes.spaces import SpaceError, space_from
 from ..core.identity import (
     Answering,
@@ -28,14 +29,9 @@ from ..core.identity import (
     read_identity,
     write_identity,
 )
-from ..core.predictions import (
-    PREDICTION_FORMATS,
-    PredictionError,
-    Recorded,
-    Reply,
-    read_predictions,
-)
+from ..core.predictions import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.redaction import scrubbed
+from ..core.replies import Recorded, Reply
 from ..core.work import Answer
 from .calls import Cell, ImageHash, Keyed, keyed
 from .journal import Journal

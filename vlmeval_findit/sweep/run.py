@@ -11,9 +11,10 @@ from typing import Any, Protocol
 from ..benchmarks.findit.best_format import Format
 from ..benchmarks.findit.metrics import Figures, Totals
 from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.scoring import RunScore, settings_from
+from ..benchmarks.findit.scoring import RunScore
 from ..benchmarks.findit.task import Task, load_task
 from ..benchmarks.findit.variant import Variant
+from ..boxes.settings import settings_from
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.places import image_folder

@@ -11,7 +11,8 @@ import yaml
 
 from ..benchmarks.findit.best_format import RULE, Format, FormatAverage, ranked, view_of
 from ..benchmarks.findit.metrics import SHOWN
-from ..benchmarks.findit.variant import CENTRES, KEYS, OUTPUTS, STRUCTURES, Variant, problem
+from ..benchmarks.findit.variant import CENTRES, Variant, problem
+from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 from ..core.files import atomic_write
 from ..core.statistics import INTERVALS, Interval, intervals

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from ..benchmarks.findit.variant import nearest
+from ..core.spelling import nearest
 
 
 class ConfigError(ValueError):

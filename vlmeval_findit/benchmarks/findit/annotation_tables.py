@@ -12,19 +12,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ...boxes.records import Query, Truth
+from ...boxes.records import Truth
 from ...boxes.representation import Corners
 from ...core.files import atomic_write, file_sha256, sha256_of
 from ...core.paths import unsafe
 from ...core.places import how_to_make
+from .oddities import Oddity, oddities
+from .query import Query
 
 COLUMNS = (
     "index",
@@ -47,66 +47,7 @@ class TableError(ValueError):
 # --- thinning -------------------------------------------------------------------------------------
 
 
-def thin(count: int, frames: int) -> list[int]:
-    """The indices that thinning ``count`` frames to ``frames`` keeps (protocol section 2)."""
-    if frames >= count:
-        return list(range(count))
-    indices: list[int] = np.linspace(0, count - 1, frames, dtype=int).tolist()
-    return indices
-
-
-def thinned(query: Query, frames: int) -> Query:
-    """A query with at most so many of its frames: paths, frame indices and boxes alike."""
-    kept = thin(len(query.images), frames)
-    if len(kept) == len(query.images):
-        return query
-    place = {old: new for new, old in enumerate(kept)}
-    truth = query.truth
-    boxes = [i for i, frame in enumerate(truth.frames) if frame in place]
-    return replace(
-        query,
-        images=tuple(query.images[i] for i in kept),
-        frame_indices=tuple(query.frame_indices[i] for i in kept) if query.frame_indices else (),
-        truth=Truth(
-            boxes=tuple(truth.boxes[i] for i in boxes),
-            frames=tuple(place[truth.frames[i]] for i in boxes),
-            labels=tuple(truth.labels[i] for i in boxes) if truth.labels else (),
-        ),
-    )
-
-
 # --- checks ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Oddity:
-    """Something in the annotations that is reported and left as it is."""
-
-    index: int
-    what: str
-    box: Corners
-
-
-_MARGIN = 0.01
-"""Pixels by which rounding alone puts a box out of its image."""
-
-
-def oddities(queries: Iterable[Query]) -> list[Oddity]:
-    """Boxes with swapped corners, without area, or out of their image (by 0.01 pixels or more)."""
-    found = []
-    for query in queries:
-        width, height = query.width + _MARGIN, query.height + _MARGIN
-        for box in query.truth.boxes:
-            x1, y1, x2, y2 = box
-            what = []
-            if x1 > x2 or y1 > y2:
-                what.append("swapped corners")
-            elif x1 == x2 or y1 == y2:
-                what.append("no area")
-            if min(box) < -_MARGIN or max(x1, x2) > width or max(y1, y2) > height:
-                what.append("out of the image")
-            found += [Oddity(query.index, w, box) for w in what]
-    return found
 
 
 # --- TSV ------------------------------------------------------------------------------------------

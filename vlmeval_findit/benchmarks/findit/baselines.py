@@ -17,7 +17,7 @@ import numpy as np
 from ...boxes.representation import Corners
 from ...boxes.writing import Said, write
 from ...core.image_files import decode, header
-from ...core.predictions import Recorded
+from ...core.replies import Recorded
 from .variant import Variant
 
 if TYPE_CHECKING:

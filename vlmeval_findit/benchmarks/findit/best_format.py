@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
+from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
 from ...boxes.representation import REPRESENTATIONS
 from .metrics import Figures
-from .variant import CENTRES, DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES, Variant
+from .variant import CENTRES, Variant
 
 RULE = (
     "highest F1@0.5 (failed calls as misses), averaged over the tables; "

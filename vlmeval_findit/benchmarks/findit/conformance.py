@@ -19,11 +19,14 @@ from typing import Any
 
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
-from ...boxes.records import Matched, Query, Reading
+from ...boxes.records import Matched, Reading
+from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from ...boxes.spaces import Space, SpaceError, reference_size, space_from
-from .annotation_tables import thinned
+from ...core.spelling import nearest
+from .query import Query
 from .release_subsets import subset_queries
-from .variant import DEFAULT_KEY, DEFAULT_STRUCTURE, SUBSETS, ReplyFormat, nearest
+from .thinning import thinned
+from .variant import SUBSETS
 
 BOX_TOLERANCE = 1e-3
 IOU_TOLERANCE = 1e-5

@@ -10,46 +10,19 @@ Frames are numbered from 1 in what we write.  A reader that sees no frame 0 coun
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Callable
 
-from ...boxes.records import Query
+from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
+from ...core.messages import Message, Part, image, text
 from .datasets import Family
-from .variant import CLASS_KEY, PLURAL_KEYS, Variant
+from .query import Query
+from .variant import Variant
 
 VERSION = 1
 NAME = f"findit-own-{VERSION}"
 
 
-class PartKind(Enum):
-    """The kinds of parts of a message, by VLMEvalKit's names."""
-
-    IMAGE = "image"
-    TEXT = "text"
-
-
-class Part(NamedTuple):
-    """One part of a message: text, or an image's path relative to its dataset's folder."""
-
-    kind: PartKind
-    value: str
-
-
-Message = tuple[Part, ...]
 MessageMaker = Callable[[Query, Variant], Message]
-
-
-def text(value: str) -> Part:
-    """A part that is text."""
-    return Part(PartKind.TEXT, value)
-
-
-def image(path: str) -> Part:
-    """A part that is an image."""
-    return Part(PartKind.IMAGE, path)
 
 
 def message(query: Query, variant: Variant) -> Message:
@@ -161,12 +134,3 @@ def _fields(v: Variant) -> list[str]:
             "width = x_max - x_min, height = y_max - y_min."
         ]
     return []
-
-
-def prompt_hash(messages: Iterable[Message]) -> str:
-    """A hash of everything that was asked: texts and places of images, in order."""
-    digest = hashlib.sha256()
-    for parts in messages:
-        digest.update(json.dumps([(p.kind.value, p.value) for p in parts]).encode())
-        digest.update(b"\n")
-    return digest.hexdigest()

@@ -17,11 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ...boxes.records import Query
 from ...core.commits import commit_of
+from ...core.messages import Message, Part, image, text
 from . import prompts
 from .datasets import DATASETS
-from .prompts import Message, MessageMaker, Part, image, text
+from .prompts import MessageMaker
+from .query import Query
 from .variant import Variant
 
 _MARK = re.compile(r"<image (\d+)>")

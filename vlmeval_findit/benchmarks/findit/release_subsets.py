@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...boxes.records import Query, Truth
+from ...boxes.records import Truth
 from ...core.files import file_sha256
-from .annotation_tables import Prepared, TableError, corners, thinned, write_table
+from ...core.spelling import nearest
+from .annotation_tables import Prepared, TableError, corners, write_table
 from .datasets import BENCHMARK, Dataset, Subset
-from .variant import nearest
+from .query import Query
+from .thinning import thinned
 
 SubsetRow = Mapping[str, Any]
 """One row in the column layout of the release's subsets."""

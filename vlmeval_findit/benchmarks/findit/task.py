@@ -8,13 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ...boxes.records import Query
 from ...core.files import file_sha256
 from ...core.identity import ENGINES, Answering, Identity, installed
+from ...core.messages import prompt_hash
 from ...core.places import find_table
-from .annotation_tables import read_table, thinned
-from .prompts import prompt_hash
+from .annotation_tables import read_table
+from .query import Query
 from .release_prompts import prompt_set
+from .thinning import thinned
 from .variant import Variant, parse
 
 

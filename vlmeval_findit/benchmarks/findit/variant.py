@@ -11,58 +11,31 @@ too (:func:`parse_alias`).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import takewhile
 
-from ...boxes.representation import REPRESENTATIONS, Representation
+from ...boxes.reply_format import (
+    CLASS_KEY,
+    DEFAULT_KEY,
+    DEFAULT_STRUCTURE,
+    KEYS,
+    OUTPUTS,
+    STRUCTURES,
+    ReplyFormat,
+)
+from ...boxes.representation import REPRESENTATIONS
+from ...core.spelling import nearest
 from .datasets import BENCHMARK, DATASETS, Dataset, Family
 
 PREFIX = "FindIt_"
-OUTPUTS = ("text", "json")
-DEFAULT_KEY = "bbox"
-CLASS_KEY = "class_name"
-KEYS = (DEFAULT_KEY, "bbox_2d", "coordinates", "bounding_box", CLASS_KEY)
-DEFAULT_STRUCTURE = "per_box"
-STRUCTURES = (DEFAULT_STRUCTURE, "nested", "decomposed")
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
-
-PLURAL_KEYS = {
-    "bbox": "bboxes",
-    "bbox_2d": "bboxes_2d",
-    "coordinates": "coordinates",
-    "bounding_box": "bounding_boxes",
-}
-"""The key of the ``nested`` structure, by the variant's key."""
 
 
 class VariantError(ValueError):
     """A name that is no variant; the message says why and what is nearest."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyFormat:
-    """All that the reading of a reply depends on: how the reply is written, not what was asked.
-
-    ``key`` is the singular key of the variant; ``frames`` counts the frames that were asked for
-    (1: an image).  It differs from the variant's own only where a model answers ``unconstrained``
-    prompts in a scheme of its own (:mod:`...models`).
-    """
-
-    output: str
-    representation: str
-    key: str = DEFAULT_KEY
-    structure: str = DEFAULT_STRUCTURE
-    multilabel: bool = False
-    frames: int = 1
-
-    @property
-    def row(self) -> Representation:
-        return REPRESENTATIONS[self.representation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +94,6 @@ class Variant:
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
         parts += [f"cx-{self.centre}"] * (self.centre is not None)
         return PREFIX + "_".join(parts)
-
-
-_LISTED = 40
-"""Lists longer than this help nobody in an error message."""
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """``: did you mean xyxy?`` when a word is near, else the list of what there is."""
-    words = list(words)
-
-    def likeness(candidate: str) -> tuple[float, int]:
-        ratio = difflib.SequenceMatcher(None, word.lower(), candidate.lower()).ratio()
-        # Of two that are equally like it, the one that begins alike: xyxx is nearer xyxy than yxyx.
-        pairs = zip(word.lower(), candidate.lower(), strict=False)
-        return ratio, len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-
-    best = max(words, key=likeness, default=None)
-    if best is not None and likeness(best)[0] >= 0.5:
-        return f": did you mean {best}?"
-    return f" (there are: {', '.join(words)})" if len(words) <= _LISTED else ""
 
 
 def problem(v: Variant) -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from ...benchmarks.findit.variant import ReplyFormat
 from ..records import Reading
+from ..reply_format import ReplyFormat
 from . import json_, text
 
 Reader = Callable[[str], Reading]

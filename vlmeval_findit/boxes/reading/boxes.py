@@ -11,8 +11,8 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from ...benchmarks.findit.variant import ReplyFormat
 from ..records import Reading, Reason
+from ..reply_format import ReplyFormat
 from ..representation import Corners, Representation
 
 OPEN, CLOSE = "<|begin_of_box|>", "<|end_of_box|>"

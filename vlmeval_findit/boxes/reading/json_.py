@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any
 
-from ...benchmarks.findit.variant import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from ..records import Reading, Reason
+from ..reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from .boxes import CLOSE, OPEN, Boxes, Said, as_index, in_frames, nothing
 
 Reader = Callable[[str], Reading]

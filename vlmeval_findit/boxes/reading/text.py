@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from ...benchmarks.findit.variant import ReplyFormat
 from ..records import Reading, Reason
+from ..reply_format import ReplyFormat
 from ..representation import Numbers, Representation
 from .boxes import CLOSE, OPEN, Boxes, Said, as_index, in_frames, nothing
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ...benchmarks.findit.annotation_tables import TableError, made_of, read_table
 from ...benchmarks.findit.datasets import Dataset, Subset
+from ...benchmarks.findit.query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset
-from ...boxes.records import Query
 from ...core.data_root import lmu_data_root
 from ...core.files import file_sha256
 from ...core.image_files import Size

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ...benchmarks.findit.variant import nearest
 from ...core.places import config_file, read_config
+from ...core.spelling import nearest
 
 RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"
 """The commit of the release's repository whose subsets are fetched."""

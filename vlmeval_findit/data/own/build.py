@@ -10,9 +10,11 @@ from pathlib import Path
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import BENCHMARK, own_datasets
-from ...benchmarks.findit.variant import KEYS, OUTPUTS, PREFIX, STRUCTURES, forget_names
+from ...benchmarks.findit.query import Query
+from ...benchmarks.findit.variant import PREFIX, forget_names
 from ...boxes.matching import plain_label
-from ...boxes.records import Query, Truth
+from ...boxes.records import Truth
+from ...boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ...boxes.representation import REPRESENTATIONS
 from ...core.data_root import lmu_data_root, own_datasets_file
 from ...core.files import atomic_write

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from ...benchmarks.findit.annotation_tables import Prepared, made_of, write_table
 from ...benchmarks.findit.datasets import Dataset, Family
-from ...boxes.records import Query, Truth
+from ...benchmarks.findit.query import Query
+from ...boxes.records import Truth
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
 from . import questions as asking

@@ -21,7 +21,7 @@ from tenacity.stop import stop_base
 from tenacity.wait import wait_exponential_jitter
 
 from ...benchmarks.findit.variant import Variant, parse
-from ...core.predictions import Recorded
+from ...core.replies import Recorded
 from ...core.work import Answer, HostMessage, Stop, Work, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion

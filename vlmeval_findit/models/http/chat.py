@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...benchmarks.findit.prompts import Part, PartKind
-from ...benchmarks.findit.scoring import settings_from
 from ...benchmarks.findit.variant import Variant
+from ...boxes.settings import settings_from
 from ...boxes.spaces import Space
 from ...core.identity import Answering, Described
-from ...core.predictions import Recorded
+from ...core.messages import Part, PartKind
+from ...core.replies import Recorded
 from ...core.work import HostMessage
 from ..table import ModelRow, find_model
 from .completion import Completion

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from ...benchmarks.findit.prompts import Part, PartKind
 from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import Space, reference_size
+from ...core.messages import Part, PartKind
 from .payload import ImageRule, Manner, SentImage, request
 
 CHARACTERS_A_TOKEN = 4

@@ -18,10 +18,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit.prompts import Part, PartKind
 from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import Space, as_sent, reference_size
 from ...core.image_files import Size, check, header, orientation
+from ...core.messages import Part, PartKind
 from ..scene_cache import CachedScene, encoded
 from ..table import ApiFacts
 

@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...benchmarks.findit.variant import Variant, nearest
+from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import Space, SpaceError, space_from
+from ...core.spelling import nearest
 from ..table import MODELS, ApiFacts, ModelRow, find_model, unknown_space
 from .endpoint import LIMIT_FIELDS, Endpoint
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ...benchmarks.findit.prompts import Message, PartKind
+from ...core.messages import Message, PartKind
 from ..families import Bounds, LocalFamily
 from .large_pictures import RAW, LargePictures, with_thumbnails
 from .pictures import Picture, Pictures

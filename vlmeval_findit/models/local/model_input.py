@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...benchmarks.findit.prompts import Message
 from ...benchmarks.findit.variant import Variant
+from ...core.messages import Message
 from ..families import LocalFamily
 from ..table import ModelRow
 from .pictures import Pictures

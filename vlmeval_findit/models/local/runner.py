@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
-from ...benchmarks.findit.prompts import Message, PartKind
 from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import space_from
 from ...core.identity import Answering, Described
-from ...core.predictions import FAILED, Recorded
+from ...core.messages import Message, PartKind
+from ...core.replies import FAILED, Recorded
 from ..families import Bounds, LocalFamily, space_within
 from ..revision import known_revision
 from ..table import ModelRow

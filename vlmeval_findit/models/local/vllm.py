@@ -11,8 +11,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...benchmarks.findit.prompts import Message
 from ...benchmarks.findit.variant import Variant
+from ...core.messages import Message
 from ..revision import revision_of
 from ..table import ModelRow
 from .encoding import Encoder, pictures_of
