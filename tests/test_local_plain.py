@@ -14,8 +14,8 @@ from vlmeval_findit.benchmarks.findit.scoring import read_reply, reply_format
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.reading import reader
 from vlmeval_findit.boxes.records import Reason
-from vlmeval_findit.boxes.settings import Settings
 from vlmeval_findit.core.replies import Recorded, Reply, recorded
+from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.families import Bounds, ThoughtMarks
 from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.local.device import Machine, choose

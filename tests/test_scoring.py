@@ -23,7 +23,6 @@ from vlmeval_findit.benchmarks.findit.scoring import (
 from vlmeval_findit.benchmarks.findit.task import load_task, run_identity
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.boxes.settings import Settings, settings_from
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import (
     Answering,
@@ -34,6 +33,7 @@ from vlmeval_findit.core.identity import (
 )
 from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
+from vlmeval_findit.core.settings import Settings, settings_from
 from vlmeval_findit.runs.results import write_score
 
 WIDTH, HEIGHT = 200, 100

@@ -14,10 +14,10 @@ from training.lessons import NANO
 from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.benchmarks.findit.scoring import RunScore, score
 from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.boxes.settings import Settings
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.replies import Reply
+from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.local.runner import RunSettings, load_local
 
 FORMAT = "xyxy_json_bbox_2d"

@@ -1,4 +1,4 @@
-"""TODO."""
+"""How a reply writes its boxes: output, representation, key, structure (protocol section 1)."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..benchmarks.findit.scoring import score_file
-from ..boxes.settings import settings_from
 from ..core.prediction_files import prediction_files
+from ..core.settings import settings_from
 from ..data.own.coco_out import NO_CONFIDENCES, export
 from ..runs.results import as_scored
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.task import load_task
-from ..boxes.settings import FORCE_VARIABLE
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
+from ..core.settings import FORCE_VARIABLE
 from ..models.http.spending import Budget
 from .printing import report_spending
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..benchmarks.findit.scoring import score_file
-from ..boxes.settings import Settings, settings_from
 from ..boxes.spaces import SpaceError, spaces_help
 from ..core.prediction_files import prediction_files
+from ..core.settings import Settings, settings_from
 from ..runs.results import score_row, write_score
 from .printing import print_rows
 

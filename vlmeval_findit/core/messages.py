@@ -1,4 +1,4 @@
-"""TODO."""
+"""Messages: texts and images in the order in which a model sees them."""
 
 from __future__ import annotations
 

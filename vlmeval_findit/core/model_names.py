@@ -1,4 +1,4 @@
-"""TODO."""
+"""Names of models, after which files and folders are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Replies, and what a run records with each."""
 
 from __future__ import annotations
 

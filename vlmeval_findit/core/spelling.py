@@ -1,4 +1,4 @@
-"""TODO."""
+"""What was probably meant by a word that is none of those there are."""
 
 from __future__ import annotations
 

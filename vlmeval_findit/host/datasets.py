@@ -23,10 +23,10 @@ from ..benchmarks.findit.release_prompts import prompt_set
 from ..benchmarks.findit.scoring import check_settings, score_file
 from ..benchmarks.findit.task import Task, load_task
 from ..benchmarks.findit.variant import VariantError, is_variant, parse
-from ..boxes.settings import settings_from
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.messages import PartKind
 from ..core.places import image_folder
+from ..core.settings import settings_from
 from ..runs.results import score_row, write_score
 from ..sweep.calls import Cell, settings_of
 from . import entries

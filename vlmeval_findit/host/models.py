@@ -15,12 +15,12 @@ from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, o
 from ..benchmarks.findit.scoring import run_space
 from ..benchmarks.findit.task import load_task
 from ..benchmarks.findit.variant import Variant, parse
-from ..boxes.settings import Settings
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described, read_identity
 from ..core.messages import PartKind
 from ..core.predictions import PredictionError, read_predictions, split_name
 from ..core.replies import Recorded
+from ..core.settings import Settings
 from ..models.revision import fingerprint
 
 HostMessage = Sequence[Mapping[str, Any]]

@@ -15,8 +15,8 @@ from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
 
 from ..benchmarks.findit.variant import parse
-from ..boxes.settings import settings_from
 from ..core.model_names import check_model_name
+from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..models.http.services import (
     extra_fields,

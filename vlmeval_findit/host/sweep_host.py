@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from ..benchmarks.findit.variant import Variant, parse
-from ..boxes.settings import settings_from
 from ..core.identity import Answering, Described
+from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.work import Asker
 from ..models.http.spending import Budget

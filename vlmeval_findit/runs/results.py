@@ -19,10 +19,10 @@ from typing import Any
 from .. import __version__
 from ..benchmarks.findit.annotation_tables import meta_path
 from ..benchmarks.findit.scoring import RunScore, Scored
-from ..boxes.settings import Settings
 from ..core.files import atomic_write, file_sha256
 from ..core.identity import as_values, installed
 from ..core.predictions import XLSX_CELL_LIMIT
+from ..core.settings import Settings
 from ..core.visible import as_csv
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from ..benchmarks.findit.scoring import check_settings, refuse_variable, run_space
 from ..benchmarks.findit.task import run_identity
-from ..boxes.settings import Settings
 from ..boxes.spaces import SpaceError, space_from
 from ..core.identity import (
     Answering,
@@ -32,6 +31,7 @@ from ..core.identity import (
 from ..core.predictions import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.redaction import scrubbed
 from ..core.replies import Recorded, Reply
+from ..core.settings import Settings
 from ..core.work import Answer
 from .calls import Cell, ImageHash, Keyed, keyed
 from .journal import Journal

@@ -14,10 +14,10 @@ from ..benchmarks.findit.release_prompts import prompt_set
 from ..benchmarks.findit.scoring import RunScore
 from ..benchmarks.findit.task import Task, load_task
 from ..benchmarks.findit.variant import Variant
-from ..boxes.settings import settings_from
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.places import image_folder
+from ..core.settings import settings_from
 from ..core.work import Answer, Stop
 from .axes import formats, variants
 from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of

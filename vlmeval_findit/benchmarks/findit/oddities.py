@@ -1,4 +1,4 @@
-"""TODO."""
+"""What is odd in annotations: reported, and left as it is."""
 
 from __future__ import annotations
 

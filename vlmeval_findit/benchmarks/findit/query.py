@@ -1,4 +1,4 @@
-"""TODO."""
+"""One row of an annotation table."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import Matched, Reading, Reason
 from ...boxes.reply_format import ReplyFormat
-from ...boxes.settings import Settings, settings_from
 from ...boxes.spaces import Space, SpaceError, reference_size, space_from
 from ...core.files import file_sha256
 from ...core.identity import (
@@ -27,6 +26,7 @@ from ...core.identity import (
 )
 from ...core.predictions import PredictionError, read_predictions, split_name
 from ...core.replies import Reply
+from ...core.settings import Settings, settings_from
 from ...core.spelling import nearest
 from ...models.table import MODELS, find_model, unknown_space
 from .metrics import Figures, Totals, add_up, figures, totals

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Fewer frames of a video, evenly spaced (protocol section 2)."""
 
 from __future__ import annotations
 

@@ -26,15 +26,16 @@ from ...boxes.reply_format import (
     ReplyFormat,
 )
 from ...boxes.representation import REPRESENTATIONS
+from ...core.question import QuestionError
 from ...core.spelling import nearest
+from . import PREFIX as PREFIX
 from .datasets import BENCHMARK, DATASETS, Dataset, Family
 
-PREFIX = "FindIt_"
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
 
 
-class VariantError(ValueError):
+class VariantError(QuestionError):
     """A name that is no variant; the message says why and what is nearest."""
 
 
@@ -71,6 +72,64 @@ class Variant:
     def max_new_tokens(self) -> int:
         """The most tokens that a reply may have (protocol section 2)."""
         return max(768, 192 * self.frames)
+
+    @property
+    def images(self) -> str:
+        """The key of the folder of its images."""
+        return self.row.images
+
+    @property
+    def has_references(self) -> bool:
+        """Whether a query shows reference images of the object instead of naming it."""
+        return self.row.family.has_references
+
+    @property
+    def family_name(self) -> str:
+        return self.family.value
+
+    @property
+    def column(self) -> str:
+        """What it asks, whatever the format: table, caption, frames.
+
+        >>> parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d").column
+        'iGround_multilabel_f8'
+        """
+        parts = [self.table]
+        parts += ["caption"] * self.caption
+        parts += [f"f{self.frames}"] * self.row.family.is_video
+        return "_".join(parts)
+
+    @property
+    def format(self) -> str:
+        """How the answer is to be written: the rest of its name.
+
+        >>> parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d").format
+        'xyxy_json_bbox_2d'
+        """
+        return self.name.removeprefix(f"{PREFIX}{self.column}_")
+
+    @property
+    def format_place(self) -> tuple[int, ...]:
+        """Its format's place in the grid: representation, output, key, structure, centre."""
+        return (
+            list(REPRESENTATIONS).index(self.representation),
+            OUTPUTS.index(self.output),
+            KEYS.index(self.key),
+            STRUCTURES.index(self.structure),
+            (None, *CENTRES).index(self.centre),
+        )
+
+    @property
+    def format_cell(self) -> tuple[str, str]:
+        """Its format's row and column in a heat map: representation; output, key, structure."""
+        if self.output == "text":
+            parts = ["text"]
+        elif self.structure == DEFAULT_STRUCTURE:
+            parts = ["json", self.key]
+        else:
+            parts = ["json", self.structure, *([self.key] if self.key != DEFAULT_KEY else [])]
+        parts += [f"cx-{self.centre}"] * (self.centre is not None)
+        return self.representation, " ".join(parts)
 
     @property
     def reply(self) -> ReplyFormat:

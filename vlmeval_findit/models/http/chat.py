@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...benchmarks.findit.variant import Variant
-from ...boxes.settings import settings_from
 from ...boxes.spaces import Space
 from ...core.identity import Answering, Described
 from ...core.messages import Part, PartKind
 from ...core.replies import Recorded
+from ...core.settings import settings_from
 from ...core.work import HostMessage
 from ..table import ModelRow, find_model
 from .completion import Completion

@@ -1,4 +1,4 @@
-"""TODO."""
+"""What a user says about the scoring of a run, by flags, host arguments or the environment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .spaces import SpaceError
+
+class SettingsError(ValueError):
+    """A setting that cannot be read; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         try:
             space = json.loads(space)
         except ValueError as error:
-            raise SpaceError(f"{SPACE_VARIABLE}={space}: {error}") from None
+            raise SettingsError(f"{SPACE_VARIABLE}={space}: {error}") from None
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
     return Settings(space or None, reads_like, bool(values.get("force")) or is_forced(), source)
 
