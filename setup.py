@@ -51,8 +51,8 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
     package_data={
-        "vlmeval_findit.demo": ["*.yaml"],
-        "vlmeval_findit.nano": ["*.yaml", "checkpoint/*"],
+        "vlmeval_findit.data.demo": ["*.yaml"],
+        "vlmeval_findit.models": ["findit_nano/*"],
         "vlmeval_findit.report": ["templates/*"],
     },
     install_requires=[

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from vlmeval_findit.answers import Answer, Work
-from vlmeval_findit.models.asker import ChatAsker, Terms
-from vlmeval_findit.models.chat import server_model
-from vlmeval_findit.models.endpoint import Endpoint
-from vlmeval_findit.models.spending import Budget
+from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.models.http.chat import server_model
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.spending import Budget
 
 KEY = "sk-or-v1-c0ffee-SECRET"
 WORK = Work(([{"type": "text", "value": "where?"}],), ("FindIt_Demo_xyxy_json",), {}, False)

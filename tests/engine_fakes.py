@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.answers import Answer
-from vlmeval_findit.engine.asking import ModelAsker
-from vlmeval_findit.engine.config import ModelEntry, Sweep, parse_sweep
-from vlmeval_findit.engine.executors import Executor, LocalExecutor
-from vlmeval_findit.engine.journal import records
-from vlmeval_findit.engine.plan import Plan
-from vlmeval_findit.engine.run import Chosen, Result, Surroundings, run_sweep
-from vlmeval_findit.engine.stopping import Stopping
-from vlmeval_findit.identity import Answering, Described
-from vlmeval_findit.search import best_format
-from vlmeval_findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.core.identity import Answering, Described
+from vlmeval_findit.core.work import Answer
+from vlmeval_findit.sweep.config import ModelEntry, Sweep, parse_sweep
+from vlmeval_findit.sweep.executors import Executor, LocalExecutor
+from vlmeval_findit.sweep.journal import records
+from vlmeval_findit.sweep.model_asker import ModelAsker
+from vlmeval_findit.sweep.plan import Plan
+from vlmeval_findit.sweep.run import Chosen, Result, Surroundings, run_sweep
+from vlmeval_findit.sweep.search import best_format
+from vlmeval_findit.sweep.stopping import Stopping
 
 Message = list[dict[str, str]]
 

@@ -20,10 +20,10 @@ from typing import Any
 from engine_fakes import FakeHost, Message, demo_sweep
 
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.engine.asking import Answer, ModelAsker, Work
-from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.executors import LocalExecutor, ThreadsExecutor
-from vlmeval_findit.engine.journal import records
+from vlmeval_findit.sweep.config import Inference
+from vlmeval_findit.sweep.executors import LocalExecutor, ThreadsExecutor
+from vlmeval_findit.sweep.journal import records
+from vlmeval_findit.sweep.model_asker import Answer, ModelAsker, Work
 
 HERE = Path(__file__).parent
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
@@ -66,7 +66,7 @@ class Cancelled(Hanging):
 
 def executor(kind: str, folder: Path) -> Any:
     if kind == "ray":
-        from vlmeval_findit.engine.ray_executor import RayExecutor
+        from vlmeval_findit.sweep.ray_executor import RayExecutor
 
         inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
         return RayExecutor(lambda: ModelAsker(Hanging(folder)), inference)

@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from vlmeval_findit.models.payload import Manner, located, request
+from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.boxes.spaces import reference_size
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.models.http.payload import Manner, located, request
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.places import image_folder
-from vlmeval_findit.prompts import message
-from vlmeval_findit.records import Query
-from vlmeval_findit.spaces import reference_size
-from vlmeval_findit.tasks import load_task
-from vlmeval_findit.writing import Said, write
 
 
 def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[str, str]:

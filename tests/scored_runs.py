@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.identity import Answering, Identity, identity_path, write_identity
-from vlmeval_findit.predictions import FAILED
-from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.results import write_score
-from vlmeval_findit.runs import Run, load_run
-from vlmeval_findit.scoring import Settings, score_file
-from vlmeval_findit.tables import write_table
-from vlmeval_findit.tasks import load_task, run_identity
-from vlmeval_findit.writing import Said, write
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.scoring import score_file
+from vlmeval_findit.benchmarks.findit.task import load_task, run_identity
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.core.identity import Answering, Identity, identity_path, write_identity
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.scored_run import Run, load_run
 
 WIDTH, HEIGHT = 200, 100
 Boxes = Sequence[tuple[float, float, float, float]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from vlmeval_findit.metrics import Totals
-from vlmeval_findit.statistics import (
+from vlmeval_findit.benchmarks.findit.metrics import Totals
+from vlmeval_findit.core.statistics import (
     METRICS,
     Evidence,
     difference,

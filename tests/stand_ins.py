@@ -16,10 +16,10 @@ import pytest
 from PIL import Image
 from web import Web
 
-from vlmeval_findit.datasets import Dataset, Family, Subset
-from vlmeval_findit.fetch.download import Client, Policy
-from vlmeval_findit.fetch.images import Errand
-from vlmeval_findit.fetch.store import Store
+from vlmeval_findit.benchmarks.findit.datasets import Dataset, Family, Subset
+from vlmeval_findit.data.fetch.download import Client, Policy
+from vlmeval_findit.data.fetch.images import Errand
+from vlmeval_findit.data.fetch.store import Store
 
 SIZE = (256, 192)
 QUICK = Policy(attempts=3, first_wait=0.01, longest_wait=5.0, connect=2.0, read=0.3)
@@ -49,7 +49,7 @@ def errand(
     web: Web, folder: Path, names: Iterable[str], size: tuple[int, int] | None = SIZE
 ) -> Errand:
     """An errand to a server under which every base lies."""
-    from vlmeval_findit.fetch.sources import BASES
+    from vlmeval_findit.data.fetch.sources import BASES
 
     bases = dict.fromkeys(BASES, web.url)
     return Errand(Client(QUICK), bases, Store(folder, dict.fromkeys(names, size)), Silent())
@@ -121,8 +121,8 @@ def set_up_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: Web, mirror: bool = True
 ) -> Dataset:
     """The stand-in release as the only dataset, on a server, with a data folder of its own."""
-    from vlmeval_findit import subsets
-    from vlmeval_findit.fetch import download
+    from vlmeval_findit.benchmarks.findit import release_subsets as subsets
+    from vlmeval_findit.data.fetch import download
 
     source, root = tmp_path / "release", tmp_path / "lmu"
     source.mkdir()

@@ -16,16 +16,17 @@ from engine_fakes import CONFIG, FakeHost, Killed, demo_sweep, go
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.answers import Answer, Stop, Work
-from vlmeval_findit.engine.config import ModelEntry
-from vlmeval_findit.engine.executors import Executor, LocalExecutor, ThreadsExecutor
-from vlmeval_findit.engine.journal import records
-from vlmeval_findit.engine.run import UnfinishedError
-from vlmeval_findit.identity import Described
-from vlmeval_findit.places import image_folder
-from vlmeval_findit.predictions import FAILED, Recorded, read_predictions, recorded
-from vlmeval_findit.tasks import load_task
-from vlmeval_findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.core.identity import Described
+from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.core.predictions import read_predictions
+from vlmeval_findit.core.replies import FAILED, Recorded, recorded
+from vlmeval_findit.core.work import Answer, Stop, Work
+from vlmeval_findit.sweep.config import ModelEntry
+from vlmeval_findit.sweep.executors import Executor, LocalExecutor, ThreadsExecutor
+from vlmeval_findit.sweep.journal import records
+from vlmeval_findit.sweep.run import UnfinishedError
 
 CALLS = 4 * (19 + 6)
 

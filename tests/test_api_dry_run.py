@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.calls import ImageHashes, keyed
-from vlmeval_findit.engine.config import parse_sweep
-from vlmeval_findit.engine.dry import count, sweep_groups
-from vlmeval_findit.engine.journal import Journal
-from vlmeval_findit.models.chat import openrouter_model
-from vlmeval_findit.models.estimate import Load, Scale, image_tokens
-from vlmeval_findit.models.payload import SentImage, openrouter_manner, request
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.models.http.chat import openrouter_model
+from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
+from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.prompts import image, text
-from vlmeval_findit.spaces import Space
-from vlmeval_findit.variant import parse
+from vlmeval_findit.sweep.calls import ImageHashes, keyed
+from vlmeval_findit.sweep.config import parse_sweep
+from vlmeval_findit.sweep.dry_run import count, sweep_groups
+from vlmeval_findit.sweep.journal import Journal
 
 OFFLINE = """
 import socket, sys

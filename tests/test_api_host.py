@@ -18,12 +18,12 @@ from chat_server import Answer, Asked, ChatServer, Script, completion, error
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 from perfect_answers import content, perfect_answers
 
-from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.models.payload import openrouter_manner, server_manner
-from vlmeval_findit.models.spending import Budget
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.spaces import Space, SpaceError
+from vlmeval_findit.models.http.payload import openrouter_manner, server_manner
+from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.spaces import Space, SpaceError
-from vlmeval_findit.variant import parse
+from vlmeval_findit.sweep.config import Inference, ModelEntry
 
 pytestmark = pytest.mark.host
 
@@ -128,8 +128,8 @@ def test_without_a_key_there_is_no_model(
 
 
 def one_message() -> list[dict[str, str]]:
+    from vlmeval_findit.benchmarks.findit.task import load_task
     from vlmeval_findit.host.datasets import messages_of
-    from vlmeval_findit.tasks import load_task
 
     return next(iter(messages_of(load_task(DATA))))[1]
 
@@ -224,9 +224,9 @@ def test_a_limit_of_tokens_is_a_setting_of_every_class(
 def test_the_engine_asks_with_the_asker_of_a_model(
     registered: dict[str, Any], keyed: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.engine.asking import ModelAsker
-    from vlmeval_findit.host.engine import load_model
-    from vlmeval_findit.models.asker import ChatAsker
+    from vlmeval_findit.host.sweep_host import load_model
+    from vlmeval_findit.models.http.asker import ChatAsker
+    from vlmeval_findit.sweep.model_asker import ModelAsker
 
     budget = Budget(1.0)
     asker = load_model(MODEL, {"budget": budget, "timeout": 5.0})
@@ -248,7 +248,7 @@ def test_the_engine_asks_with_the_asker_of_a_model(
 def test_settings_of_a_sweep_that_nobody_heeds_are_refused_before_the_first_call(
     registered: dict[str, Any], name: str, settings: dict[str, Any], why: str
 ) -> None:
-    from vlmeval_findit.host.engine import VLMEvalKitHost
+    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
 
     host = VLMEvalKitHost(Inference())
     with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):
@@ -260,7 +260,7 @@ def test_settings_of_a_sweep_that_nobody_heeds_are_refused_before_the_first_call
 def test_a_limit_in_dollars_is_refused_where_nobody_says_costs(
     registered: dict[str, Any],
 ) -> None:
-    from vlmeval_findit.host.engine import VLMEvalKitHost
+    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
 
     theirs = next(
         name for name, maker in registered.items() if "GPT4o" in name and hasattr(maker, "func")

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.models.payload import (
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
+from vlmeval_findit.core.messages import Part, image, text
+from vlmeval_findit.models.http.payload import (
     as_they_are,
     for_provider,
     openrouter_manner,
     request,
     server_manner,
 )
-from vlmeval_findit.models.services import server_name, server_space
+from vlmeval_findit.models.http.services import server_name, server_space
+from vlmeval_findit.models.scene_cache import JPEG_QUALITY
 from vlmeval_findit.models.table import MODELS, find_model
-from vlmeval_findit.prompts import Part, image, text
-from vlmeval_findit.scene_cache import JPEG_QUALITY
-from vlmeval_findit.spaces import Space, SpaceError, reference_size
-from vlmeval_findit.variant import parse
 
 PASCAL = parse("FindIt_Pascal_xyxy_json")
 SCENES = parse("FindIt_HRInsDet_hard_xyxy_json")

@@ -117,8 +117,8 @@ def test_a_server_answers_what_the_model_answers(
     assert path.with_name(f"{path.stem}_score.csv").is_file()
 
     monkeypatch.setenv("LMUData", str(lmu))
+    from vlmeval_findit.benchmarks.findit.task import load_task
     from vlmeval_findit.host.datasets import messages_of
-    from vlmeval_findit.tasks import load_task
 
     messages = dict(messages_of(load_task(DATA)))
     for row in rows:

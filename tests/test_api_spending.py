@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from vlmeval_findit.models.spending import Budget, SpendingError
+from vlmeval_findit.models.http.spending import Budget, SpendingError
 
 
 def spend(budget: Budget, cost: float | None, seconds: float = 0.0) -> bool:

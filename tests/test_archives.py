@@ -15,9 +15,15 @@ from stand_ins import SIZE, errand, files_of, info, jpeg, tar_of, zip_of
 from test_fetch_command import child
 from web import Answer, Web, web_server
 
-from vlmeval_findit.fetch.archives import ArchiveError, Wanted, refused, take_tar, take_zip
-from vlmeval_findit.fetch.images import bring
-from vlmeval_findit.fetch.sources import SOURCES
+from vlmeval_findit.data.fetch.archives import (
+    ArchiveError,
+    WantedMembers,
+    refused,
+    take_tar,
+    take_zip,
+)
+from vlmeval_findit.data.fetch.images import bring
+from vlmeval_findit.data.fetch.sources import SOURCES
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
 TEST, TRAINVAL = "VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"
@@ -196,7 +202,7 @@ def test_a_good_member_after_a_hostile_one_is_taken(tmp_path: Path, web: Web) ->
 
 def test_a_member_that_is_too_large(tmp_path: Path) -> None:
     archive = tar_of({member("000001.jpg"): b"x" * 5000})
-    wanted = Wanted({"000001.jpg": member("000001.jpg")})
+    wanted = WantedMembers({"000001.jpg": member("000001.jpg")})
     take_tar(io.BytesIO(archive), wanted, lambda name, content: pytest.fail("kept"), 4999)
     assert "has 5000 bytes, more than 4999" in wanted.refused["000001.jpg"]
 
@@ -206,7 +212,7 @@ def test_a_member_that_is_too_large(tmp_path: Path) -> None:
     [("/a/1.jpg", "absolute"), ("a/../../1.jpg", "climbs"), ("C:\\a\\1.jpg", "absolute")],
 )
 def test_hostile_zip_members(name: str, why: str) -> None:
-    wanted = Wanted({"1.jpg": "1.jpg"})
+    wanted = WantedMembers({"1.jpg": "1.jpg"})
     take_zip(
         io.BytesIO(zip_of({name: jpeg()})), wanted, lambda name, content: pytest.fail("kept"), 9999
     )
@@ -221,7 +227,7 @@ def test_a_zip_with_a_symbolic_link() -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(entry, "/etc/passwd")
-    wanted = Wanted({"1.jpg": "1.jpg"})
+    wanted = WantedMembers({"1.jpg": "1.jpg"})
     take_zip(buffer, wanted, lambda name, content: pytest.fail("kept"), 9999)
     assert "not a plain file" in wanted.refused["1.jpg"]
 
@@ -229,13 +235,13 @@ def test_a_zip_with_a_symbolic_link() -> None:
 def test_damaged_zip() -> None:
     body = zip_of({"1.jpg": jpeg()})
     with pytest.raises(ArchiveError, match="damaged archive"):
-        take_zip(io.BytesIO(body[:-30]), Wanted({"1.jpg": "1.jpg"}), lambda n, c: None, 9999)
+        take_zip(io.BytesIO(body[:-30]), WantedMembers({"1.jpg": "1.jpg"}), lambda n, c: None, 9999)
 
 
 def test_names_that_stay_inside() -> None:
     assert refused("./a/b..c/d.jpg") is None
-    assert Wanted({"a": "b/c.jpg"}).find("./x/b/c.jpg") == "a"
-    assert Wanted({"a": "b/c.jpg"}).find("x/bb/c.jpg") is None
+    assert WantedMembers({"a": "b/c.jpg"}).find("./x/b/c.jpg") == "a"
+    assert WantedMembers({"a": "b/c.jpg"}).find("x/bb/c.jpg") is None
 
 
 # --- interrupted ----------------------------------------------------------------------------------

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from scored_runs import Answer, World, query, speaking, world
 
-from vlmeval_findit.best_format import Format, format_of, ranked
+from vlmeval_findit.benchmarks.findit.best_format import Format, format_of, ranked
+from vlmeval_findit.benchmarks.findit.metrics import Figures
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.variant import grid, parse
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.engine.run import Result
+from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.columns import format_name
-from vlmeval_findit.metrics import Figures
-from vlmeval_findit.predictions import FAILED
-from vlmeval_findit.records import Query
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs import Run, load_runs
-from vlmeval_findit.search import best_format, read_formats
-from vlmeval_findit.variant import grid, parse
+from vlmeval_findit.runs.scored_run import Run, load_runs
+from vlmeval_findit.sweep.run import Result
+from vlmeval_findit.sweep.search import best_format, read_formats
 
 __all__ = ["world"]
 

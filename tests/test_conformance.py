@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.conformance import main
+from vlmeval_findit.benchmarks.findit.conformance import main
 
 pytestmark = pytest.mark.shared
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.demo import build
-from vlmeval_findit.demo.build import Photo, Row, Window
+from vlmeval_findit.data.demo import build
+from vlmeval_findit.data.demo.build import Photo, SubsetRow, Window
 
 ANNOTATIONS = build.load_annotations()
 PHOTOS = build.load_photos(ANNOTATIONS)
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rows(folder: Path) -> dict[str, list[Row]]:
+def rows(folder: Path) -> dict[str, list[SubsetRow]]:
     return build.build_demo(folder)
 
 
@@ -45,7 +45,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-def plain_boxes(row: Row) -> list[list[float]]:
+def plain_boxes(row: SubsetRow) -> list[list[float]]:
     return [box["bbox"] if isinstance(box, dict) else box for box in row["bboxes"]]
 
 
@@ -193,14 +193,14 @@ def test_photographs_have_the_stated_size_and_checksum(photo: Photo) -> None:
 
 
 @needs_photos
-def test_every_family_has_rows(rows: dict[str, list[Row]]) -> None:
+def test_every_family_has_rows(rows: dict[str, list[SubsetRow]]) -> None:
     assert tuple(rows) == FAMILIES
     assert all(len(rows[family]) >= 4 for family in FAMILIES)
 
 
 @needs_photos
 def test_two_builds_give_the_same_bytes(
-    folder: Path, rows: dict[str, list[Row]], tmp_path: Path
+    folder: Path, rows: dict[str, list[SubsetRow]], tmp_path: Path
 ) -> None:
     assert build.build_demo(tmp_path) == rows
     assert files_below(tmp_path) == files_below(folder)
@@ -209,7 +209,7 @@ def test_two_builds_give_the_same_bytes(
 @needs_photos
 @pytest.mark.parametrize("family", FAMILIES[:-1])
 def test_image_rows_match_their_files(
-    folder: Path, rows: dict[str, list[Row]], family: str
+    folder: Path, rows: dict[str, list[SubsetRow]], family: str
 ) -> None:
     for row in rows[family]:
         assert image_size(folder / row["filename"]) == (row["width"], row["height"])
@@ -219,32 +219,32 @@ def test_image_rows_match_their_files(
 
 
 @needs_photos
-def test_only_described_objects_may_be_absent(rows: dict[str, list[Row]]) -> None:
+def test_only_described_objects_may_be_absent(rows: dict[str, list[SubsetRow]]) -> None:
     for family in set(FAMILIES) - {"Demo_described"}:
         assert all(row["bboxes"] for row in rows[family])
     assert any(not row["bboxes"] for row in rows["Demo_described"])
 
 
 @needs_photos
-def test_the_coins_are_all_there(rows: dict[str, list[Row]]) -> None:
+def test_the_coins_are_all_there(rows: dict[str, list[SubsetRow]]) -> None:
     (coins,) = (row for row in rows["Demo"] if row["label"] == "coin")
     assert len(coins["bboxes"]) == 24
 
 
 @needs_photos
-def test_referring_rows_have_one_box(rows: dict[str, list[Row]]) -> None:
+def test_referring_rows_have_one_box(rows: dict[str, list[SubsetRow]]) -> None:
     assert all(len(row["bboxes"]) == 1 for row in rows["Demo_refexp"])
 
 
 @needs_photos
-def test_multilabel_rows_list_their_labels(rows: dict[str, list[Row]]) -> None:
+def test_multilabel_rows_list_their_labels(rows: dict[str, list[SubsetRow]]) -> None:
     for row in rows["Demo_multilabel"]:
         labels = row["label"].split(", ")
         assert labels == sorted({box["label"] for box in row["bboxes"]})
 
 
 @needs_photos
-def test_instance_rows_have_support_shots(folder: Path, rows: dict[str, list[Row]]) -> None:
+def test_instance_rows_have_support_shots(folder: Path, rows: dict[str, list[SubsetRow]]) -> None:
     for row in rows["Demo_insdet"]:
         assert len(row["bboxes"]) == 1
         assert row["support_shots"]
@@ -253,7 +253,7 @@ def test_instance_rows_have_support_shots(folder: Path, rows: dict[str, list[Row
 
 
 @needs_photos
-def test_video_rows_have_boxes_per_frame(folder: Path, rows: dict[str, list[Row]]) -> None:
+def test_video_rows_have_boxes_per_frame(folder: Path, rows: dict[str, list[SubsetRow]]) -> None:
     for row in rows["Demo_video"]:
         assert row["frame_indices"] == list(range(8))
         assert len(row["bboxes"]) == len(row["frame_paths"]) == 8
@@ -264,5 +264,5 @@ def test_video_rows_have_boxes_per_frame(folder: Path, rows: dict[str, list[Row]
 
 
 @needs_photos
-def test_some_video_frames_do_not_show_the_object(rows: dict[str, list[Row]]) -> None:
+def test_some_video_frames_do_not_show_the_object(rows: dict[str, list[SubsetRow]]) -> None:
     assert any(not boxes for row in rows["Demo_video"] for boxes in row["bboxes"])

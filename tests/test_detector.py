@@ -5,12 +5,12 @@ import importlib.util
 import numpy as np
 import pytest
 
-from vlmeval_findit.demo import build
+from vlmeval_findit.data.demo import build
 
 cv2 = pytest.importorskip("cv2", reason="the classical detector needs opencv-python")
 
-from vlmeval_findit.models import detector  # noqa: E402
-from vlmeval_findit.models.detector import Candidate, Pixels  # noqa: E402
+from vlmeval_findit.benchmarks.findit import detector  # noqa: E402
+from vlmeval_findit.benchmarks.findit.detector import Candidate, Pixels  # noqa: E402
 
 needs_cascades = pytest.mark.skipif(
     not (hasattr(cv2, "CascadeClassifier") and hasattr(cv2, "HOGDescriptor")),

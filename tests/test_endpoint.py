@@ -8,11 +8,11 @@ import pytest
 from asking import WORK
 from chat_server import Answer, Asked, ChatServer, completion, error
 
-from vlmeval_findit.models.asker import ChatAsker, Terms
-from vlmeval_findit.models.chat import server_model
-from vlmeval_findit.models.endpoint import Endpoint
-from vlmeval_findit.models.services import endpoints
-from vlmeval_findit.redaction import scrub
+from vlmeval_findit.core.redaction import scrub
+from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.models.http.chat import server_model
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.services import endpoints
 
 
 @pytest.mark.parametrize(

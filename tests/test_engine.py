@@ -28,19 +28,20 @@ from engine_fakes import (
     reply_to,
 )
 
-from vlmeval_findit.answers import Answer, Work
-from vlmeval_findit.engine.asking import ModelAsker, answer_from
-from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.engine.executors import ThreadsExecutor
-from vlmeval_findit.engine.journal import Journal, NotOursError, records
-from vlmeval_findit.engine.lock import DiskFullError, JournalError
-from vlmeval_findit.engine.run import StoppedError
-from vlmeval_findit.engine.servers import ServersHost
-from vlmeval_findit.engine.stopping import Stopping
-from vlmeval_findit.identity import Answering, Described, IdentityError
-from vlmeval_findit.predictions import FAILED, PredictionError
-from vlmeval_findit.spaces import SpaceError
-from vlmeval_findit.variant import Variant, parse
+from vlmeval_findit.benchmarks.findit.variant import Variant, parse
+from vlmeval_findit.boxes.spaces import SpaceError
+from vlmeval_findit.core.identity import Answering, Described, IdentityError
+from vlmeval_findit.core.predictions import PredictionError
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.sweep.config import Inference, ModelEntry
+from vlmeval_findit.sweep.executors import ThreadsExecutor
+from vlmeval_findit.sweep.journal import Journal, NotOursError, records
+from vlmeval_findit.sweep.lock import DiskFullError, JournalError
+from vlmeval_findit.sweep.model_asker import ModelAsker, answer_from
+from vlmeval_findit.sweep.run import StoppedError
+from vlmeval_findit.sweep.servers import ServersHost
+from vlmeval_findit.sweep.stopping import Stopping
 
 CALLS = 4 * (19 + 6)
 
@@ -346,7 +347,7 @@ def test_a_disk_that_is_full_for_result_files_stops_it_too(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("vlmeval_findit.engine.predictions.write_score", full)
+        patch.setattr("vlmeval_findit.sweep.cell_files.write_score", full)
         with pytest.raises(DiskFullError):
             go(demo_sweep(tmp_path), FakeHost(FakeModel()))
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))

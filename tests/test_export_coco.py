@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from own_data import ANNOTATIONS, IMAGE_IDS, make_images, write_coco
 
+from vlmeval_findit.benchmarks.findit.task import Task, load_task
+from vlmeval_findit.benchmarks.findit.variant import forget_names
+from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.tasks import Task, load_task
-from vlmeval_findit.variant import forget_names
-from vlmeval_findit.writing import Said, write
 
 
 @pytest.fixture(autouse=True)

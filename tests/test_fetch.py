@@ -14,8 +14,9 @@ from failures import ARCHIVES, FILES, PHOTO, PROCESS, TLS, Failure
 from stand_ins import QUICK, SIZE, errand, files_of, jpeg
 from web import Answer, Web, web_server
 
-from vlmeval_findit.datasets import BENCHMARK
-from vlmeval_findit.fetch.download import (
+from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
+from vlmeval_findit.core.image_files import problem
+from vlmeval_findit.data.fetch.download import (
     CHUNK,
     Client,
     DownloadError,
@@ -25,10 +26,9 @@ from vlmeval_findit.fetch.download import (
     retry_after,
     validator_of,
 )
-from vlmeval_findit.fetch.images import bring
-from vlmeval_findit.fetch.sources import BASES, SOURCES, SourceError, bases
-from vlmeval_findit.fetch.store import Store, StoreError
-from vlmeval_findit.image_files import problem
+from vlmeval_findit.data.fetch.images import bring
+from vlmeval_findit.data.fetch.sources import BASES, SOURCES, SourceError, bases
+from vlmeval_findit.data.fetch.store import Store, StoreError
 
 ROOT = Path(__file__).resolve().parent.parent
 

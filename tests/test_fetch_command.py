@@ -16,9 +16,9 @@ from stand_ins import IMAGES, errand, files_of, jpeg, set_up_release
 from web import Answer, Web, web_server
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.fetch.images import BY_HAND, bring
-from vlmeval_findit.fetch.sources import SOURCES
-from vlmeval_findit.fetch.store import PARTS
+from vlmeval_findit.data.fetch.images import BY_HAND, bring
+from vlmeval_findit.data.fetch.sources import SOURCES
+from vlmeval_findit.data.fetch.store import PARTS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -173,8 +173,8 @@ from pathlib import Path
 sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
 from stand_ins import errand
 from web import Web
-from vlmeval_findit.fetch.images import bring
-from vlmeval_findit.fetch.sources import SOURCES
+from vlmeval_findit.data.fetch.images import bring
+from vlmeval_findit.data.fetch.sources import SOURCES
 url, folder, row = sys.argv[2:5]
 names = sys.argv[5:]
 what = errand(Web(url), Path(folder), names, (512, 384))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.files import atomic_write, file_sha256
+from vlmeval_findit.core.files import atomic_write, file_sha256
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from PIL import Image
 from stand_ins import errand, files_of
 from web import Web
 
-from vlmeval_findit.fetch.frames import VideoError, cut, find_video
-from vlmeval_findit.fetch.images import bring
-from vlmeval_findit.fetch.sources import SOURCES
+from vlmeval_findit.data.fetch.frames import VideoError, cut, find_video
+from vlmeval_findit.data.fetch.images import bring
+from vlmeval_findit.data.fetch.sources import SOURCES
 
 av = pytest.importorskip("av")
 
@@ -67,7 +67,7 @@ def test_the_named_frames_exactly(tmp_path: Path, uneven: bool) -> None:
 
 
 def test_a_long_way_is_sought_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from vlmeval_findit.fetch import frames
+    from vlmeval_findit.data.fetch import frames
 
     monkeypatch.setattr(frames, "_FAR_SECONDS", 0.5)
     found = list(cut(video(tmp_path / "a.mp4"), [3, 110, 30]))

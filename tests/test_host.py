@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from host_runs import require_host
 
-from vlmeval_findit.datasets import DATASETS
-from vlmeval_findit.spaces import SpaceError
-from vlmeval_findit.variant import VariantError, grid
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
+from vlmeval_findit.boxes.spaces import SpaceError
 
 pytestmark = pytest.mark.host
 
@@ -208,7 +208,7 @@ def test_an_image_of_another_size_is_refused(
 
     from PIL import Image
 
-    from vlmeval_findit.places import image_folder
+    from vlmeval_findit.core.places import image_folder
 
     folder = tmp_path / "Demo"
     shutil.copytree(image_folder("Demo").path, folder)

@@ -22,7 +22,7 @@ from host_runs import (
 )
 from upstream import COMMIT, make_clone
 
-from vlmeval_findit.identity import read_identity, rows_from
+from vlmeval_findit.core.identity import read_identity, rows_from
 
 pytestmark = pytest.mark.host
 

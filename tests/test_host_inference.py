@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from host_runs import require_host
 
-from vlmeval_findit.engine.journal import records
-from vlmeval_findit.identity import IdentityError, read_identity
-from vlmeval_findit.predictions import FAILED, read_predictions
-from vlmeval_findit.scoring import score_file
+from vlmeval_findit.benchmarks.findit.scoring import score_file
+from vlmeval_findit.core.identity import IdentityError, read_identity
+from vlmeval_findit.core.predictions import read_predictions
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.sweep.journal import records
 
 pytestmark = pytest.mark.host
 
@@ -160,7 +161,7 @@ def test_whatever_a_model_says_is_kept(host: Any, tmp_path: Path, text: str) -> 
 
 def test_a_model_that_says_the_hosts_words_for_a_failure(host: Any, tmp_path: Path) -> None:
     """Where the record says that it answered, it did."""
-    from vlmeval_findit.predictions import Recorded
+    from vlmeval_findit.core.replies import Recorded
 
     said = f"{FAILED} via API."
     extra = Recorded(space={"kind": "grid1000"}, finish_reason="stop").as_json()

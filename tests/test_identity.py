@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.identity import (
+from vlmeval_findit.core.identity import (
     Answering,
     Identity,
     IdentityError,

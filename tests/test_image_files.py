@@ -12,8 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit import image_files
-from vlmeval_findit.image_files import (
+from vlmeval_findit.benchmarks.findit.baselines import see
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.core import image_files
+from vlmeval_findit.core.image_checks import unusable
+from vlmeval_findit.core.image_files import (
     MOST,
     MOST_UNSTATED,
     Header,
@@ -24,13 +29,9 @@ from vlmeval_findit.image_files import (
     orientation,
     problem,
 )
-from vlmeval_findit.images import unusable
-from vlmeval_findit.models.baselines import see
-from vlmeval_findit.models.payload import as_they_are, for_provider
-from vlmeval_findit.records import Query, Truth
+from vlmeval_findit.models.http.payload import as_they_are, for_provider
+from vlmeval_findit.models.scene_cache import CachedScene, make
 from vlmeval_findit.report.thumbnails import thumbnails
-from vlmeval_findit.scene_cache import Scene, make
-from vlmeval_findit.variant import parse
 
 SIZE = (48, 32)
 PIXELS = np.random.default_rng(0).integers(0, 255, (SIZE[1], SIZE[0], 3), dtype=np.uint8)
@@ -149,7 +150,7 @@ def test_a_damaged_picture_is_seen_when_it_is_decoded(
 SENDERS: dict[str, Callable[[Path], object]] = {
     "API": for_provider,
     "server": as_they_are,
-    "scene": lambda path: make(Scene(path, (24, 16))),
+    "scene": lambda path: make(CachedScene(path, (24, 16))),
     "local": decode,
 }
 
@@ -254,7 +255,7 @@ def test_a_picture_as_large_as_its_annotations_say_works(file: Callable[[bytes],
     assert np.array_equal(np.asarray(decode(path)), PIXELS)
     assert for_provider(path, 16).original == SIZE
     assert as_they_are(path).sent == SIZE
-    assert make(Scene(path, (24, 16)))
+    assert make(CachedScene(path, (24, 16)))
     assert len(thumbnails([path])) == 1
     sight = see([str(path)], ["find"], parse("FindIt_Pascal_xyxy_json"))
     assert (sight.frames[0].width, sight.frames[0].height) == SIZE

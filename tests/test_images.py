@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.images import ImageError, rows_to_leave_out, skips_missing
-from vlmeval_findit.places import Folder, PlaceError, image_folder
-from vlmeval_findit.records import Query, Truth
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.core.image_checks import ImageError, rows_to_leave_out, skips_missing
+from vlmeval_findit.core.places import Folder, PlaceError, image_folder
 
 
 @pytest.fixture(autouse=True)

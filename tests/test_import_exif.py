@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.variant import forget_names
+from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
-from vlmeval_findit.image_files import Size
-from vlmeval_findit.own.annotations import AnnotationError, Annotations, Box, Units
-from vlmeval_findit.own.exif import Drawn, to_stored, turned, turned_size
-from vlmeval_findit.own.pictures import Picture, placed
-from vlmeval_findit.places import find_table
-from vlmeval_findit.representation import Corners
-from vlmeval_findit.tables import read_table
-from vlmeval_findit.variant import forget_names
+from vlmeval_findit.core.image_files import Size
+from vlmeval_findit.core.places import find_table
+from vlmeval_findit.data.own.annotations import AnnotationError, Annotations, Box, Units
+from vlmeval_findit.data.own.exif import Drawn, to_stored, turned, turned_size
+from vlmeval_findit.data.own.pictures import OwnPicture, placed
 
 ORIENTATIONS = range(1, 9)
 WIDE, SQUARE = (60, 40), (50, 50)
@@ -180,8 +180,8 @@ def test_a_bomb_is_not_decoded(
     stated: tuple[object, object],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from vlmeval_findit.image_files import Header
-    from vlmeval_findit.own import pictures
+    from vlmeval_findit.core.image_files import Header
+    from vlmeval_findit.data.own import pictures
 
     photograph(tmp_path / "pictures" / "a.png", 6)
     monkeypatch.setattr(pictures, "header", lambda _: Header((20_000, 20_000), "RGB", "PNG"))
@@ -281,7 +281,7 @@ def test_fractions_and_pixels_are_placed_alike(
     per = (w, h, w, h) if units is Units.FRACTIONS else (1, 1, 1, 1)
     given = tuple(n / side for n, side in zip(box, per, strict=True))
     made = Annotations(Path("f"), {"a": None}, (Box("a", "x", given, "f"),), units)  # type: ignore[arg-type]
-    pictures = {"a": Picture(size, orientation, None)}
+    pictures = {"a": OwnPicture(size, orientation, None)}
     found = placed(made, pictures, Drawn.TURNED).boxes[0].corners
     expected = to_stored(box, orientation, size) if orientation != 1 else box
     assert found == pytest.approx(expected, abs=1e-9)
@@ -291,10 +291,10 @@ def test_the_refusal_counts_all_and_names_the_first() -> None:
     boxes = tuple(Box(name, "x", (0.0, 0.0, 1.0, 1.0), "f") for name in "abcd")
     made = Annotations(Path("f.json"), dict.fromkeys("abcd"), boxes)
     pictures = {
-        "a": Picture(WIDE, 1, None),
-        "b": Picture(WIDE, 3, None),
-        "c": Picture(WIDE, 6, (40, 60)),
-        "d": Picture(WIDE, 8, None),
+        "a": OwnPicture(WIDE, 1, None),
+        "b": OwnPicture(WIDE, 3, None),
+        "c": OwnPicture(WIDE, 6, (40, 60)),
+        "d": OwnPicture(WIDE, 8, None),
     }
     with pytest.raises(AnnotationError, match=r"^f\.json: 2 pictures .* first: b \(orientation 3"):
         placed(made, pictures, None)

@@ -11,15 +11,20 @@ import pytest
 from own_data import coco_values, make_images
 from PIL import Image
 
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.variant import forget_names
 from vlmeval_findit.cli import main
-from vlmeval_findit.own.annotations import AnnotationError, number, written_number, written_size
-from vlmeval_findit.own.coco_in import read_coco
-from vlmeval_findit.own.listing import read_listing
-from vlmeval_findit.own.voc import read_voc
-from vlmeval_findit.own.yolo import read_yolo
-from vlmeval_findit.places import find_table
-from vlmeval_findit.tables import read_table
-from vlmeval_findit.variant import forget_names
+from vlmeval_findit.core.places import find_table
+from vlmeval_findit.data.own.annotations import (
+    AnnotationError,
+    number,
+    written_number,
+    written_size,
+)
+from vlmeval_findit.data.own.box_list import read_listing
+from vlmeval_findit.data.own.coco_in import read_coco
+from vlmeval_findit.data.own.voc import read_voc
+from vlmeval_findit.data.own.yolo import read_yolo
 
 
 @pytest.fixture(autouse=True)

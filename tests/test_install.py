@@ -189,8 +189,8 @@ def test_a_light_installation_asks_for_no_host(source: Path, tmp_path: Path) -> 
     with zipfile.ZipFile(wheel) as z:
         name = next(n for n in z.namelist() if n.endswith("METADATA"))
         lines = z.read(name).decode().splitlines()
-        assert "vlmeval_findit/demo/annotations.yaml" in z.namelist()
-        assert "vlmeval_findit/nano/checkpoint/model.safetensors" in z.namelist()
+        assert "vlmeval_findit/data/demo/annotations.yaml" in z.namelist()
+        assert "vlmeval_findit/models/findit_nano/model.safetensors" in z.namelist()
         assert HOOK in z.namelist()
     needs = [line for line in lines if line.startswith("Requires-Dist:")]
     assert needs

@@ -22,12 +22,12 @@ from filelock import SoftFileLease
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.engine import lines as lines_of
-from vlmeval_findit.engine import lock as locks
-from vlmeval_findit.engine.calls import _sha256
-from vlmeval_findit.engine.journal import Journal, NotOursError, records
-from vlmeval_findit.engine.lines import as_line
-from vlmeval_findit.engine.lock import DiskFullError, JournalError, Lock
+from vlmeval_findit.sweep import journal_lines as lines_of
+from vlmeval_findit.sweep import lock as locks
+from vlmeval_findit.sweep.calls import _sha256
+from vlmeval_findit.sweep.journal import Journal, NotOursError, records
+from vlmeval_findit.sweep.journal_lines import as_line
+from vlmeval_findit.sweep.lock import DiskFullError, JournalError, Lock
 
 IMAGE = "1" * 64
 
@@ -355,7 +355,7 @@ def test_two_engines_do_not_write_one_journal(
 def _open_in_child(path: Path, then: str = "") -> str:
     return (
         "import fcntl, os, signal; fcntl.flock = fcntl.lockf = lambda *anything: None\n"
-        "from pathlib import Path; from vlmeval_findit.engine.journal import Journal\n"
+        "from pathlib import Path; from vlmeval_findit.sweep.journal import Journal\n"
         f"journal = Journal(Path({str(path)!r}))\n{then}"
     )
 
@@ -670,7 +670,7 @@ def test_replies_are_made_to_last_now_and_then_and_at_the_end(
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    monkeypatch.setattr("vlmeval_findit.engine.journal.SYNC_SECONDS", seconds)
+    monkeypatch.setattr("vlmeval_findit.sweep.journal.SYNC_SECONDS", seconds)
     with Journal(tmp_path / "calls.jsonl") as journal:
         for name in "abc":
             journal.append([record(name)])

@@ -20,22 +20,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit import scene_cache
-from vlmeval_findit.data_root import lmu_data_root
-from vlmeval_findit.models.local import LocalRunner, RunSettings, load_local, plan
-from vlmeval_findit.models.pictures import Pictures
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.core.data_root import lmu_data_root
+from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.models import scene_cache
+from vlmeval_findit.models.local.pictures import Pictures
+from vlmeval_findit.models.local.runner import LocalRunner, RunSettings, load_local, plan
+from vlmeval_findit.models.scene_cache import SceneCache
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.prompts import Message, image, text
-from vlmeval_findit.scene_cache import SceneCache
-from vlmeval_findit.variant import parse
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES, build  # noqa: E402
 
-from vlmeval_findit.models import large  # noqa: E402
-from vlmeval_findit.models.encoding import Encoded, Encoder  # noqa: E402
-from vlmeval_findit.models.transformer import load_processor  # noqa: E402
+from vlmeval_findit.models.local import large_pictures as large  # noqa: E402
+from vlmeval_findit.models.local.encoding import Encoded, Encoder  # noqa: E402
+from vlmeval_findit.models.local.transformer import load_processor  # noqa: E402
 
 pytestmark = pytest.mark.host
 
@@ -285,12 +285,12 @@ def resize(pixels, size, *args, **kwargs):
 Image.Image.convert, functional.resize = convert, resize
 from vlmeval_findit import scene_cache
 scene_cache.LARGE = 1_000_000
-from vlmeval_findit.models.encoding import Encoder
-from vlmeval_findit.models.local import RunSettings, plan
+from vlmeval_findit.models.local.encoding import Encoder
+from vlmeval_findit.models.local.runner import RunSettings, plan
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.models.transformer import load_processor
-from vlmeval_findit.prompts import image, text
-from vlmeval_findit.variant import parse
+from vlmeval_findit.models.local.transformer import load_processor
+from vlmeval_findit.benchmarks.findit.prompts import image, text
+from vlmeval_findit.benchmarks.findit.variant import parse
 hashes = []
 for row, checkpoint in json.loads(sys.argv[1]).items():
     encoder = Encoder(load_processor(checkpoint), MODELS[row].local)

@@ -19,33 +19,13 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, query, saying, speaking, world
 
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.variant import PREFIX, VariantError, grid
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import _board_tables, _print_board, print_remarks
 from vlmeval_findit.cli.printing import print_rows
-from vlmeval_findit.leaderboard import columns as columns_module
-from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
-from vlmeval_findit.leaderboard.columns import check_format, column_name, columns_of, format_name
-from vlmeval_findit.leaderboard.files import write_board
-from vlmeval_findit.leaderboard.formats import FormatError, choose
-from vlmeval_findit.leaderboard.openvlm import MetaError, as_openvlm, read_meta
-from vlmeval_findit.leaderboard.tables import (
-    FORMAT_NOTE,
-    NOTE,
-    TIED,
-    board_rows,
-    failure_lines,
-    forced_lines,
-    sweep_rows,
-)
-from vlmeval_findit.leaderboard.text import as_latex, as_markdown
-from vlmeval_findit.plain import visible
-from vlmeval_findit.predictions import FAILED
-from vlmeval_findit.records import Query
-from vlmeval_findit.report.gallery import choose_cards, gallery_data
-from vlmeval_findit.report.material import gather
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs import Run, RunError, load_runs
-from vlmeval_findit.statistics import (
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.statistics import (
     INTERVALS,
     METRICS,
     Difference,
@@ -55,7 +35,27 @@ from vlmeval_findit.statistics import (
     figure_intervals,
     mean,
 )
-from vlmeval_findit.variant import PREFIX, VariantError, grid
+from vlmeval_findit.core.visible import visible
+from vlmeval_findit.leaderboard import columns as columns_module
+from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.leaderboard.columns import check_format, column_name, columns_of, format_name
+from vlmeval_findit.leaderboard.files import write_board
+from vlmeval_findit.leaderboard.formats import FormatError, choose
+from vlmeval_findit.leaderboard.openvlm import MetaError, as_openvlm, read_meta
+from vlmeval_findit.leaderboard.rows import (
+    FORMAT_NOTE,
+    NOTE,
+    TIED,
+    board_rows,
+    failure_lines,
+    forced_lines,
+    sweep_rows,
+)
+from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.report.gallery import choose_cards, gallery_data
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.runs.scored_run import Run, RunError, load_runs
 
 __all__ = ["world"]
 

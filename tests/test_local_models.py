@@ -13,16 +13,24 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.models.local import Answer, LocalRunner, RunSettings, load_local, plan, spoken
-from vlmeval_findit.models.pictures import Pictures, decode, limited
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.scoring import score
+from vlmeval_findit.benchmarks.findit.task import Task
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.records import Reason, Truth
+from vlmeval_findit.boxes.spaces import reference_size, space_from
+from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.models.local.pictures import Pictures, decode, limited
+from vlmeval_findit.models.local.runner import (
+    LocalReply,
+    LocalRunner,
+    RunSettings,
+    load_local,
+    plan,
+    spoken,
+)
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.predictions import Recorded, Reply
-from vlmeval_findit.prompts import Message, image, text
-from vlmeval_findit.records import Query, Reason, Truth
-from vlmeval_findit.scoring import score
-from vlmeval_findit.spaces import reference_size, space_from
-from vlmeval_findit.tasks import Task
-from vlmeval_findit.variant import parse
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -76,7 +84,7 @@ def variants() -> list[Message]:
     return [(image(scene), text(f"Find {what}")) for what in asked]
 
 
-def one_at_a_time(model: LocalRunner, messages: Sequence[Message]) -> list[Answer]:
+def one_at_a_time(model: LocalRunner, messages: Sequence[Message]) -> list[LocalReply]:
     return [model.answer_batch([message], VARIANT)[0] for message in messages]
 
 
@@ -236,7 +244,7 @@ def test_long_queries_are_prefilled_apart_and_give_the_replies_of_single_runs(
     row: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where every layer keeps all it has seen; the others are prefilled as one batch."""
-    from vlmeval_findit.models import apart
+    from vlmeval_findit.models.local import separate_prefill as apart
 
     model = ready(row)
     single = one_at_a_time(model, questions())
@@ -262,7 +270,7 @@ def _noting_length(prefill: Any, lengths: list[int]) -> Any:
 def test_variants_give_the_replies_of_single_runs(
     row: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from vlmeval_findit.models.prefix import _say_copies
+    from vlmeval_findit.models.local.shared_prefix import _say_copies
 
     _say_copies.cache_clear()
     model = ready(row)
@@ -323,7 +331,7 @@ def test_a_stop_token_ends_its_row_and_no_other() -> None:
     loaded = model._loaded
     how = plan(MODELS["Qwen3-VL"], VARIANT, RunSettings())
     encoded = [loaded.encoder.encode(one, Pictures(how.bounds), how.bounds) for one in questions()]
-    from vlmeval_findit.models.transformer import generate
+    from vlmeval_findit.models.local.transformer import generate
 
     rows = [one.ids for one in generate(loaded, encoded, 12)]
     others = {token for row in rows[1:] for token in row}
@@ -390,7 +398,7 @@ def test_without_thinking_nothing_is_thought() -> None:
 def test_a_batch_too_large_is_halved_and_the_replies_are_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import vlmeval_findit.models.transformer as transformer
+    import vlmeval_findit.models.local.transformer as transformer
 
     model = runner("Qwen3-VL")
     expected = model.answer_batch(questions(), VARIANT)
@@ -409,7 +417,7 @@ def test_a_batch_too_large_is_halved_and_the_replies_are_the_same(
 
 
 def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import vlmeval_findit.models.transformer as transformer
+    import vlmeval_findit.models.local.transformer as transformer
 
     model = runner("Qwen3-VL")
     expected = model.answer_batch(questions(), VARIANT)

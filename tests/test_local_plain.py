@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.datasets import DATASETS
-from vlmeval_findit.models.batching import BatchLimit, in_batches, is_out_of_memory
-from vlmeval_findit.models.device import Machine, choose
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.scoring import read_reply, reply_format
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.reading import reader
+from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.core.replies import Recorded, Reply, recorded
+from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.families import Bounds, ThoughtMarks
-from vlmeval_findit.models.pictures import Pictures, expected_length, limited
+from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
+from vlmeval_findit.models.local.device import Machine, choose
+from vlmeval_findit.models.local.pictures import Pictures, expected_length, limited
 from vlmeval_findit.models.revision import revision_of
 from vlmeval_findit.models.table import MODELS, find_model, local_names
 from vlmeval_findit.models.thinking import opened_by, split_thought
-from vlmeval_findit.predictions import Recorded, Reply, recorded
-from vlmeval_findit.reading import reader
-from vlmeval_findit.records import Reason
-from vlmeval_findit.scoring import Settings, read_reply, reply_format
-from vlmeval_findit.variant import parse
 
 THINK = ThoughtMarks("<think>", "</think>")
 GEMMA = ThoughtMarks("<|channel>", "<channel|>", "thought")

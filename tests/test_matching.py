@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from vlmeval_findit import matching
-from vlmeval_findit.matching import assign, iou, match, plain_label
-from vlmeval_findit.metrics import Figures, Totals, add_up, figures, totals
-from vlmeval_findit.records import Matched, Reading, Reason, Truth
-from vlmeval_findit.representation import Corners
+from vlmeval_findit.benchmarks.findit.metrics import Figures, Totals, add_up, figures, totals
+from vlmeval_findit.boxes import matching
+from vlmeval_findit.boxes.matching import assign, iou, match, plain_label
+from vlmeval_findit.boxes.records import Matched, Reading, Reason, Truth
+from vlmeval_findit.boxes.representation import Corners
 
 A: Corners = (0, 0, 10, 10)
 HALF: Corners = (0, 0, 10, 5)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.spaces import KINDS, Space
 from vlmeval_findit.models.table import MODELS, find_model, unknown_space
-from vlmeval_findit.spaces import KINDS, Space
-from vlmeval_findit.variant import parse
 
 
 @pytest.mark.parametrize(

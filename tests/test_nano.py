@@ -14,19 +14,19 @@ import yaml
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from vlmeval_findit import prompts  # noqa: E402
-from vlmeval_findit.models.encoding import Encoder  # noqa: E402
+from training import lessons, train  # noqa: E402
+from training.batches import IGNORED  # noqa: E402
+from training.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
+from training.optimizers import orthogonal  # noqa: E402
+from training.train import Training, read_recipe  # noqa: E402
+from vlmeval_findit.benchmarks.findit import prompts  # noqa: E402
+from vlmeval_findit.benchmarks.findit.variant import Variant, grid, parse  # noqa: E402
+from vlmeval_findit.boxes.reading import reader  # noqa: E402
+from vlmeval_findit.data.rendered import questions as asking  # noqa: E402
+from vlmeval_findit.data.rendered.picture import png  # noqa: E402
+from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
 from vlmeval_findit.models.families import Bounds  # noqa: E402
-from vlmeval_findit.nano import lessons, train  # noqa: E402
-from vlmeval_findit.nano.batches import IGNORED  # noqa: E402
-from vlmeval_findit.nano.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
-from vlmeval_findit.nano.optimizers import orthogonal  # noqa: E402
-from vlmeval_findit.nano.train import Training, read_recipe  # noqa: E402
-from vlmeval_findit.reading import reader  # noqa: E402
-from vlmeval_findit.rendered import asking  # noqa: E402
-from vlmeval_findit.rendered.picture import png  # noqa: E402
-from vlmeval_findit.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
-from vlmeval_findit.variant import Variant, grid, parse  # noqa: E402
+from vlmeval_findit.models.local.encoding import Encoder  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 

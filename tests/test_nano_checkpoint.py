@@ -23,10 +23,10 @@ from host_runs import (
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from training import train  # noqa: E402
+from training.evaluate import evaluate  # noqa: E402
+from training.train import read_recipe  # noqa: E402
 from vlmeval_findit.models.table import NANO_CHECKPOINT, find_model  # noqa: E402
-from vlmeval_findit.nano import train  # noqa: E402
-from vlmeval_findit.nano.evaluate import evaluate  # noqa: E402
-from vlmeval_findit.nano.train import read_recipe  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 

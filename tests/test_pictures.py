@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from vlmeval_findit.models import pictures
-from vlmeval_findit.models.pictures import RecentPixels
+from vlmeval_findit.models.local import pictures
+from vlmeval_findit.models.local.pictures import RecentPixels
 
 
 @pytest.fixture

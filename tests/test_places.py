@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit import places
+from vlmeval_findit.benchmarks.findit.annotation_tables import made_of, read_table, write_table
+from vlmeval_findit.benchmarks.findit.datasets import DatasetFileError, own_datasets
 from vlmeval_findit.cli import main
-from vlmeval_findit.datasets import DatasetFileError, own_datasets
-from vlmeval_findit.demo.tables import demo_tables
-from vlmeval_findit.demo.tables import ensure as ensure_demo
-from vlmeval_findit.places import find_table, is_looked_in, table_folders
-from vlmeval_findit.rendered import tables as rendered
-from vlmeval_findit.tables import made_of, read_table, write_table
+from vlmeval_findit.core import places
+from vlmeval_findit.core.places import find_table, is_looked_in, table_folders
+from vlmeval_findit.data.demo.tables import demo_tables
+from vlmeval_findit.data.demo.tables import ensure as ensure_demo
+from vlmeval_findit.data.rendered import tables as rendered
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -172,8 +172,8 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
 def test_the_demonstration_is_made_again(
     world: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
 ) -> None:
-    from vlmeval_findit.demo import tables
-    from vlmeval_findit.files import file_sha256
+    from vlmeval_findit.core.files import file_sha256
+    from vlmeval_findit.data.demo import tables
 
     made: list[str] = []
     monkeypatch.setattr(tables, "prepare_demo", lambda: made.append("demo"))
@@ -215,7 +215,8 @@ def test_a_dataset_cannot_be_named_out_of_the_folder(world: Path, name: str) -> 
 
 def test_looking_for_tables_imports_nothing_heavy() -> None:
     code = (
-        "import sys, vlmeval_findit.places, vlmeval_findit.tables\n"
+        "import sys, vlmeval_findit.core.places\n"
+        "import vlmeval_findit.benchmarks.findit.annotation_tables\n"
         "assert not {'torch', 'vlmeval', 'pyarrow', 'PIL', 'requests'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

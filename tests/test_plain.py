@@ -9,8 +9,8 @@ from io import StringIO
 
 import pytest
 
-from vlmeval_findit import plain
-from vlmeval_findit.plain import as_csv, short, visible
+from vlmeval_findit.core import visible as plain
+from vlmeval_findit.core.visible import as_csv, short, visible
 
 
 def test_examples() -> None:

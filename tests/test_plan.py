@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.best_format import Format
-from vlmeval_findit.engine.calls import Cell, ImageHashes
-from vlmeval_findit.engine.cells import (
+from vlmeval_findit.benchmarks.findit.best_format import Format
+from vlmeval_findit.benchmarks.findit.variant import grid, problem
+from vlmeval_findit.core.places import Folder
+from vlmeval_findit.sweep.axes import (
     AXIS_VALUES,
     Axes,
     Table,
@@ -21,11 +22,10 @@ from vlmeval_findit.engine.cells import (
     formats,
     variants,
 )
-from vlmeval_findit.engine.plan import Plan, UnitSizes, make_plan, unfinished, units
-from vlmeval_findit.engine.run import Tables
-from vlmeval_findit.places import Folder
-from vlmeval_findit.search import STAGES
-from vlmeval_findit.variant import grid, problem
+from vlmeval_findit.sweep.calls import Cell, ImageHashes
+from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
+from vlmeval_findit.sweep.run import Tables
+from vlmeval_findit.sweep.search import STAGES
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from vlmeval_findit.models.completion import CallError
-from vlmeval_findit.models.endpoint import Endpoint
-from vlmeval_findit.models.pool import FIRST_REST, IN_A_ROW, LONGEST_REST, Pool, Server
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.pool import FIRST_REST, IN_A_ROW, LONGEST_REST, Pool, Server
 
 NAMES = ("http://a/v1", "http://b/v1", "http://c/v1")
 

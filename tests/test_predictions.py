@@ -11,20 +11,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from vlmeval_findit.predictions import (
-    FAILED,
-    PredictionError,
-    Recorded,
-    Reply,
-    check_model_name,
-    read_predictions,
-    recorded,
-    split_name,
-)
-from vlmeval_findit.reading import read, reader
-from vlmeval_findit.records import Reason
-from vlmeval_findit.scoring import read_reply
-from vlmeval_findit.variant import ReplyFormat
+from vlmeval_findit.benchmarks.findit.scoring import read_reply
+from vlmeval_findit.boxes.reading import read, reader
+from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.core.model_names import check_model_name
+from vlmeval_findit.core.predictions import PredictionError, read_predictions, split_name
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
 
 Row = dict[str, Any]
 

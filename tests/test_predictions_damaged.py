@@ -14,19 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.predictions import (
-    FAILED,
-    PredictionError,
-    Recorded,
-    Reply,
-    read_predictions,
-    recorded,
-)
-from vlmeval_findit.records import Truth
-from vlmeval_findit.results import write_score
-from vlmeval_findit.scoring import score
-from vlmeval_findit.tables import Query, write_table
-from vlmeval_findit.tasks import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import Query, write_table
+from vlmeval_findit.benchmarks.findit.scoring import score
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.core.predictions import PredictionError, read_predictions
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
+from vlmeval_findit.runs.results import write_score
 
 ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]
 

@@ -15,20 +15,15 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit import prompts
-from vlmeval_findit.prompts import (
-    Message,
-    PartKind,
-    image,
-    json_example,
-    message,
-    prompt_hash,
-    text,
-)
-from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.release_prompts import PromptError, kwargs_of, prompt_set
-from vlmeval_findit.representation import REPRESENTATIONS
-from vlmeval_findit.variant import CENTRES, KEYS, OUTPUTS, Variant, grid, parse
+from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit.prompts import json_example, message
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, grid, parse
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.core.messages import Message, PartKind, image, prompt_hash, text
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts.txt"
 

@@ -11,14 +11,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from vlmeval_findit.benchmarks.findit.variant import grid
+from vlmeval_findit.boxes.reading import boxes as boxes_of
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.records import Reading, Reason
+from vlmeval_findit.boxes.reply_format import (
+    DEFAULT_KEY,
+    DEFAULT_STRUCTURE,
+    PLURAL_KEYS,
+    ReplyFormat,
+)
+from vlmeval_findit.boxes.representation import NO_RECTANGLE, Corners
+from vlmeval_findit.boxes.spaces import Space, reference_size
+from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.reading import boxes as boxes_of
-from vlmeval_findit.reading import read
-from vlmeval_findit.records import Reading, Reason
-from vlmeval_findit.representation import NO_RECTANGLE, Corners
-from vlmeval_findit.spaces import Space, reference_size
-from vlmeval_findit.variant import DEFAULT_KEY, DEFAULT_STRUCTURE, PLURAL_KEYS, ReplyFormat, grid
-from vlmeval_findit.writing import Said, write
 
 TEXT = ReplyFormat("text", "xyxy")
 ALL_TEXT = ReplyFormat("text", "all")

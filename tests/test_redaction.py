@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit import redaction
-from vlmeval_findit.redaction import quoted, remember, scrub, scrubbed
+from vlmeval_findit.core import redaction
+from vlmeval_findit.core.redaction import quoted, remember, scrub, scrubbed
 
 KEY = 'sk-or/v1+c0ffee="S3CRET"ß'
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.commits import commit_of
-from vlmeval_findit.prompts import text
-from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.release_prompts import PromptError, prompt_set
-from vlmeval_findit.variant import parse
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.core.commits import commit_of
+from vlmeval_findit.core.messages import text
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OTHER = "f" * 40

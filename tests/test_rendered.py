@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.datasets import BENCHMARK
-from vlmeval_findit.rendered import asking, drawing, tables
-from vlmeval_findit.rendered.asking import ATTRIBUTES, RELATIONS
-from vlmeval_findit.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place
-from vlmeval_findit.rendered.picture import png
-from vlmeval_findit.rendered.scene import (
+from vlmeval_findit.benchmarks.findit.annotation_tables import meta_path, read_table
+from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.data.rendered import drawing, tables
+from vlmeval_findit.data.rendered import questions as asking
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place
+from vlmeval_findit.data.rendered.picture import png
+from vlmeval_findit.data.rendered.questions import ATTRIBUTES, RELATIONS
+from vlmeval_findit.data.rendered.scene import (
     HALVES,
     SHOT_SIZE,
     SIZES,
@@ -31,8 +34,6 @@ from vlmeval_findit.rendered.scene import (
     scene,
     shot,
 )
-from vlmeval_findit.tables import meta_path, read_table
-from vlmeval_findit.tasks import load_task
 
 SCENES = [scene(seed) for seed in range(120)]
 

@@ -13,21 +13,22 @@ import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.statistics import Interval
+from vlmeval_findit.core.visible import short, visible
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.plain import short, visible
-from vlmeval_findit.predictions import FAILED
-from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.report.assigned import THRESHOLDS, Role, curve, pairs, roles
+from vlmeval_findit.report.box_roles import THRESHOLDS, Role, curve, pairs, roles
 from vlmeval_findit.report.gallery import choose_cards, gallery_data
-from vlmeval_findit.report.material import gather
 from vlmeval_findit.report.page import make_page, output_name
 from vlmeval_findit.report.plots import Bar, bars, heat_map
 from vlmeval_findit.report.thumbnails import thumbnails
-from vlmeval_findit.runs import Run, load_runs
-from vlmeval_findit.statistics import Interval
-from vlmeval_findit.tasks import load_task
-from vlmeval_findit.variant import parse
+from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.runs.scored_run import Run, load_runs
 
 __all__ = ["world"]
 

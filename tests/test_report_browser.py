@@ -15,7 +15,7 @@ from scored_runs import World, grid, query, saying, speaking
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs import load_runs
+from vlmeval_findit.runs.scored_run import load_runs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.prompts import NAME
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.boxes.spaces import KINDS
 from vlmeval_findit.cli import COMMANDS, USAGE, main
-from vlmeval_findit.datasets import DATASETS
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.prompts import NAME
-from vlmeval_findit.representation import REPRESENTATIONS
-from vlmeval_findit.spaces import KINDS
-from vlmeval_findit.variant import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_outside_the_command_line_prints() -> None:
-    # The second line are commands too: python -m vlmeval_findit.nano.train.
+    # The second line are commands too: python -m training.train.
     allowed = {"cli", "conformance.py"}
     allowed |= {"train.py", "evaluate.py", "card.py"}
     for path in (ROOT / "vlmeval_findit").rglob("*.py"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.representation import NO_RECTANGLE, REPRESENTATIONS, Corners
+from vlmeval_findit.boxes.representation import NO_RECTANGLE, REPRESENTATIONS, Corners
 
 BOX: Corners = (10.0, 20.0, 50.0, 80.0)
 

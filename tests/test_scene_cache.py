@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit import scene_cache
-from vlmeval_findit.image_files import ImageFileError
-from vlmeval_findit.scene_cache import Scene, SceneCache, SceneError, make
+from vlmeval_findit.core.image_files import ImageFileError
+from vlmeval_findit.models import scene_cache
+from vlmeval_findit.models.scene_cache import CachedScene, SceneCache, SceneError, make
 
 
 def photograph(path: Path, seed: int = 0, size: tuple[int, int] = (160, 120)) -> Path:
@@ -24,10 +24,10 @@ def photograph(path: Path, seed: int = 0, size: tuple[int, int] = (160, 120)) ->
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Scene]:
-    calls: list[Scene] = []
+def made(monkeypatch: pytest.MonkeyPatch) -> list[CachedScene]:
+    calls: list[CachedScene] = []
 
-    def counted(scene: Scene) -> bytes:
+    def counted(scene: CachedScene) -> bytes:
         calls.append(scene)
         return make(scene)
 
@@ -35,13 +35,13 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Scene]:
     return calls
 
 
-def test_a_scene_is_made_once_a_size_and_format(tmp_path: Path, made: list[Scene]) -> None:
+def test_a_scene_is_made_once_a_size_and_format(tmp_path: Path, made: list[CachedScene]) -> None:
     cache = SceneCache(tmp_path / "cache")
     path = photograph(tmp_path / "a.jpg")
     for _ in range(3):
         for size in ((80, 60), (40, 30)):
             for kind in ("PNG", "JPEG"):
-                assert cache.image(Scene(path, size, kind)).size == size
+                assert cache.image(CachedScene(path, size, kind)).size == size
     assert len(made) == 4
 
 
@@ -49,38 +49,40 @@ def test_png_keeps_exactly_the_pixels_of_a_run_without_the_cache(tmp_path: Path)
     path = photograph(tmp_path / "a.jpg")
     with Image.open(path) as picture:
         plain = picture.convert("RGB").resize((80, 60), Image.Resampling.LANCZOS)
-    cached = SceneCache(tmp_path / "cache").image(Scene(path, (80, 60)))
+    cached = SceneCache(tmp_path / "cache").image(CachedScene(path, (80, 60)))
     assert cached.tobytes() == plain.tobytes()
 
 
-def test_another_file_at_the_same_path_is_made_anew(tmp_path: Path, made: list[Scene]) -> None:
+def test_another_file_at_the_same_path_is_made_anew(
+    tmp_path: Path, made: list[CachedScene]
+) -> None:
     cache = SceneCache(tmp_path / "cache")
     path = photograph(tmp_path / "a.jpg", seed=1)
-    before = cache.encoded(Scene(path, (80, 60)))
+    before = cache.encoded(CachedScene(path, (80, 60)))
     photograph(path, seed=2)
     os.utime(path, ns=(1, 1))
-    assert cache.encoded(Scene(path, (80, 60))) != before
+    assert cache.encoded(CachedScene(path, (80, 60))) != before
     assert len(made) == 2
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path: Path, made: list[Scene]) -> None:
+def test_what_was_not_used_for_longest_goes_first(tmp_path: Path, made: list[CachedScene]) -> None:
     paths = [photograph(tmp_path / f"{i}.jpg", seed=i) for i in range(4)]
-    one = len(make(Scene(paths[0], (80, 60))))
+    one = len(make(CachedScene(paths[0], (80, 60))))
     cache = SceneCache(tmp_path / "cache", limit=int(one * 3.5))
     for i in (0, 1, 2, 0, 3):  # 3 pushes 1 out: 0 was used after it
-        cache.encoded(Scene(paths[i], (80, 60)))
+        cache.encoded(CachedScene(paths[i], (80, 60)))
     made.clear()
     for i in (0, 2, 3):
-        cache.encoded(Scene(paths[i], (80, 60)))
+        cache.encoded(CachedScene(paths[i], (80, 60)))
     assert made == []
-    cache.encoded(Scene(paths[1], (80, 60)))
+    cache.encoded(CachedScene(paths[1], (80, 60)))
     assert len(made) == 1
 
 
 def test_the_limit_holds_after_every_scene(tmp_path: Path) -> None:
     cache = SceneCache(tmp_path / "cache", limit=60_000)
     for i in range(12):
-        scene = Scene(photograph(tmp_path / f"{i}.jpg", seed=i), (40 + 5 * i, 60))
+        scene = CachedScene(photograph(tmp_path / f"{i}.jpg", seed=i), (40 + 5 * i, 60))
         assert cache.encoded(scene)
         assert cache.size() <= 60_000
     assert cache.size() > 20_000
@@ -88,13 +90,13 @@ def test_the_limit_holds_after_every_scene(tmp_path: Path) -> None:
 
 def test_a_scene_larger_than_the_limit_is_served_and_not_kept(tmp_path: Path) -> None:
     cache = SceneCache(tmp_path / "cache", limit=100)
-    assert cache.image(Scene(photograph(tmp_path / "a.jpg"), (80, 60))).size == (80, 60)
+    assert cache.image(CachedScene(photograph(tmp_path / "a.jpg"), (80, 60))).size == (80, 60)
     assert cache.size() == 0
 
 
-def test_threads_that_ask_at_once_make_it_once(tmp_path: Path, made: list[Scene]) -> None:
+def test_threads_that_ask_at_once_make_it_once(tmp_path: Path, made: list[CachedScene]) -> None:
     cache = SceneCache(tmp_path / "cache")
-    scene = Scene(photograph(tmp_path / "a.jpg", size=(800, 600)), (80, 60))
+    scene = CachedScene(photograph(tmp_path / "a.jpg", size=(800, 600)), (80, 60))
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(lambda _: cache.encoded(scene), range(16)))) == 1
     assert len(made) == 1
@@ -131,15 +133,15 @@ def test_processes_share_it(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from vlmeval_findit.image_files import ImageFileError
-from vlmeval_findit.scene_cache import Scene, SceneCache
+from vlmeval_findit.core.image_files import ImageFileError
+from vlmeval_findit.models.scene_cache import Scene, SceneCache
 os.replace = lambda source, target: os._exit(9)
 SceneCache(Path(sys.argv[1])).encoded(Scene(Path(sys.argv[2]), (80, 60)))
 """
 
 
 def test_what_a_killed_process_left_is_taken_away(tmp_path: Path) -> None:
-    folder, scene = tmp_path / "cache", Scene(photograph(tmp_path / "a.jpg"), (80, 60))
+    folder, scene = tmp_path / "cache", CachedScene(photograph(tmp_path / "a.jpg"), (80, 60))
     command = [sys.executable, "-c", KILLED, str(folder), str(scene.path)]
     root = Path(__file__).resolve().parent.parent
     assert subprocess.run(command, cwd=root, check=False).returncode == 9
@@ -152,42 +154,46 @@ def test_what_a_killed_process_left_is_taken_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scene", "kind", "message"),
     [
-        (Scene(Path("a.jpg"), (80, 60), "GIF"), SceneError, r"'GIF' \(there are: PNG, JPEG\)"),
-        (Scene(Path("a.jpg"), (0, 60)), SceneError, "0x60 is not a size"),
-        (Scene(Path("page.jpg"), (80, 60)), ImageFileError, r"page\.jpg is a web page"),
+        (
+            CachedScene(Path("a.jpg"), (80, 60), "GIF"),
+            SceneError,
+            r"'GIF' \(there are: PNG, JPEG\)",
+        ),
+        (CachedScene(Path("a.jpg"), (0, 60)), SceneError, "0x60 is not a size"),
+        (CachedScene(Path("page.jpg"), (80, 60)), ImageFileError, r"page\.jpg is a web page"),
     ],
 )
 def test_what_cannot_be_made_says_why(
-    tmp_path: Path, scene: Scene, kind: type[Exception], message: str
+    tmp_path: Path, scene: CachedScene, kind: type[Exception], message: str
 ) -> None:
     photograph(tmp_path / "a.jpg")
     (tmp_path / "page.jpg").write_bytes(b"<html>")
     with pytest.raises(kind, match=message):
         SceneCache(tmp_path / "cache").encoded(
-            Scene(tmp_path / scene.path, scene.size, scene.format)
+            CachedScene(tmp_path / scene.path, scene.size, scene.format)
         )
 
 
 def test_what_is_sent_of_large_files_is_kept_and_of_small_ones_not(
-    tmp_path: Path, made: list[Scene], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, made: list[CachedScene], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LMUData", str(tmp_path))
     monkeypatch.setattr(scene_cache, "LARGE", 160 * 120)
     large, small = photograph(tmp_path / "a.jpg"), photograph(tmp_path / "b.jpg", 1, (80, 60))
     for _ in range(3):
-        kept = scene_cache.encoded(Scene(large, (40, 30)), (160, 120))
-        scene_cache.encoded(Scene(small, (40, 30)), (80, 60))
-        scene_cache.encoded(Scene(large, (160, 120)), (160, 120))
+        kept = scene_cache.encoded(CachedScene(large, (40, 30)), (160, 120))
+        scene_cache.encoded(CachedScene(small, (40, 30)), (80, 60))
+        scene_cache.encoded(CachedScene(large, (160, 120)), (160, 120))
     assert [scene.path.name for scene in made].count("a.jpg") == 1 + 3
     assert [scene.path.name for scene in made].count("b.jpg") == 3
     monkeypatch.setenv("FINDIT_SCENES_MB", "0")
-    assert scene_cache.encoded(Scene(large, (40, 30)), (160, 120)) == kept
+    assert scene_cache.encoded(CachedScene(large, (40, 30)), (160, 120)) == kept
 
 
 def test_what_a_provider_is_sent_comes_from_the_cache(
-    tmp_path: Path, made: list[Scene], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, made: list[CachedScene], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.models import payload
+    from vlmeval_findit.models.http import payload
 
     monkeypatch.setenv("LMUData", str(tmp_path))
     monkeypatch.setattr(scene_cache, "LARGE", 160 * 120)

@@ -11,29 +11,30 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.identity import (
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.metrics import FIGURES
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.scoring import (
+    RunScore,
+    check_settings,
+    reply_format,
+    score_file,
+)
+from vlmeval_findit.benchmarks.findit.task import load_task, run_identity
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.spaces import SpaceError
+from vlmeval_findit.core.identity import (
     Answering,
     Identity,
     IdentityError,
     identity_path,
     write_identity,
 )
-from vlmeval_findit.metrics import FIGURES
-from vlmeval_findit.predictions import FAILED, PredictionError, Recorded
-from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.results import write_score
-from vlmeval_findit.scoring import (
-    RunScore,
-    Settings,
-    check_settings,
-    reply_format,
-    score_file,
-    settings_from,
-)
-from vlmeval_findit.spaces import SpaceError
-from vlmeval_findit.tables import write_table
-from vlmeval_findit.tasks import load_task, run_identity
-from vlmeval_findit.variant import parse
+from vlmeval_findit.core.predictions import PredictionError
+from vlmeval_findit.core.replies import FAILED, Recorded
+from vlmeval_findit.core.settings import Settings, settings_from
+from vlmeval_findit.runs.results import write_score
 
 WIDTH, HEIGHT = 200, 100
 BOX = (20.0, 10.0, 120.0, 60.0)

@@ -12,13 +12,17 @@ import pytest
 import yaml
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.best_format import Format
+from vlmeval_findit.benchmarks.findit.best_format import Format
+from vlmeval_findit.benchmarks.findit.metrics import Totals, figures
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.engine.cells import all_tables
-from vlmeval_findit.engine.config import ConfigError, ModelEntry
-from vlmeval_findit.engine.run import Result
-from vlmeval_findit.metrics import Totals, figures
-from vlmeval_findit.search import (
+from vlmeval_findit.core.statistics import FEWEST
+from vlmeval_findit.sweep.axes import all_tables
+from vlmeval_findit.sweep.config import ConfigError, ModelEntry
+from vlmeval_findit.sweep.run import Result
+from vlmeval_findit.sweep.search import (
     SearchError,
     averages,
     best_format,
@@ -27,10 +31,6 @@ from vlmeval_findit.search import (
     search_sweep,
     write_formats,
 )
-from vlmeval_findit.statistics import FEWEST
-from vlmeval_findit.tasks import load_task
-from vlmeval_findit.variant import parse
-from vlmeval_findit.writing import Said, write
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 
@@ -182,7 +182,7 @@ def test_any_name_comes_out_and_reads_back(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
-    monkeypatch.setattr("vlmeval_findit.search.intervals_of", lambda result: none)
+    monkeypatch.setattr("vlmeval_findit.sweep.search.intervals_of", lambda result: none)
     path = tmp_path / "new" / "formats.yaml"
     write_formats(path, {name: outcome([result("FindIt_Demo_xyxy_text")], "p")})
     assert read_formats(path) == {name: Format("xyxy", "text")}
@@ -192,7 +192,7 @@ def test_any_name_comes_out_and_reads_back(
 
 def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
-    monkeypatch.setattr("vlmeval_findit.search.intervals_of", lambda result: none)
+    monkeypatch.setattr("vlmeval_findit.sweep.search.intervals_of", lambda result: none)
     results = [result("FindIt_Demo_xyxy_text"), result("FindIt_Demo_xyxy_json")]
     path = tmp_path / "formats.yaml"
     write_formats(path, {"A": outcome(results, "p"), "B": outcome(results, "p")})

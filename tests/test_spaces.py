@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.spaces import (
+from vlmeval_findit.boxes.spaces import (
     ALIASES,
     KINDS,
     Space,

@@ -18,9 +18,8 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.metrics import Totals, figures
-from vlmeval_findit.runs import Answer, Run
-from vlmeval_findit.statistics import (
+from vlmeval_findit.benchmarks.findit.metrics import Totals, figures
+from vlmeval_findit.core.statistics import (
     FEWEST,
     METRICS,
     Difference,
@@ -38,6 +37,7 @@ from vlmeval_findit.statistics import (
     intervals,
     mean,
 )
+from vlmeval_findit.runs.scored_run import Run, ScoredRow
 
 __all__ = ["world"]
 
@@ -61,7 +61,7 @@ def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
     return of_answers(run, answers)
 
 
-def of_answers(run: Run, answers: Iterable[Answer]) -> Run:
+def of_answers(run: Run, answers: Iterable[ScoredRow]) -> Run:
     answers = tuple(answers)
     rows = frozenset(answer.index for answer in answers)
     return replace(run, answers=answers, basis=replace(run.basis, rows=rows))
@@ -78,8 +78,8 @@ def of_hits(run: Run, hits: Iterable[bool]) -> Run:
     )
 
 
-def one_answer(index: int, picture: str, sums: Totals) -> Answer:
-    return Answer(index, "cat", picture, picture, None, (), (), (), (), (), sums)
+def one_answer(index: int, picture: str, sums: Totals) -> ScoredRow:
+    return ScoredRow(index, "cat", picture, picture, None, (), (), (), (), (), sums)
 
 
 def width(found: Interval | None) -> float:

@@ -15,10 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.datasets import DATASETS, Dataset, Subset
-from vlmeval_findit.files import file_sha256
-from vlmeval_findit.records import Query, Truth
-from vlmeval_findit.subsets import (
+from vlmeval_findit.benchmarks.findit.annotation_tables import (
+    COLUMNS,
+    TableError,
+    meta_path,
+    read_table,
+    write_table,
+)
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset, Subset
+from vlmeval_findit.benchmarks.findit.oddities import Oddity, oddities
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.release_subsets import (
     check_counts,
     parquet_rows,
     prepare_subset,
@@ -26,17 +33,9 @@ from vlmeval_findit.subsets import (
     subset_queries,
     tables_of,
 )
-from vlmeval_findit.tables import (
-    COLUMNS,
-    Oddity,
-    TableError,
-    meta_path,
-    oddities,
-    read_table,
-    thin,
-    thinned,
-    write_table,
-)
+from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.core.files import file_sha256
 
 ALL_TABLES = list(tables_of(None))
 PASCAL, IGROUND = DATASETS["Pascal"], DATASETS["iGround"]
@@ -304,7 +303,7 @@ def test_what_is_known_of_a_table_is_damaged(tmp_path: Path, content: str) -> No
 def test_a_kill_between_the_two_files_leaves_no_contradiction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit import tables
+    from vlmeval_findit.benchmarks.findit import annotation_tables as tables
 
     path = write_table(tmp_path, "T", [query()], {}).path
 

@@ -12,10 +12,10 @@ import pytest
 from chat_server import NEVER, Answer, ChatServer, completion, in_turn
 from raw_server import Talk, dripping, raw_server, saying
 
-from vlmeval_findit.models import transport
-from vlmeval_findit.models.completion import CallError
-from vlmeval_findit.models.endpoint import Endpoint
-from vlmeval_findit.models.transport import LARGEST_REPLY, Transport, retry_after, tls_context
+from vlmeval_findit.models.http import transport
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.transport import LARGEST_REPLY, Transport, retry_after, tls_context
 
 OK = b"HTTP/1.1 200 OK\r\n"
 LATE: dict[str, Talk] = {

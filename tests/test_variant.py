@@ -6,12 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.datasets import DATASETS, Family
-from vlmeval_findit.representation import REPRESENTATIONS
-from vlmeval_findit.variant import (
-    KEYS,
-    OUTPUTS,
-    STRUCTURES,
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
+from vlmeval_findit.benchmarks.findit.variant import (
     Variant,
     VariantError,
     grid,
@@ -19,6 +15,8 @@ from vlmeval_findit.variant import (
     parse,
     problem,
 )
+from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
 
 GRID = list(grid())
 

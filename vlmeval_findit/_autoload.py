@@ -51,7 +51,7 @@ class _Waiter:
 
 def _register(register, module):
     try:
-        from vlmeval_findit import host
+        from . import host
 
         getattr(host, register)(module)
     except Exception as error:  # the host must start whatever becomes of us

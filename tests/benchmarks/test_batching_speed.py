@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.models.local import Answer, LocalRunner, RunSettings, load_local
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, RunSettings, load_local
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.prompts import Message, image, text
-from vlmeval_findit.variant import parse
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -76,7 +76,7 @@ def model(checkpoint: str, new_tokens: int) -> LocalRunner:
 
 
 def compare(
-    singly: Callable[[], list[Answer]], together: Callable[[], list[Answer]], rounds: int
+    singly: Callable[[], list[LocalReply]], together: Callable[[], list[LocalReply]], rounds: int
 ) -> float:
     """How many times faster it is together; the replies must be equal."""
     best = [float("inf"), float("inf")]
@@ -90,7 +90,7 @@ def compare(
     return best[0] / best[1]
 
 
-def one_at_a_time(runner: LocalRunner, messages: Sequence[Message]) -> list[Answer]:
+def one_at_a_time(runner: LocalRunner, messages: Sequence[Message]) -> list[LocalReply]:
     return [runner.answer_batch([message], VARIANT)[0] for message in messages]
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.engine.journal import Journal, records
-from vlmeval_findit.engine.lines import as_line
-from vlmeval_findit.predictions import Recorded
+from vlmeval_findit.core.replies import Recorded
+from vlmeval_findit.sweep.journal import Journal, records
+from vlmeval_findit.sweep.journal_lines import as_line
 
 LINES = 20_000
 

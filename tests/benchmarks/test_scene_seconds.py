@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.models import pictures
-from vlmeval_findit.models.local import RunSettings, plan
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.models.local import pictures
+from vlmeval_findit.models.local.runner import RunSettings, plan
+from vlmeval_findit.models.scene_cache import CachedScene, SceneCache, make
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.prompts import image, text
-from vlmeval_findit.scene_cache import Scene, SceneCache, make
-from vlmeval_findit.variant import parse
 
 Asked = TypeVar("Asked")
 SCENE = (8192, 6144)
@@ -52,7 +52,7 @@ def test_a_pass_over_large_scenes(
     tmp_path: Path, measures: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     count, queries = (2, QUERIES_A_SCENE) if measures else (1, 3)
-    scenes = [Scene(synthetic_scene(tmp_path / f"{i}.jpg", i), SENT) for i in range(count)]
+    scenes = [CachedScene(synthetic_scene(tmp_path / f"{i}.jpg", i), SENT) for i in range(count)]
     cache = SceneCache(tmp_path / "cache")
     without, with_it = seconds(make, scenes, queries), seconds(cache.encoded, scenes, queries)
     if measures:
@@ -82,8 +82,8 @@ def test_a_pass_of_a_local_model(
     pytest.importorskip("transformers")
     from tiny_checkpoints import build
 
-    from vlmeval_findit.models.encoding import Encoder
-    from vlmeval_findit.models.transformer import load_processor
+    from vlmeval_findit.models.local.encoding import Encoder
+    from vlmeval_findit.models.local.transformer import load_processor
 
     count, queries = (2, QUERIES_A_SCENE) if measures else (1, 3)
     row, variant = MODELS["Qwen3-VL"], parse("FindIt_HRInsDet_easy_xyxy_json")

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.conformance import Case, load_cases, score_cases
-from vlmeval_findit.subsets import prepare_subset, tables_of
-from vlmeval_findit.tasks import load_task
-from vlmeval_findit.writing import Said, write
+from vlmeval_findit.benchmarks.findit.conformance import Case, load_cases, score_cases
+from vlmeval_findit.benchmarks.findit.release_subsets import prepare_subset, tables_of
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.boxes.writing import Said, write
 
 pytestmark = pytest.mark.shared
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vlmeval_findit.benchmarks.findit.metrics import Totals
+from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.core.statistics import intervals
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.metrics import Totals
-from vlmeval_findit.runs import Answer, Basis, Run
-from vlmeval_findit.statistics import intervals
-from vlmeval_findit.variant import parse
+from vlmeval_findit.runs.scored_run import Basis, Run, ScoredRow
 
 QUERIES = 1000
 
@@ -22,7 +22,7 @@ def made_run(seed: int) -> Run:
         Totals(1, 1, 0, int(hit), 2, 2, 0, float(hit)) for hit in generator.random(QUERIES) < 0.6
     ]
     answers = tuple(
-        Answer(i, "cat", f"{i}.jpg", f"{i}.jpg", None, (), (), (), (), (), one)
+        ScoredRow(i, "cat", f"{i}.jpg", f"{i}.jpg", None, (), (), (), (), (), one)
         for i, one in enumerate(sums)
     )
     rows = frozenset(range(QUERIES))

@@ -74,14 +74,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _main_of("run", arguments)
         if first in COMMANDS:
             return _main_of(COMMANDS[first][0], arguments[1:])
-        from ..variant import nearest
+        from ..core.spelling import nearest
 
         raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
     except (ValueError, OSError) as error:
-        from ..redaction import scrub
+        from ..core.redaction import scrub
 
         # Ours derive from ValueError: what was given cannot be used, and the message says why.
         print(f"error: {scrub(str(error))}", file=sys.stderr)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..tasks import load_task
+from ..benchmarks.findit.task import load_task
 from . import leaderboard, report, search
 from .printing import print_rows
 

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from ..engine.calls import given_key
-from ..engine.config import ModelEntry, Sweep
-from ..engine.dry import Count, DryRun, Group, count, sweep_groups
-from ..engine.run import Chosen, Tables
-from ..engine.servers import chat_model, settings
-from ..images import skips_missing
-from ..models.chat import ChatModel, openrouter_model, server_model, token_limit
-from ..models.estimate import Load
+from ..benchmarks.findit.variant import parse
+from ..core.image_checks import skips_missing
+from ..models.http.chat import ChatModel, openrouter_model, server_model, token_limit
+from ..models.http.estimate import Load
+from ..models.http.services import extra_fields, server_name
 from ..models.revision import known_revision
-from ..models.services import extra_fields, server_name
 from ..models.table import find_model, local_names
-from ..variant import parse
+from ..sweep.calls import given_key
+from ..sweep.config import ModelEntry, Sweep
+from ..sweep.dry_run import Count, DryRun, Group, count, sweep_groups
+from ..sweep.run import Chosen, Tables
+from ..sweep.servers import chat_model, settings
 
 
 def of_data(names: Sequence[str], args: argparse.Namespace) -> int:

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..own.coco_out import NO_CONFIDENCES, export
-from ..prediction_files import prediction_files
-from ..results import as_scored
-from ..scoring import score_file, settings_from
+from ..benchmarks.findit.scoring import score_file
+from ..core.prediction_files import prediction_files
+from ..core.settings import settings_from
+from ..data.own.coco_out import NO_CONFIDENCES, export
+from ..runs.results import as_scored
 
 
 def main(argv: Sequence[str]) -> int:

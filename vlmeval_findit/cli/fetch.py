@@ -10,13 +10,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..datasets import Dataset
-from ..fetch.annotations import has_subset, make_table, ready_table, subsets_folder, wanted_images
-from ..fetch.sources import SOURCES, Source, bases
-from ..fetch.store import PARTS, Store
-from ..places import image_folder
-from ..subsets import tables_of
-from ..tables import read_table
+from ..benchmarks.findit.annotation_tables import read_table
+from ..benchmarks.findit.datasets import Dataset
+from ..benchmarks.findit.release_subsets import tables_of
+from ..core.places import image_folder
+from ..data.fetch.annotations import (
+    has_subset,
+    make_table,
+    ready_table,
+    subsets_folder,
+    wanted_images,
+)
+from ..data.fetch.sources import SOURCES, Source, bases
+from ..data.fetch.store import PARTS, Store
 from .printing import TABLES_EPILOG, console, where_tables_are
 
 Table = tuple[Dataset, bool]
@@ -26,7 +32,7 @@ ANNOTATIONS = "annotations"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableLine:
     """One line of the table at the end.  ``failed`` gives the reason by what failed."""
 
     what: str
@@ -73,14 +79,14 @@ def _flags() -> argparse.ArgumentParser:
 # --- looking --------------------------------------------------------------------------------------
 
 
-def _check(tables: Sequence[Table], out: Path | None) -> list[Line]:
+def _check(tables: Sequence[Table], out: Path | None) -> list[TableLine]:
     ready = {table: ready_table(*table, out) for table in tables}
     lacking = {
         dataset.table_name(multilabel): "no table of the release's annotations: fetch makes it"
         for (dataset, multilabel), path in ready.items()
         if path is None
     }
-    lines = [Line(ANNOTATIONS, len(tables), len(tables) - len(lacking), lacking)]
+    lines = [TableLine(ANNOTATIONS, len(tables), len(tables) - len(lacking), lacking)]
     paths = {table: path for table, path in ready.items() if path is not None}
     for key, group in _by_folder(paths).items():
         store = _store(key, group, paths)
@@ -103,9 +109,11 @@ def _store(key: str, tables: Sequence[Table], paths: Mapping[Table, Path]) -> St
     return Store(image_folder(key).path, wanted_images(queries))
 
 
-def _line(table: Table, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]) -> Line:
+def _line(
+    table: Table, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
+) -> TableLine:
     names = wanted_images(read_table(path))
-    return Line(
+    return TableLine(
         table[0].table_name(table[1]),
         len(names),
         sum(name not in missing for name in names),
@@ -118,7 +126,7 @@ def _line(table: Table, path: Path, missing: Mapping[str, str], failed: Mapping[
 
 def _fetch(
     tables: Sequence[Table], subsets: Path | None, out: Path | None, videos: Path | None
-) -> list[Line]:
+) -> list[TableLine]:
     paths, line = _annotations(tables, subsets, out)
     lines = [line]
     for key, group in _by_folder(paths).items():
@@ -131,7 +139,7 @@ def _fetch(
 
 def _annotations(
     tables: Sequence[Table], subsets: Path | None, out: Path | None
-) -> tuple[dict[Table, Path], Line]:
+) -> tuple[dict[Table, Path], TableLine]:
     """Every table that can be had, and what became of the others."""
     ready = {table: ready_table(*table, out) for table in tables}
     there = {table: path for table, path in ready.items() if path is not None}
@@ -147,7 +155,7 @@ def _annotations(
     if made:
         print(where_tables_are(list(made.values())))
     paths = {table: {**there, **made}[table] for table in tables if table in {**there, **made}}
-    return paths, Line(ANNOTATIONS, len(tables), len(there), failed)
+    return paths, TableLine(ANNOTATIONS, len(tables), len(there), failed)
 
 
 def _fetch_subsets(tables: Sequence[Table]) -> dict[str, str]:
@@ -159,8 +167,8 @@ def _fetch_subsets(tables: Sequence[Table]) -> dict[str, str]:
     ]
     if not lacking:
         return {}
-    from ..fetch.annotations import fetch_subset
-    from ..fetch.download import Client, DownloadError
+    from ..data.fetch.annotations import fetch_subset
+    from ..data.fetch.download import Client, DownloadError
     from .meter import meter
 
     base = bases()["findit"] or ""
@@ -189,8 +197,8 @@ def _bring(
     source: Source, store: Store, missing: Mapping[str, str], videos: Path | None
 ) -> dict[str, str]:
     """Bring what is missing below one image folder; returns what failed."""
-    from ..fetch.download import Client
-    from ..fetch.images import BY_HAND, Errand, bring
+    from ..data.fetch.download import Client
+    from ..data.fetch.images import BY_HAND, Errand, bring
     from .meter import meter
 
     print(
@@ -233,7 +241,7 @@ def _steps(source: Source, folder: Path) -> str:
     return textwrap.fill(f"{source.images}, by hand: {text} {then}", 100, subsequent_indent="  ")
 
 
-def _print_lines(lines: Sequence[Line]) -> None:
+def _print_lines(lines: Sequence[TableLine]) -> None:
     from rich.table import Table as RichTable
 
     table = RichTable(box=None, header_style="bold", pad_edge=False)
@@ -249,7 +257,7 @@ def _print_lines(lines: Sequence[Line]) -> None:
             print(text)
 
 
-def _reasons(line: Line) -> Iterator[str]:
+def _reasons(line: TableLine) -> Iterator[str]:
     """Every reason once, with how many it holds for and the first of them."""
     kinds: dict[str, list[str]] = {}
     for name, why in line.failed.items():

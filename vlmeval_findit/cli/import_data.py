@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..own.annotations import AnnotationError, Annotations, Units
-from ..own.build import build
-from ..own.exif import Drawn
+from ..data.own.annotations import AnnotationError, Annotations, Units
+from ..data.own.build import build
+from ..data.own.exif import Drawn
 
 EPILOG = """\
 --coco FILE   instances: images, annotations with bbox [x, y, width, height], categories
@@ -80,17 +80,17 @@ def _images(args: argparse.Namespace) -> Path:
 
 def _read(args: argparse.Namespace, folder: Path) -> Annotations:
     if args.coco is not None:
-        from ..own.coco_in import read_coco
+        from ..data.own.coco_in import read_coco
 
         return read_coco(args.coco)
     if args.yolo is not None:
-        from ..own.yolo import read_yolo
+        from ..data.own.yolo import read_yolo
 
         return read_yolo(args.yolo, folder)
     if args.voc is not None:
-        from ..own.voc import read_voc
+        from ..data.own.voc import read_voc
 
         return read_voc(args.voc)
-    from ..own.listing import read_listing
+    from ..data.own.box_list import read_listing
 
     return read_listing(args.csv, Units(args.units) if args.units else None)

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.statistics import INTERVALS, METRICS
+from ..core.visible import short, visible
 from ..leaderboard.board import Board, make_board
 from ..leaderboard.files import write_board
 from ..leaderboard.openvlm import NO_META, read_meta
-from ..leaderboard.tables import (
+from ..leaderboard.rows import (
     TIED,
     GridCell,
     apart_rows,
@@ -20,9 +22,7 @@ from ..leaderboard.tables import (
     grid,
     rank_text,
 )
-from ..plain import short, visible
-from ..runs import load_runs
-from ..statistics import INTERVALS, METRICS
+from ..runs.scored_run import load_runs
 from .printing import console
 
 if TYPE_CHECKING:

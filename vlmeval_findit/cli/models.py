@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..datasets import DATASETS, Dataset
+from ..benchmarks.findit.datasets import DATASETS, Dataset
 from ..models.table import MODELS, ApiFacts, ModelRow
 
 _GENERAL, _SCENES, _VIDEO = (DATASETS[n] for n in ("Pascal", "HRInsDet_easy", "RoboTools"))

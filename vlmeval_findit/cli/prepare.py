@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..data_root import lmu_data_root
-from ..subsets import prepare_subset, tables_of
-from ..tables import meta_path
+from ..benchmarks.findit.annotation_tables import meta_path
+from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
+from ..core.data_root import lmu_data_root
 from .printing import TABLES_EPILOG, where_tables_are
 
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     if args.demo == (args.subsets is not None):
         parser.error("name either --subsets DIR or --demo")
     if args.demo:
-        from ..demo.tables import prepare_demo
+        from ..data.demo.tables import prepare_demo
 
         done = prepare_demo()
     else:

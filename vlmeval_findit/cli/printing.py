@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..metrics import SHOWN
-from ..models.spending import Budget
-from ..places import find_table, is_looked_in
-from ..plain import visible
+from ..benchmarks.findit.metrics import SHOWN
+from ..core.places import find_table, is_looked_in
+from ..core.visible import visible
+from ..models.http.spending import Budget
 
 if TYPE_CHECKING:
     from rich.console import Console

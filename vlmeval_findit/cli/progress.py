@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from ..answers import Answer
-from ..engine.plan import Plan
-from ..engine.run import Result
+from ..core.work import Answer
+from ..sweep.plan import Plan
+from ..sweep.run import Result
 
 _LINE_EVERY = 10.0
 """Seconds between lines where nobody sees a bar."""
@@ -56,7 +56,7 @@ def duration(seconds: float | None) -> str:
 
 
 class SweepProgress:
-    """Watches a sweep (:class:`..engine.run.Watcher`) and shows it."""
+    """Watches a sweep (:class:`..sweep.run.Watcher`) and shows it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.state = State()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..files import atomic_write
+from ..core.files import atomic_write
 from ..report.gallery import CARDS
 from ..report.page import make_page
 from .leaderboard import add_board_flags, board_from, print_remarks

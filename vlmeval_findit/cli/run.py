@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..images import rows_to_leave_out, skips_missing
-from ..models.spending import Budget
-from ..places import image_folder
-from ..scoring import FORCE_VARIABLE
-from ..tasks import load_task
+from ..benchmarks.findit.task import load_task
+from ..core.image_checks import rows_to_leave_out, skips_missing
+from ..core.places import image_folder
+from ..core.settings import FORCE_VARIABLE
+from ..models.http.spending import Budget
 from .printing import report_spending
 
 FAILED = 1
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         from ..host import register
         from ..host.outcomes import OUTCOMES
-        from ..host.preflight import Wanted, preflight, share_budget
+        from ..host.preflight import WantedRuns, preflight, share_budget
         from ..host.runner import find_runner
     except ImportError as error:
         raise ValueError(
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     register()
     models = [_made_known(model, names, ours) for model in ours.model or _config(ours, "model")]
     work_dir = Path(ours.work_dir)
-    preflight(Wanted(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
+    preflight(WantedRuns(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
     budget = share_budget(models, ours.mode, ours.max_usd, ours.timeout)
     print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
     runner.run([*rest, *_host_flags(ours, models)])

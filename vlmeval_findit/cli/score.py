@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..prediction_files import prediction_files
-from ..results import score_row, write_score
-from ..scoring import Settings, score_file, settings_from
-from ..spaces import SpaceError, spaces_help
+from ..benchmarks.findit.scoring import score_file
+from ..boxes.spaces import SpaceError, spaces_help
+from ..core.prediction_files import prediction_files
+from ..core.settings import Settings, settings_from
+from ..runs.results import score_row, write_score
 from .printing import print_rows
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..best_format import RULE
-from ..engine.cells import all_tables
-from ..engine.config import ModelEntry
+from ..benchmarks.findit.best_format import RULE
+from ..boxes.spaces import space_from
+from ..core.model_names import check_model_name
+from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
-from ..predictions import check_model_name
-from ..search import search_sweep
-from ..spaces import space_from
-from ..variant import nearest
+from ..sweep.axes import all_tables
+from ..sweep.config import ModelEntry
+from ..sweep.search import search_sweep
 from .printing import report_spending
 from .sweep import FORCE_HELP, add_executor_flags, budget_for, host_for, run
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.release_prompts import prompt_set
+from ..benchmarks.findit.task import load_task
+from ..benchmarks.findit.variant import Variant
+from ..boxes.spaces import reference_size
+from ..core.messages import Part, PartKind
+from ..core.places import image_folder
 from ..models.families import LocalFamily
-from ..models.payload import located
+from ..models.http.payload import located
 from ..models.table import ModelRow, find_model, unknown_space
-from ..places import image_folder
-from ..prompts import Part, PartKind
-from ..records import Query
-from ..release_prompts import prompt_set
-from ..spaces import reference_size
-from ..tasks import load_task
-from ..variant import Variant
 
 
 def main(argv: Sequence[str]) -> int:
@@ -56,7 +56,7 @@ def _print_model(model: str, query: Query, variant: Variant, parts: Sequence[Par
     print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
     print(f"replies are read as {row.reads(variant)}")
     if row.api is not None:
-        from .sent import print_sent
+        from .sent_request import print_sent
 
         print_sent(parts, variant, space, row.api)
     if row.local is not None:
@@ -70,7 +70,7 @@ def _checkpoint(named: str, family: LocalFamily) -> str:
 
 def _print_shown(row: ModelRow, checkpoint: str, variant: Variant, parts: Sequence[Part]) -> None:
     """The text after the chat template and the sizes of each image; nothing is downloaded."""
-    from ..models.seen import NotHereError, shown
+    from ..models.local.model_input import NotHereError, shown
 
     try:
         seen = shown(row, checkpoint, variant, tuple(parts))

@@ -12,25 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..engine.config import Sweep, read_sweep
-from ..engine.export import host_config
-from ..engine.journal import NotOursError
-from ..engine.lock import DiskFullError
-from ..engine.run import (
-    Chosen,
-    Host,
-    Result,
-    StoppedError,
-    Surroundings,
-    UnfinishedError,
-    run_sweep,
-)
-from ..engine.servers import ServersHost
-from ..engine.stopping import stopped_by_signals
-from ..files import atomic_write
-from ..models.spending import Budget
-from ..release_prompts import prompt_set
-from ..search import averages, best_format, outcome, read_formats, write_formats
+from ..benchmarks.findit.release_prompts import prompt_set
+from ..core.files import atomic_write
+from ..models.http.spending import Budget
+from ..sweep.config import Sweep, read_sweep
+from ..sweep.host_config import host_config
+from ..sweep.journal import NotOursError
+from ..sweep.lock import DiskFullError
+from ..sweep.run import Chosen, Host, Result, StoppedError, Surroundings, UnfinishedError, run_sweep
+from ..sweep.search import averages, best_format, outcome, read_formats, write_formats
+from ..sweep.servers import ServersHost
+from ..sweep.stopping import stopped_by_signals
 from .printing import print_rows, report_spending
 from .progress import SweepProgress
 
@@ -136,14 +128,14 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
     try:
-        from ..host.engine import VLMEvalKitHost
+        from ..host.sweep_host import VLMEvalKitHost
     except ImportError as error:
         raise ValueError(
             f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]'"
         ) from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
-    from ..engine.ray_executor import RayExecutor
+    from ..sweep.ray_executor import RayExecutor
 
     return VLMEvalKitHost(inference, RayExecutor, budget)
 

@@ -1,7 +1,7 @@
 """Models behind an HTTP API as VLMEvalKit's: OpenRouter, and any OpenAI-compatible server.
 
 The host's ``BaseAPI.generate`` tries again whatever went wrong, takes an empty answer for a failed
-call and prints answers.  Ours hands a message to the asker (:mod:`..models.asker`), which knows
+call and prints answers.  Ours hands a message to the asker (:mod:`.asker`), which knows
 what is worth another attempt, keeps an empty answer, and records a failed call as one: the host
 asks it again in the next run.
 """
@@ -16,21 +16,22 @@ from typing import Any
 
 from vlmeval.api.base import BaseAPI
 
-from ..answers import Work
-from ..identity import Described
-from ..models.asker import ChatAsker, Terms
-from ..models.chat import ChatModel, openrouter_model, served_key, server_model, token_limit
-from ..models.endpoint import Endpoint
-from ..models.services import endpoints, openrouter_key, openrouter_url
-from ..models.spending import Budget
+from ..benchmarks.findit.variant import Variant
+from ..core.identity import Described
+from ..core.replies import Recorded, recorded
+from ..core.spelling import nearest
+from ..core.work import Work
+from ..models.http.asker import ChatAsker, Terms
+from ..models.http.chat import ChatModel, openrouter_model, served_key, server_model, token_limit
+from ..models.http.endpoint import Endpoint
+from ..models.http.services import endpoints, openrouter_key, openrouter_url
+from ..models.http.spending import Budget
 from ..models.table import MODELS
-from ..predictions import Recorded, recorded
-from ..variant import Variant, nearest
 from .models import HostMessage, RecordedReply, recorded_reply
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ApiSettings:
     """What may be said of a model over HTTP beside who it is.
 
     ``retry`` are attempts for one call at most, ``timeout`` seconds for each, ``max_usd`` is a
@@ -49,18 +50,18 @@ class Settings:
         return Terms(self.retry, self.timeout)
 
 
-def settings_of(given: Mapping[str, Any]) -> Settings:
+def settings_of(given: Mapping[str, Any]) -> ApiSettings:
     """The settings of a model by name; a limit of tokens goes by any of its names.
 
     Raises:
         ValueError: there is no such setting, or its value cannot be.
     """
     limit, rest = token_limit(given)
-    known = [one.name for one in fields(Settings)]
+    known = [one.name for one in fields(ApiSettings)]
     for name in rest:
         if name not in known:
             raise ValueError(f"a model over HTTP has no setting {name!r}{nearest(name, known)}")
-    made = Settings(**{**rest, "max_new_tokens": limit})
+    made = ApiSettings(**{**rest, "max_new_tokens": limit})
     _ = made.terms  # refuses what cannot be
     return made
 
@@ -75,7 +76,9 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     INTERLEAVE = True
     allowed_types = ("text", "image")
 
-    def __init__(self, model: ChatModel, servers: Sequence[Endpoint], settings: Settings) -> None:
+    def __init__(
+        self, model: ChatModel, servers: Sequence[Endpoint], settings: ApiSettings
+    ) -> None:
         super().__init__(retry=1, verbose=False)
         self.name = model.name
         limit = math.inf if settings.max_usd is None else settings.max_usd
@@ -108,7 +111,7 @@ class FindItOpenRouter(_ChatAPI):
 
     Args:
         model: a row of the model table with API facts, by any of its names.
-        settings: the fields of :class:`Settings`.
+        settings: the fields of :class:`.ApiSettings`.
 
     The key comes from the environment variable OPENROUTER_API_KEY, the URL from
     OPENROUTER_BASE_URL where that is set.
@@ -139,9 +142,9 @@ class FindItServer(_ChatAPI):
         space: the coordinate space, where the model table does not say it.
         extra_body: more fields of every request; one that is None is not sent.
         row: the row of the model table that it is like (default: that of its name).
-        settings: the fields of :class:`Settings`; ``key`` (default: the environment variable
+        settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment variable
             FINDIT_SERVER_KEY), ``headers`` by name, beside those of FINDIT_SERVER_HEADERS, and
-            ``max_tokens_field``, as of :class:`..models.endpoint.Endpoint`.
+            ``max_tokens_field``, as of :class:`..models.http.endpoint.Endpoint`.
 
     Raises:
         SpaceError: the coordinate space is not known.
@@ -178,7 +181,7 @@ def _served(
     extra_body: Mapping[str, Any] | None = None,
     row: str | None = None,
     **settings: Any,
-) -> tuple[ChatModel, list[Endpoint], Settings]:
+) -> tuple[ChatModel, list[Endpoint], ApiSettings]:
     """A server's model, its addresses and its settings, from the constructor's arguments."""
     where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
     servers = endpoints(base_url, where["key"], where["headers"] or {}, where["max_tokens_field"])

@@ -16,18 +16,19 @@ from typing import Any
 import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
-from ..datasets import DATASETS, Family
-from ..engine.calls import Cell, settings_of
-from ..images import rows_to_leave_out, skips_missing
-from ..metrics import FIGURES
-from ..places import image_folder
-from ..prompts import PartKind
-from ..records import Query
-from ..release_prompts import prompt_set
-from ..results import score_row, write_score
-from ..scoring import check_settings, score_file, settings_from
-from ..tasks import Task, load_task
-from ..variant import VariantError, is_variant, parse
+from ..benchmarks.findit.datasets import DATASETS, Family
+from ..benchmarks.findit.metrics import FIGURES
+from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.release_prompts import prompt_set
+from ..benchmarks.findit.scoring import check_settings, score_file
+from ..benchmarks.findit.task import Task, load_task
+from ..benchmarks.findit.variant import VariantError, is_variant, parse
+from ..core.image_checks import rows_to_leave_out, skips_missing
+from ..core.messages import PartKind
+from ..core.places import image_folder
+from ..core.settings import settings_from
+from ..runs.results import score_row, write_score
+from ..sweep.calls import Cell, settings_of
 from . import entries
 
 log = logging.getLogger(__name__)

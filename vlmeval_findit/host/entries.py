@@ -12,13 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..engine.calls import given_key
-from ..identity import Answering, Described
-from ..models.endpoint import Endpoint
+from ..benchmarks.findit.variant import Variant
+from ..core.identity import Answering, Described
+from ..core.redaction import scrubbed
+from ..models.http.endpoint import Endpoint
 from ..models.revision import known_revision
 from ..models.table import find_model
-from ..redaction import scrubbed
-from ..variant import Variant
+from ..sweep.calls import given_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,32 +21,25 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
-from ..answers import Answer, Asker
-from ..engine.calls import Call, Cell, ImageHash, ImageHashes, keyed
-from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
-from ..engine.journal import Journal, records
-from ..engine.keeping import Calls, Keeping, Waiting, answer_calls
-from ..engine.lines import Record
-from ..engine.outputs import (
-    Output,
-    begin,
-    found_here,
-    made_before,
-    prepare_output,
-    record_of,
-)
-from ..engine.plan import Plan, UnitSizes, make_plan
-from ..engine.predictions import adopt_others, prediction_rows
-from ..engine.run import ModelStoppedError
-from ..engine.stopping import stopped_by_signals
-from ..prediction_files import write_rows
-from ..predictions import check_model_name
+from ..core.model_names import check_model_name
+from ..core.prediction_files import write_rows
+from ..core.work import Answer, Asker
+from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
+from ..sweep.cell_files import adopt_others, prediction_rows
+from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
+from ..sweep.journal import Journal, records
+from ..sweep.journal_lines import Record
+from ..sweep.keeping import Calls, Keeping, Waiting, answer_calls
+from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of
+from ..sweep.plan import Plan, UnitSizes, make_plan
+from ..sweep.run import ModelStoppedError
+from ..sweep.stopping import stopped_by_signals
 from .datasets import FindItDataset
-from .engine import asker_of
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
 from .ranks import Ranks
 from .runner import host_version
+from .sweep_host import asker_of
 
 log = get_logger("FindIt")
 
@@ -93,7 +86,7 @@ def _job(given: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class HostRun:
     """One model over one dataset under the host.
 
     ``home`` is the model's folder, where the run's journal and identity lie; ``output`` has the
@@ -124,7 +117,7 @@ def _entry_of_object(model: Any, name: str) -> Entry | None:
 
 def prepare_run(
     dataset: FindItDataset, model: str, work_dir: Path, entry: Entry | None = None
-) -> Run:
+) -> HostRun:
     """What a model is going to be asked, once it is sure that nothing contradicts it.
 
     Args:
@@ -145,7 +138,7 @@ def prepare_run(
     cell = dataset.cell(model, asked_with(entry, found.answering))
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
     output = prepare_output(path, cell, dataset.settings, found, host_version())
-    return Run(home, output, entry)
+    return HostRun(home, output, entry)
 
 
 def prediction_format() -> str:
@@ -161,7 +154,7 @@ class How:
     again: bool
 
 
-def answer_dataset(run: Run, model: HostModel, how: How) -> int:
+def answer_dataset(run: HostRun, model: HostModel, how: How) -> int:
     """Make the calls of a run that were not made before, and write its prediction file.
 
     Returns:
@@ -240,7 +233,7 @@ class Kept:
     hashes: ImageHash
 
 
-def _take_in_others(journal: Journal, run: Run) -> None:
+def _take_in_others(journal: Journal, run: HostRun) -> None:
     """Take in what other processes of this run, or of an earlier one, answered."""
     for other in Ranks.others(run.journal):
         journal.append(record for record in records(other) if record["key"] not in journal)
@@ -248,7 +241,7 @@ def _take_in_others(journal: Journal, run: Run) -> None:
         other.unlink()
 
 
-def _make_calls(run: Run, model: HostModel, how: How, kept: Kept) -> None:
+def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     """Make this process's share of the calls that are left."""
     journal, ranks, hashes = kept.journal, kept.ranks, kept.hashes
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
@@ -276,7 +269,7 @@ def _make_calls(run: Run, model: HostModel, how: How, kept: Kept) -> None:
         return record_of(cell, call.row, answer, asked, output.identity)
 
     calls = Calls(plan, left, _SIZES, hashes)
-    with Bar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
+    with CallsBar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
         # The host scores, when the whole file is written.
         keeping = Keeping(journal, Waiting(plan, left), bar.answered, lambda at: None, record)
         try:
@@ -296,7 +289,7 @@ INTERRUPTED = 130
 """The exit status of a run that somebody stopped."""
 
 
-def _write(run: Run, journal: Journal, hashes: ImageHash) -> int:
+def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> int:
     cell = run.output.cell
     keys = [keyed(cell, row, hashes).key for row in cell.rows]
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
@@ -327,7 +320,7 @@ class Answered:
         return not self._again and self._journal.get(key) is not None
 
 
-class Bar:
+class CallsBar:
     """The host's own kind of bar, over the calls of a run."""
 
     def __init__(self, cell: Cell, plan: Plan, finished: int) -> None:
@@ -335,7 +328,7 @@ class Bar:
             total=len(plan.calls), initial=finished, desc=f"Infer {cell.model}/{cell.task.name}"
         )
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> CallsBar:
         return self
 
     def __exit__(self, *stopped: object) -> None:

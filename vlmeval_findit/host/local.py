@@ -10,13 +10,21 @@ from typing import Any, ClassVar
 
 from vlmeval.smp import get_logger
 
-from ..identity import Answering, Described
-from ..models.local import Answer, Runner, RunSettings, describe, load_local, on_this_machine
+from ..benchmarks.findit.variant import Variant
+from ..core.identity import Answering, Described
+from ..core.messages import Message, Part, PartKind
+from ..core.model_names import check_model_name
+from ..core.spelling import nearest
+from ..models.local.runner import (
+    LocalReply,
+    Runner,
+    RunSettings,
+    describe,
+    load_local,
+    on_this_machine,
+)
 from ..models.revision import refuse_missing
 from ..models.table import MODELS, ModelRow, find_model, local_names
-from ..predictions import check_model_name
-from ..prompts import Message, Part, PartKind
-from ..variant import Variant, nearest
 from .models import FindItModel, HostMessage, RecordedReply, recorded_reply, variant_of
 
 Maker = Callable[..., Any]
@@ -31,7 +39,7 @@ class FindItLocalModel(FindItModel):
         model_path: a folder or an identifier (default: the first checkpoint of the row).
         row: a row of the model table (default: the class's own); ``Qwen3.5-nothink`` and the like.
         use_vllm: offline vLLM instead of transformers (default: whether ``--use-vllm`` was given).
-        settings: the fields of :class:`..models.local.RunSettings`.
+        settings: the fields of :class:`..models.local.runner.RunSettings`.
 
     Raises:
         ValueError: an unknown row or setting; vLLM is asked for and is not there.
@@ -109,7 +117,7 @@ def _parts(message: HostMessage) -> Message:
     return tuple(Part(PartKind(part["type"]), part["value"]) for part in message)
 
 
-def _replies(answers: Sequence[Answer]) -> list[RecordedReply]:
+def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:
     return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 
@@ -137,7 +145,7 @@ def _own_checkpoint(row: ModelRow) -> str:
 
 
 def _load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> Runner:
-    from ..models.vllm import load_vllm
+    from ..models.local.vllm import load_vllm
 
     return load_vllm(checkpoint, row, settings)
 

@@ -11,15 +11,17 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
-from ..files import file_sha256
-from ..identity import Answering, Described, read_identity
-from ..models.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
+from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
+from ..benchmarks.findit.scoring import run_space
+from ..benchmarks.findit.task import load_task
+from ..benchmarks.findit.variant import Variant, parse
+from ..core.files import file_sha256
+from ..core.identity import Answering, Described, read_identity
+from ..core.messages import PartKind
+from ..core.predictions import PredictionError, read_predictions, split_name
+from ..core.replies import Recorded
+from ..core.settings import Settings
 from ..models.revision import fingerprint
-from ..predictions import PredictionError, Recorded, read_predictions, split_name
-from ..prompts import PartKind
-from ..scoring import Settings, run_space
-from ..tasks import load_task
-from ..variant import Variant, parse
 
 HostMessage = Sequence[Mapping[str, Any]]
 

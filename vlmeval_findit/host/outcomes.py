@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..redaction import scrub
+from ..core.redaction import scrub
 
 
 @dataclass(slots=True)

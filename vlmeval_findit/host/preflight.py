@@ -14,24 +14,25 @@ from typing import Any
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
 
-from ..models.services import (
+from ..benchmarks.findit.variant import parse
+from ..core.model_names import check_model_name
+from ..core.settings import settings_from
+from ..core.spelling import nearest
+from ..models.http.services import (
     extra_fields,
     openrouter_key,
     server_headers,
     server_name,
     server_space,
 )
-from ..models.spending import Budget
-from ..predictions import check_model_name
-from ..scoring import settings_from
-from ..variant import nearest, parse
+from ..models.http.spending import Budget
 from .api import API_CLASSES, FindItOpenRouter, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
 from .models import FindItReplay
 
 
-def preflight(wanted: Wanted) -> None:
+def preflight(wanted: WantedRuns) -> None:
     """Make every dataset once, as the host will, and hold every run against what lies there.
 
     Raises:
@@ -53,7 +54,7 @@ def preflight(wanted: Wanted) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRuns:
     """What a command line asks for: models over datasets of ours, with what is said of each."""
 
     models: Sequence[str]

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..commits import commit_of
+from ..core.commits import commit_of
 
 
 class RunnerError(ValueError):
@@ -23,7 +23,7 @@ class RunnerError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Runner:
+class HostRunner:
     """The program that runs datasets; ``what`` names it for people."""
 
     path: Path
@@ -60,7 +60,7 @@ def host_version() -> Mapping[str, str]:
     return {"VLMEvalKit": commit_of(folder.parent) or "unknown"}
 
 
-def find_runner(arguments: Sequence[str]) -> Runner:
+def find_runner(arguments: Sequence[str]) -> HostRunner:
     """The runner of this VLMEvalKit.
 
     Args:
@@ -78,7 +78,7 @@ def find_runner(arguments: Sequence[str]) -> Runner:
     version = " ".join(f"{name} {number}" for name, number in host_version().items())
     for path in (folder / "run.py", folder.parent / "run.py"):
         if path.is_file():
-            return Runner(path, f"{version}, {path}")
+            return HostRunner(path, f"{version}, {path}")
     raise RunnerError(
         f"the VLMEvalKit in {folder} has no runner ({version}): pip installs none of upstream's. "
         "In a clone of it, type:\n  python run.py " + " ".join(map(_quoted, arguments))

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..runs import Run
-from ..statistics import (
+from ..core.statistics import (
     METRICS,
     Difference,
     Evidence,
@@ -18,6 +17,7 @@ from ..statistics import (
     figure_intervals,
     mean,
 )
+from ..runs.scored_run import Run
 from .columns import Column, SetApart, columns_of, format_name
 from .formats import FormatRow, choose, format_rows, wanted_formats
 
@@ -25,7 +25,7 @@ OVERALL = "Overall"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RankedFigure:
     """One figure of a model, in percent, with its rank among the models of its column.
 
     ``to_above`` is the paired difference to the model one rank above, corrected for the comparisons
@@ -44,7 +44,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Standing:
     """A model in a column, or in an average over columns (``run`` is None then)."""
 
     model: str
@@ -52,7 +52,7 @@ class Cell:
     run: Run | None
     queries: int
     failures: int
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, RankedFigure]
 
     @property
     def format(self) -> str:
@@ -60,7 +60,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Average:
+class ColumnMean:
     """The mean over columns: of a family, or of all."""
 
     name: str
@@ -78,8 +78,8 @@ class Board:
 
     models: tuple[str, ...]
     columns: tuple[Column, ...]
-    averages: tuple[Average, ...]
-    cells: Mapping[tuple[str, str], Cell]
+    averages: tuple[ColumnMean, ...]
+    cells: Mapping[tuple[str, str], Standing]
     sweep: tuple[FormatRow, ...]
     apart: tuple[SetApart, ...]
 
@@ -92,7 +92,7 @@ class Board:
 class _Unranked:
     """A model in a column before ranking."""
 
-    cell: Cell
+    cell: Standing
     evidence: Evidence
 
 
@@ -125,10 +125,10 @@ def make_board(runs: Iterable[Run], formats: Iterable[str] = ()) -> Board:
     )
 
 
-def _averages(columns: Sequence[Column]) -> Iterable[Average]:
-    yield Average(OVERALL, tuple(column.name for column in columns))
+def _averages(columns: Sequence[Column]) -> Iterable[ColumnMean]:
+    yield ColumnMean(OVERALL, tuple(column.name for column in columns))
     for family in sorted({column.family for column in columns}):
-        yield Average(family, tuple(c.name for c in columns if c.family == family))
+        yield ColumnMean(family, tuple(c.name for c in columns if c.family == family))
 
 
 def _unranked(column: Column, chosen: Mapping[tuple[str, str], Run]) -> list[_Unranked]:
@@ -136,14 +136,14 @@ def _unranked(column: Column, chosen: Mapping[tuple[str, str], Run]) -> list[_Un
     runs = [run for m in models if (run := chosen.get((m, column.name))) is not None]
     return [
         _Unranked(
-            Cell(run.model, column.name, run, len(run.answers), run.totals.failed, {}),
+            Standing(run.model, column.name, run, len(run.answers), run.totals.failed, {}),
             evidence(run),
         )
         for run in runs
     ]
 
 
-def _averaged(average: Average, groups: Mapping[str, Sequence[_Unranked]]) -> list[_Unranked]:
+def _averaged(average: ColumnMean, groups: Mapping[str, Sequence[_Unranked]]) -> list[_Unranked]:
     """The models that have every column of an average.
 
     A mean over fewer columns is a mean over others: it would not be comparable.
@@ -154,7 +154,7 @@ def _averaged(average: Average, groups: Mapping[str, Sequence[_Unranked]]) -> li
             by_model.setdefault(one.cell.model, []).append(one)
     return [
         _Unranked(
-            Cell(
+            Standing(
                 model,
                 average.name,
                 None,
@@ -169,9 +169,9 @@ def _averaged(average: Average, groups: Mapping[str, Sequence[_Unranked]]) -> li
     ]
 
 
-def _ranked(group: Sequence[_Unranked]) -> Iterable[Cell]:
+def _ranked(group: Sequence[_Unranked]) -> Iterable[Standing]:
     """The cells of one column with their entries: ranks by every figure on its own."""
-    entries: dict[str, dict[str, Entry]] = {one.cell.model: {} for one in group}
+    entries: dict[str, dict[str, RankedFigure]] = {one.cell.model: {} for one in group}
     spreads = {one.cell.model: figure_intervals(one.evidence) for one in group}
     for at, metric in enumerate(METRICS):
         # Rounded: equal figures must not be ordered by their last bits.
@@ -188,14 +188,14 @@ def _ranked(group: Sequence[_Unranked]) -> Iterable[Cell]:
                 rank = place + 1
             model = one.cell.model
             value = 100 * float(one.evidence.values[at])
-            entries[model][metric] = Entry(value, spreads[model][metric], rank, to_above)
+            entries[model][metric] = RankedFigure(value, spreads[model][metric], rank, to_above)
     for one in group:
         c = one.cell
-        yield Cell(c.model, c.column, c.run, c.queries, c.failures, entries[c.model])
+        yield Standing(c.model, c.column, c.run, c.queries, c.failures, entries[c.model])
 
 
 def _ordered(
-    models: Iterable[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Cell]
+    models: Iterable[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Standing]
 ) -> list[str]:
     def place(model: str) -> tuple[float, float, str]:
         overall = cells.get((model, OVERALL))

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ..runs import UNKNOWN_PROMPTS, Run
-from ..variant import PREFIX, Variant, VariantError, parse
+from ..benchmarks.findit.variant import PREFIX, Variant, VariantError, parse
+from ..runs.scored_run import UNKNOWN_PROMPTS, Run
 
 
 def column_name(variant: Variant) -> str:

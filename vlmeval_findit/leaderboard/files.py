@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from ..files import atomic_write
-from ..plain import as_csv
+from ..core.files import atomic_write
+from ..core.visible import as_csv
 from .board import Board
 from .openvlm import NO_META, Meta, as_openvlm
+from .rows import apart_rows, board_rows, sweep_rows
 from .sheet import write_sheet
-from .tables import apart_rows, board_rows, sweep_rows
 from .text import as_latex, as_markdown
 
 

@@ -1,6 +1,6 @@
 """Which of a model's formats is reported, and how the others compare to it.
 
-A model is reported on every dataset at its best format (:mod:`..best_format`) of those that were
+A model is reported on every dataset at its best format (:mod:`.best_format`) of those that were
 run on the most datasets; a dataset that lacks it gets the next best.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..best_format import format_of, ranked
-from ..runs import Run
-from ..statistics import (
+from ..benchmarks.findit.best_format import format_of, ranked
+from ..core.spelling import nearest
+from ..core.statistics import (
     METRICS,
     Difference,
     Interval,
@@ -20,7 +20,7 @@ from ..statistics import (
     evidence,
     figure_intervals,
 )
-from ..variant import nearest
+from ..runs.scored_run import Run
 from .columns import Column, check_format, format_name
 
 EVERY_MODEL = ""

@@ -13,10 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..statistics import METRICS
-from ..variant import PREFIX, nearest
-from .board import Board, Cell
-from .tables import NOTE, apart_rows
+from ..benchmarks.findit.variant import PREFIX
+from ..core.spelling import nearest
+from ..core.statistics import METRICS
+from .board import Board, Standing
+from .rows import NOTE, apart_rows
 
 META_FIELDS = (
     "Method",
@@ -105,7 +106,7 @@ def _datasets(board: Board, model: str) -> dict[str, Any]:
     return found
 
 
-def _dataset(cell: Cell) -> dict[str, Any]:
+def _dataset(cell: Standing) -> dict[str, Any]:
     row: dict[str, Any] = {"Overall": round(cell.entries[METRICS[0]].value, 2)}
     for metric in METRICS:
         entry = cell.entries[metric]

@@ -10,15 +10,15 @@ from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 
-from ..plain import visible
-from ..statistics import METRICS
+from ..core.statistics import METRICS
+from ..core.visible import visible
 from .board import Board
-from .tables import (
+from .rows import (
     FORMAT_NOTE,
     NOTE,
     TIED,
     GridCell,
-    Row,
+    TableRow,
     apart_rows,
     board_rows,
     failure_lines,
@@ -128,7 +128,7 @@ def _figure(sheet: Any, row: int, column: int, cell: GridCell | None, average: b
 # --- long tables ----------------------------------------------------------------------------------
 
 
-def _table_sheet(sheet: Any, rows: Sequence[Row]) -> None:
+def _table_sheet(sheet: Any, rows: Sequence[TableRow]) -> None:
     header = header_of(rows)
     for at, name in enumerate(header, 1):
         cell = _put(sheet, 1, at, name)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..plain import visible
-from ..statistics import METRICS
+from ..core.statistics import METRICS
+from ..core.visible import visible
 from .board import OVERALL, Board
-from .tables import (
+from .rows import (
     FORMAT_NOTE,
     NOTE,
     TIED,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..datasets import Dataset
-from ..spaces import Space
+from ..benchmarks.findit.datasets import Dataset
+from ..boxes.spaces import Space
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..datasets import Dataset
-from ..spaces import Space, SpaceError, spaces_help
-from ..variant import ReplyFormat, Variant
+from ..benchmarks.findit.datasets import Dataset
+from ..benchmarks.findit.variant import Variant
+from ..boxes.reply_format import ReplyFormat
+from ..boxes.spaces import Space, SpaceError, spaces_help
 from .families import (
     THINK,
     BoundsRule,
@@ -29,7 +30,7 @@ from .families import (
     space_within,
 )
 
-NANO_CHECKPOINT = str(Path(__file__).parents[1] / "nano" / "checkpoint")
+NANO_CHECKPOINT = str(Path(__file__).with_name("findit_nano"))
 """The folder of the checkpoint that ships with the package."""
 
 # --- spaces, by dataset ---------------------------------------------------------------------------

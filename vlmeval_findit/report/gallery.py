@@ -8,14 +8,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.thinning import thin
+from ..core.visible import visible
 from ..leaderboard.columns import column_name, format_name
-from ..plain import visible
-from ..records import Query
-from ..runs import Answer
-from ..tables import thin
-from .assigned import Role, roles
-from .material import Material
+from ..runs.scored_run import ScoredRow
+from .box_roles import Role, roles
 from .thumbnails import Thumbnail, thumbnails
+from .transcripts import Material
 
 CARDS = 4_000
 """Answers on one page."""
@@ -34,7 +34,7 @@ class Card:
     """
 
     material: Material
-    answer: Answer
+    answer: ScoredRow
     spread: float
 
     @property

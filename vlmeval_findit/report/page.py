@@ -16,9 +16,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from .. import __version__
+from ..benchmarks.findit.metrics import SHOWN
+from ..benchmarks.findit.variant import Variant
+from ..boxes.records import Reason
+from ..boxes.reply_format import DEFAULT_STRUCTURE
+from ..boxes.representation import REPRESENTATIONS
+from ..core.statistics import METRICS
+from ..core.visible import visible
 from ..leaderboard.board import OVERALL, Board
 from ..leaderboard.columns import Column, column_name, format_name
-from ..leaderboard.tables import (
+from ..leaderboard.rows import (
     FORMAT_NOTE,
     NOTE,
     apart_rows,
@@ -28,17 +35,11 @@ from ..leaderboard.tables import (
     grid,
     rank_text,
 )
-from ..metrics import SHOWN
-from ..plain import visible
-from ..records import Reason
-from ..representation import REPRESENTATIONS
-from ..runs import Run
-from ..statistics import METRICS
-from ..variant import DEFAULT_STRUCTURE, Variant
-from .assigned import Curve, curve
+from ..runs.scored_run import Run
+from .box_roles import Curve, curve
 from .gallery import CARDS, choose_cards, gallery_data
-from .material import Material, Missing, gather
 from .plots import Bar, Plot, bars, curves, heat_map, reasons
+from .transcripts import Material, Missing, gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
 

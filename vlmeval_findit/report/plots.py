@@ -20,9 +20,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..plain import short, visible
-from ..statistics import Interval
-from .assigned import THRESHOLDS, Curve
+from ..core.statistics import Interval
+from ..core.visible import short, visible
+from .box_roles import THRESHOLDS, Curve
 
 _INK = "#010203"
 """Stands for the page's text colour while matplotlib draws; nothing else has this colour."""

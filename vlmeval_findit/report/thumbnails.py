@@ -10,7 +10,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from ..image_files import decode, header
+from ..core.image_files import decode, header
 
 BUDGET = 14_000_000
 """Characters that the thumbnails of a page may have together."""

@@ -1,0 +1,234 @@
+"""Lessons as tensors: every turn of a lesson shares its pictures, and is hidden from the others.
+
+A row of a batch is the opening (pictures and what stands between them), then the turns one behind
+the other.  A turn sees the opening and itself, at the positions that it would have alone; so one
+pass teaches several questions at the price of one picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import torch
+
+from training.architecture import TOKEN_SIDE, coordinate_ids
+from training.lessons import Lesson, Turn
+from vlmeval_findit.core.messages import Message
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
+from vlmeval_findit.data.rendered.scene import Scene
+from vlmeval_findit.models.local.encoding import Encoder
+from vlmeval_findit.models.table import MODELS
+
+IGNORED = -100
+"""The target of what is not to be learnt."""
+
+CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
+"""What is known of a visual token: four sides, then a place for every name (see :func:`cells`)."""
+
+
+class Batch(NamedTuple):
+    """Tensors of a step; B rows, T tokens, V visual tokens a row.
+
+    ``ids`` (B, T); ``positions`` (3, B, T); ``mask`` (B, 1, T, T), added to attention scores;
+    ``pixels`` and ``grid`` as the processor gives them; ``targets`` (B, T): the token that follows,
+    :data:`IGNORED` outside replies.  ``cells`` (B, V, CELL).  ``looks`` (N, 2): row and place of a
+    token that is followed by a coordinate; ``covers`` (N, V): how the object that it belongs to
+    lies over the visual tokens, each row adding up to 1.  ``visual`` (V,): places of visual tokens.
+    """
+
+    ids: Any
+    positions: Any
+    mask: Any
+    pixels: Any
+    grid: Any
+    targets: Any
+    cells: Any
+    looks: Any
+    covers: Any
+    visual: Any
+
+
+class Tokens(NamedTuple):
+    """A turn as tokens: ``ids`` with the end of the reply; the first ``asked`` are the request."""
+
+    ids: list[int]
+    asked: int
+    objects: list[tuple[int, int]]
+    """(place of a coordinate in ``ids``, which object of the turn it belongs to)."""
+
+
+class Writer:
+    """Makes batches with a processor, exactly as the package's own encoder would."""
+
+    def __init__(self, processor: Any, model: Any) -> None:
+        family = MODELS["FindIt-Nano"].local
+        assert family is not None
+        self._encoder = Encoder(processor, family)
+        self._tokenizer = processor.tokenizer
+        self._images = processor.image_processor
+        self._rope = model.model.get_rope_index
+        self._image_id: int = model.config.image_token_id
+        self._coordinates = frozenset(chain(*coordinate_ids(processor.tokenizer)))
+
+    def batch(self, lessons: Sequence[Lesson], room: int) -> Batch:
+        """A batch of lessons with the same opening and pictures of the same sizes.
+
+        Args:
+            lessons: one a row.
+            room: tokens that the turns of a row may have; those that do not fit are left out.
+        """
+        sizes = tuple((s.width, s.height) for s in lessons[0].pictures)
+        shown = [s.pixels for lesson in lessons for s in lesson.pictures]
+        images = self._images(images=shown, return_tensors="pt")
+        opening, starts, after = self._opening(lessons[0].opening, sizes)
+        turns = [self._fitting(lesson.turns, room) for lesson in lessons]
+        length = len(opening) + max(sum(len(t.ids) for _, t in row) for row in turns)
+        length += -length % 8
+        rows = len(lessons)
+
+        ids = torch.full((rows, length), self._tokenizer.pad_token_id)
+        ids[:, : len(opening)] = torch.tensor(opening)
+        targets = torch.full((rows, length), IGNORED)
+        # Which turn a token belongs to: 0 the opening, -1 nothing.
+        turn_of = torch.full((rows, length), -1)
+        turn_of[:, : len(opening)] = 0
+        positions = torch.zeros(3, rows, length, dtype=torch.long)
+        positions[:, :, : len(opening)] = starts
+        visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
+        maps = [_maps(lesson.pictures) for lesson in lessons]
+        looks, covers = [], []
+        for row, (lesson, said) in enumerate(zip(lessons, turns, strict=True)):
+            at = len(opening)
+            for number, (turn, tokens) in enumerate(said, 1):
+                end = at + len(tokens.ids)
+                ids[row, at:end] = torch.tensor(tokens.ids)
+                targets[row, at + tokens.asked - 1 : end - 1] = ids[row, at + tokens.asked : end]
+                turn_of[row, at:end] = number
+                positions[:, row, at:end] = after + torch.arange(len(tokens.ids))
+                for place, which in tokens.objects:
+                    looks.append((row, at + place - 1))
+                    covers.append(_cover(lesson.pictures, *turn.objects[which]))
+                at = end
+        return Batch(
+            ids=ids,
+            positions=positions,
+            mask=_mask(turn_of),
+            pixels=images["pixel_values"],
+            grid=images["image_grid_thw"],
+            targets=targets,
+            cells=torch.stack(maps),
+            looks=torch.tensor(looks, dtype=torch.long).reshape(-1, 2),
+            covers=torch.stack(covers) if covers else torch.zeros(0, len(visual)),
+            visual=visual,
+        )
+
+    @lru_cache(maxsize=64)  # noqa: B019 - one writer a run
+    def _opening(
+        self, opening: Message, sizes: tuple[tuple[int, int], ...]
+    ) -> tuple[list[int], Any, int]:
+        """Token ids up to the last picture's end, their positions (3, 1, tokens), the next one."""
+        text = self._encoder.chat(opening)
+        head = text[: text.rindex("<|vision_end|>") + len("<|vision_end|>")]
+        grids = [(1, h * 2 // TOKEN_SIDE, w * 2 // TOKEN_SIDE) for w, h in sizes]
+        pieces = head.split("<|image_pad|>")
+        full = pieces[0]
+        for piece, (_, rows, columns) in zip(pieces[1:], grids, strict=True):
+            full += "<|image_pad|>" * (rows * columns // 4) + piece
+        ids = self._tokenizer(full, add_special_tokens=False).input_ids
+        row = torch.tensor([ids])
+        types = (row == self._image_id).int()
+        positions, _ = self._rope(row, types, image_grid_thw=torch.tensor(grids))
+        return ids, positions, int(positions.max()) + 1
+
+    def _fitting(self, turns: Sequence[Turn], room: int) -> list[tuple[Turn, Tokens]]:
+        """The turns that fit, at least one."""
+        kept: list[tuple[Turn, Tokens]] = []
+        for turn in turns:
+            tokens = self._tokens(turn)
+            room -= len(tokens.ids)
+            if kept and room < 0:
+                break
+            kept.append((turn, tokens))
+        return kept
+
+    def _tokens(self, turn: Turn) -> Tokens:
+        asked = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
+        reply = [*self._ids(turn.reply), self._tokenizer.eos_token_id]
+        ids = [*asked, *reply]
+        places = [i for i in range(len(asked), len(ids)) if ids[i] in self._coordinates]
+        if len(places) != len(turn.objects) * turn.numbers:
+            # Frame numbers may be coordinates' tokens too (5): look where nothing else can be.
+            places = []
+        return Tokens(ids, len(asked), [(p, i // turn.numbers) for i, p in enumerate(places)])
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
+        return ids
+
+
+def _mask(turn_of: Any) -> Any:
+    """What a token sees: the opening and its own turn, up to itself."""
+    length = turn_of.shape[1]
+    same = (turn_of[:, :, None] == turn_of[:, None, :]) | (turn_of[:, None, :] == 0)
+    # Padding sees itself, so that no row of the attention is empty.
+    seen = same & torch.ones(length, length, dtype=torch.bool).tril()
+    return torch.zeros(seen.shape).masked_fill(~seen, float("-inf"))[:, None]
+
+
+# --- what lies under a visual token ---------------------------------------------------------------
+
+
+def _maps(pictures: Sequence[Scene]) -> Any:
+    return torch.cat([cells(shown) for shown in pictures])
+
+
+def cells(shown: Scene) -> Any:
+    """What is known of every visual token of a picture: (tokens, CELL).
+
+    Four distances from the token's middle to the sides of the object in front there, in pixels,
+    left, top, right, bottom; then 1 at its shape, its colour, its texture.  All zero where no
+    object is.
+    """
+    across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+    out = torch.zeros(down, across, CELL)
+    names = [*SHAPES, *COLOURS, *TEXTURES]
+    for thing in shown.things:
+        x1, y1, x2, y2 = thing.box
+        for row, column in _under(thing.box, across, down):
+            x, y = (column + 0.5) * TOKEN_SIDE, (row + 0.5) * TOKEN_SIDE
+            out[row, column] = 0
+            out[row, column, :4] = torch.tensor([x - x1, y - y1, x2 - x, y2 - y])
+            for name in thing.look:
+                out[row, column, 4 + names.index(name)] = 1
+    return out.flatten(0, 1)
+
+
+def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]]:
+    """(row, column) of the visual tokens whose middle a box holds, by a margin of three pixels."""
+    x1, y1, x2, y2 = box
+    found = [
+        (row, column)
+        for row in range(down)
+        for column in range(across)
+        if x1 - 3 <= (column + 0.5) * TOKEN_SIDE <= x2 + 3
+        and y1 - 3 <= (row + 0.5) * TOKEN_SIDE <= y2 + 3
+    ]
+    middle = (int((y1 + y2) / 2 / TOKEN_SIDE), int((x1 + x2) / 2 / TOKEN_SIDE))
+    return found or [(min(middle[0], down - 1), min(middle[1], across - 1))]
+
+
+def _cover(pictures: Sequence[Scene], picture: int, box: Sequence[float]) -> Any:
+    """How a box lies over the visual tokens of all pictures: (V,), adding up to 1."""
+    parts = []
+    for number, shown in enumerate(pictures):
+        across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+        part = torch.zeros(down, across)
+        if number == picture:
+            places = _under(box, across, down)
+            for row, column in places:
+                part[row, column] = 1 / len(places)
+        parts.append(part.flatten())
+    return torch.cat(parts)

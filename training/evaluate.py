@@ -1,0 +1,89 @@
+"""Score a checkpoint on rendered scenes: ``python -m training.evaluate FOLDER``.
+
+Answers come from the package's own runner and are scored by its own scorer; only VLMEvalKit is left
+out, which makes it quick enough to be called while a model trains.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from training.lessons import NANO
+from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit.scoring import RunScore, score
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.core.messages import Message, PartKind
+from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.core.replies import Reply
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.models.local.runner import RunSettings, load_local
+
+FORMAT = "xyxy_json_bbox_2d"
+"""The format that FindIt-Nano is asked most often in training."""
+VALIDATION = tuple(
+    f"FindIt_Scenes_mini{task}_{FORMAT}" for task in ("", "_multilabel", "_refexp", "_insdet")
+)
+_AT_ONCE = 64
+
+
+def evaluate(
+    checkpoint: Path, names: Sequence[str], device: str, longest: int | None = None
+) -> list[RunScore]:
+    """The scores of a checkpoint on datasets, by the variants' names.
+
+    Args:
+        checkpoint: a folder.
+        names: variants of any dataset whose images are there.
+        device: ``cpu``, ``cuda``.
+        longest: the most new tokens of a reply (default: the protocol's).
+    """
+    settings = RunSettings(device=device, max_new_tokens=longest)
+    runner = load_local(str(checkpoint), NANO, settings)
+    done = []
+    for name in names:
+        task = load_task(name)
+        folder = image_folder(task.variant.row.images).path
+        asked = [
+            (index, _placed(prompts.message(query, task.variant), folder))
+            for index, query in task.queries.items()
+        ]
+        replies = []
+        for first in range(0, len(asked), _AT_ONCE):
+            part = asked[first : first + _AT_ONCE]
+            answers = runner.answer_batch([message for _, message in part], task.variant)
+            replies += [
+                Reply(index, answer.text, answer.recorded)
+                for (index, _), answer in zip(part, answers, strict=True)
+            ]
+        done.append(score(NANO.name, task, replies, Settings()))
+    return done
+
+
+def _placed(message: Message, folder: Path) -> Message:
+    return tuple(
+        part._replace(value=str(folder / part.value)) if part.kind is PartKind.IMAGE else part
+        for part in message
+    )
+
+
+def summary(run: RunScore) -> str:
+    """One line of figures, in percent."""
+    f = run.figures
+    return f"{run.task.name}  F1 {f.f1:.1f}  mIoU {f.miou:.1f}  adherence {f.adherence:.1f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line of figures a dataset."""
+    parser = argparse.ArgumentParser(prog="python -m training.evaluate")
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("--data", nargs="+", default=VALIDATION, metavar="FindIt_…")
+    parser.add_argument("--device", default="cpu")
+    chosen = parser.parse_args(arguments)
+    for run in evaluate(chosen.checkpoint, chosen.data, chosen.device):
+        print(summary(run), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""What FindIt-Nano is taught: scenes of the train split, questions about them, and right replies.
+
+A lesson is what the benchmark would ask and what a perfect model would say, through the package's
+own prompts and its own writer, so that training and scoring cannot drift apart.  Formats come with
+unequal shares: the model prefers one, as real models do.  Nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.variant import Variant, problem
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.data.rendered import questions as asking
+from vlmeval_findit.data.rendered.drawing import Rng
+from vlmeval_findit.data.rendered.questions import PosedQuestion
+from vlmeval_findit.data.rendered.scene import (
+    SIZES,
+    SPLITS,
+    Scene,
+    Stream,
+    clip,
+    rng_of,
+    scene,
+    shot,
+)
+from vlmeval_findit.models.table import MODELS
+
+NANO = MODELS["FindIt-Nano"]
+STEP = 10
+"""What the model says are multiples of this, in thousandths of the picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How often each value of an axis of the grid is asked for, as weights."""
+
+    representation: Mapping[str, float]
+    output: Mapping[str, float]
+    key: Mapping[str, float]
+    structure: Mapping[str, float]
+    task: Mapping[str, float]
+
+
+class Turn(NamedTuple):
+    """A request (the text after the pictures), its reply, and the objects that the reply names.
+
+    ``objects[i]`` is the picture (counted from 0) and the box in its pixels of the i-th object of
+    the reply; each of them takes ``numbers`` coordinates.
+    """
+
+    request: str
+    reply: str
+    objects: tuple[tuple[int, Corners], ...]
+    numbers: int
+
+
+class Lesson(NamedTuple):
+    """Pictures, the message that shows them, and turns that each begin after the pictures.
+
+    ``opening`` is the message up to and with its last picture.
+    """
+
+    pictures: tuple[Scene, ...]
+    opening: prompts.Message
+    turns: tuple[Turn, ...]
+
+
+def draw_variant(
+    rng: Rng, shares: Shares, dataset: str, multilabel: bool = False, frames: int = 1
+) -> Variant:
+    """A variant of a dataset by its shares; what is not in the grid is drawn again."""
+    while True:
+        output = draw(rng, shares.output)
+        chosen = Variant(
+            dataset=dataset,
+            representation=draw(rng, shares.representation),
+            output=output,
+            multilabel=multilabel,
+            frames=frames,
+        )
+        if output == "json":
+            structure = draw(rng, shares.structure)
+            key = "bbox" if structure == "decomposed" else draw(rng, shares.key)
+            chosen = replace(chosen, key=key, structure=structure)
+        if problem(chosen) is None:
+            return chosen
+
+
+def draw(rng: Rng, weights: Mapping[str, float]) -> str:
+    """A name, by its weight."""
+    at = rng.uniform(0.0, sum(weights.values()))
+    for name, weight in weights.items():
+        at -= weight
+        if at < 0:
+            return name
+    return name
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+Ask = Callable[[Rng, Scene], PosedQuestion | None]
+
+TASKS: dict[str, tuple[str, bool, Ask]] = {
+    "detection": ("Scenes", False, asking.detection),
+    "multilabel": ("Scenes", True, asking.several),
+    "refexp": ("Scenes_refexp", False, asking.referring),
+    "described": ("Scenes_described", False, asking.described),
+}
+"""Tasks that share a picture: the dataset, whether it has several labels, and what is asked."""
+
+
+def turn_of(
+    asked: PosedQuestion, variant: Variant, shown: Scene, frames: Sequence[int], first: int = 0
+) -> Turn:
+    """The turn of a question in a variant.
+
+    Args:
+        asked: the question.
+        variant: how it is asked.
+        shown: the scene, or any frame of the clip.
+        frames: the frame of every box, counted from 0.
+        first: the place of the scene, or of the first frame, among the pictures of the message.
+    """
+    labels = asked.labels or ("",) * len(asked.boxes)
+    names = asked.label.split(", ")
+    order = sorted(
+        range(len(asked.boxes)),
+        key=lambda i: (frames[i], names.index(labels[i]) if labels[i] else 0, asked.boxes[i]),
+    )
+    size = (shown.width, shown.height)
+    said = [Said(_grid(asked.boxes[i], *size), labels[i], frames[i]) for i in order]
+    how = NANO.reads(variant)
+    query = Query(0, asked.label, *size, ("",) * variant.frames, Truth((), ()))
+    return Turn(
+        prompts.request(query, variant),
+        write(said, how, digits=0),
+        tuple((first + frames[i], asked.boxes[i]) for i in order),
+        how.row.width,
+    )
+
+
+def _grid(box: Corners, width: int, height: int) -> Corners:
+    """Thousandths of the picture, in whole steps."""
+    x1, y1, x2, y2 = (
+        float(STEP * int(np.floor(n / size * 1000 / STEP + 0.5)))
+        for n, size in zip(box, (width, height, width, height), strict=True)
+    )
+    return x1, y1, x2, y2
+
+
+# --- lessons --------------------------------------------------------------------------------------
+
+
+def scene_lesson(
+    seed: int, turns: int, shares: Shares, count: tuple[int, int], size: tuple[int, int]
+) -> Lesson:
+    """Several questions of any kind about one scene."""
+    shown = scene(seed, count, size)
+    rng = rng_of(Stream.QUESTION, seed)
+    asked: list[Turn] = []
+    while len(asked) < turns:
+        dataset, multilabel, ask = TASKS[draw(rng, shares.task)]
+        question = ask(rng, shown)
+        if question is None:
+            continue
+        variant = draw_variant(rng, shares, dataset, multilabel)
+        asked.append(turn_of(question, variant, shown, [0] * len(question.boxes)))
+    return Lesson((shown,), _opening("Scenes"), tuple(asked))
+
+
+def instance_lesson(
+    seed: int, turns: int, shares: Shares, count: tuple[int, int], size: tuple[int, int]
+) -> Lesson:
+    """One object of a scene by a reference shot, asked in several formats."""
+    rng = rng_of(Stream.QUESTION, seed)
+    found = None
+    while found is None:
+        shown = scene(seed, count, size)
+        found = asking.instance(rng, shown)
+        seed += 1
+    question, look = found
+    asked = tuple(
+        turn_of(question, draw_variant(rng, shares, "Scenes_insdet"), shown, [0], first=1)
+        for _ in range(turns)
+    )
+    return Lesson((shot(seed, look), shown), _opening("Scenes_insdet"), asked)
+
+
+def clip_lesson(
+    seed: int,
+    turns: int,
+    shares: Shares,
+    frames: int,
+    count: tuple[int, int],
+    size: tuple[int, int],
+) -> Lesson:
+    """Shapes in every frame of a clip."""
+    shown = clip(seed, frames, count, size)
+    rng = rng_of(Stream.QUESTION, seed)
+    asked = []
+    for _ in range(turns):
+        question, places = asking.in_clip(rng, shown)
+        variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
+        asked.append(turn_of(question, variant, shown[0], places))
+    return Lesson(shown, _opening("Scenes_video", frames), tuple(asked))
+
+
+def _opening(dataset: str, frames: int = 1) -> prompts.Message:
+    """A message's parts up to its last picture, which no question changes."""
+    variant = Variant(dataset, "xyxy", "json", frames=frames)
+    names = tuple(str(i) for i in range(frames))
+    support = ("shot",) if DATASETS[dataset].family.has_references else ()
+    query = Query(0, "-", *SIZES[0], names, Truth((), ()), support)
+    return prompts.message(query, variant)[:-1]
+
+
+def train_seed(seed: int, step: int, place: int) -> int:
+    """A seed of the train split for the scene at a place of a step's batch."""
+    split = SPLITS["train"]
+    rng = rng_of(Stream.BATCH, seed, step, place)
+    return split.start + int(rng.random_sample() * len(split))
+
+
+def corpus(seed: int, shares: Shares, scenes: int) -> list[str]:
+    """Requests and replies to train a tokenizer on."""
+    lines = []
+    for i in range(scenes):
+        size = SIZES[i % len(SIZES)]
+        lessons: list[Any] = [scene_lesson(train_seed(seed, i, 0), 8, shares, (3, 5), size)]
+        lessons.append(instance_lesson(train_seed(seed, i, 1), 1, shares, (3, 5), size))
+        if i % 8 == 0:
+            lessons.append(clip_lesson(train_seed(seed, i, 2), 1, shares, 8, (2, 4), size))
+        for lesson in lessons:
+            lines += [part.value for part in lesson.opening if part.kind is prompts.PartKind.TEXT]
+            lines += [text for turn in lesson.turns for text in (turn.request, turn.reply)]
+    return lines

@@ -1,0 +1,135 @@
+"""What FindIt-Nano is trained to lessen.
+
+The reply's tokens; and, with heads that are thrown away afterwards, two things that make a short
+training find its way: what object lies under each visual token, and that a token before a
+coordinate looks at the object which that coordinate belongs to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from training.architecture import COORDINATE_STEP, COORDINATES, coordinate_ids
+from training.batches import IGNORED, Batch
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
+
+_LOOK = 64
+_FAR = 72.0
+"""Pixels: distances in the loss are counted in these."""
+
+
+class Heads(nn.Module):  # type: ignore[misc]
+    """Heads of the auxiliary losses: over a language model of ``width`` and its last layers."""
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.cell = nn.Linear(width, 1 + 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES))
+        self.asks = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.answers = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+
+
+class Losses(NamedTuple):
+    """The parts of a step's loss, and two figures that a person can read.
+
+    ``right`` is the share of reply tokens that were foreseen; ``off`` how far coordinates were off,
+    in thousandths of the picture.
+    """
+
+    reply: Any
+    cells: Any
+    looks: Any
+    right: float
+    off: float
+
+
+class Grader:
+    """Computes the losses of a batch.
+
+    Args:
+        model: the language model with its vision tower.
+        heads: trained beside it.
+        tokenizer: whose coordinates are ordered.
+        softness: a coordinate's target is a bell of this width, in thousandths, around the right
+            one: near misses are better than far ones.
+    """
+
+    def __init__(self, model: Any, heads: Heads, tokenizer: Any, softness: float) -> None:
+        self._model, self._heads = model, heads
+        device = model.device
+        self._coordinates = torch.tensor(coordinate_ids(tokenizer), device=device)
+        self._place = torch.full((len(tokenizer),), -1, device=device)
+        self._style = torch.full((len(tokenizer),), -1, device=device)
+        for style, ids in enumerate(self._coordinates):
+            self._place[ids], self._style[ids] = torch.arange(len(ids), device=device), style
+        steps = torch.tensor([*COORDINATES], dtype=torch.float32, device=device)
+        apart = (steps[:, None] - steps[None]) / softness
+        self._bells = torch.softmax(-apart.square() / 2, -1)
+        self._seen: list[Any] = []
+        model.model.visual.merger.register_forward_hook(
+            lambda module, given, out: self._seen.append(out)
+        )
+
+    def grade(self, batch: Batch) -> Losses:
+        """The losses of a batch; gradients flow through all of them."""
+        self._seen.clear()
+        out = self._model.model(
+            input_ids=batch.ids,
+            pixel_values=batch.pixels,
+            image_grid_thw=batch.grid,
+            attention_mask=batch.mask,
+            position_ids=batch.positions,
+            use_cache=False,
+            output_hidden_states=True,
+        )
+        seen = self._seen[0].reshape(len(batch.ids), len(batch.visual), -1)
+        reply, right, off = self._reply(out.last_hidden_state, batch.targets)
+        layers = out.hidden_states[-1 - len(self._heads.asks) : -1]
+        return Losses(reply, self._cells(seen, batch.cells), self._looks(layers, batch), right, off)
+
+    def _reply(self, hidden: Any, targets: Any) -> tuple[Any, float, float]:
+        asked = targets != IGNORED
+        target = targets[asked]
+        scores = functional.log_softmax(self._model.lm_head(hidden[asked]), -1)
+        place = self._place[target]
+        numbers = place >= 0
+        hard = -scores[~numbers].gather(1, target[~numbers, None]).sum()
+        among = scores[numbers].gather(1, self._coordinates[self._style[target[numbers]]])
+        soft = -(among * self._bells[place[numbers]]).sum()
+        right = (scores.argmax(-1) == target).float().mean().item()
+        off = (among.argmax(-1) - place[numbers]).abs().float().mean().item() * COORDINATE_STEP
+        return (hard + soft) / len(target), right, off
+
+    def _cells(self, seen: Any, cells: Any) -> Any:
+        """Whether an object is there, its sides, its shape, colour and texture."""
+        guess = self._heads.cell(seen)
+        names = cells[..., 4:]
+        there = names.sum(-1) > 0
+        loss = functional.binary_cross_entropy_with_logits(guess[..., 0], there.float())
+        guess, truth = guess[there], cells[there]
+        loss = loss + 2 * functional.l1_loss(guess[:, 1:5], truth[:, :4] / _FAR)
+        first = 0
+        for size in (len(SHAPES), len(COLOURS), len(TEXTURES)):
+            scores = guess[:, 5 + first : 5 + first + size]
+            which = truth[:, 4 + first : 4 + first + size].argmax(-1)
+            loss = loss + functional.cross_entropy(scores, which)
+            first += size
+        return loss
+
+    def _looks(self, layers: Any, batch: Batch) -> Any:
+        """Cross-entropy of where a coordinate's token looks, a mean over layers."""
+        if not len(batch.looks):
+            return batch.covers.new_zeros(())
+        rows, places = batch.looks.T
+        total = batch.covers.new_zeros(())
+        for asks, answers, hidden in zip(
+            self._heads.asks, self._heads.answers, layers, strict=True
+        ):
+            asked = asks(hidden[rows, places])
+            shown = answers(hidden[:, batch.visual])[rows]
+            scores = torch.einsum("nd,nvd->nv", asked, shown) / _LOOK**0.5
+            total = total - (torch.log_softmax(scores, -1) * batch.covers).sum(-1).mean()
+        return total / len(layers)

@@ -1,0 +1,351 @@
+"""Train FindIt-Nano: ``python -m training.train --config recipe.yaml --out FOLDER``.
+
+Every step's scenes follow from the recipe's seed and the step's number, so a training that was
+stopped goes on as if it had not been (from the last save), and one that is spread over processes
+(``torchrun --nproc_per_node 2 -m …``) sees the same batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import io
+import json
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import yaml
+
+from training import architecture, card, lessons
+from training.batches import Batch, Writer
+from training.evaluate import VALIDATION, evaluate
+from training.lessons import Lesson, Shares
+from training.losses import Grader, Heads
+from training.optimizers import Muon
+from vlmeval_findit.core.files import write_once
+from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
+
+RECIPE = Path(__file__).with_name("recipe.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of the training, up to step ``until``.
+
+    ``objects`` are the fewest and most of a scene; ``scenes``, ``instances`` and ``clips`` how many
+    batches are of each kind, as weights; ``task`` goes before the recipe's own shares.
+    """
+
+    until: int
+    objects: tuple[int, int]
+    scenes: float
+    instances: float
+    clips: float
+    task: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that a training depends on.
+
+    The tokenizer has ``vocabulary`` tokens (coordinates not counted), learnt from the questions of
+    ``corpus`` scenes.  ``rows`` scenes a step with ``room`` tokens of questions each; ``rate`` is
+    the greatest learning rate, reached after ``warmup`` steps and falling to nothing along a half
+    cosine; ``matrices`` is Muon's, as a multiple of it.  ``softness`` is the width of a
+    coordinate's target in thousandths; ``cells`` and ``looks`` weigh the auxiliary losses, which
+    fade to a tenth.
+    """
+
+    seed: int
+    corpus: int
+    vocabulary: int
+    text: Mapping[str, int]
+    vision: Mapping[str, int]
+    rows: int
+    room: int
+    rate: float
+    matrices: float
+    warmup: int
+    decay: float
+    softness: float
+    cells: float
+    looks: float
+    save_every: int
+    evaluate_every: int
+    shares: Shares
+    stages: tuple[Stage, ...]
+
+    @property
+    def steps(self) -> int:
+        return self.stages[-1].until
+
+    def stage(self, step: int) -> Stage:
+        return next(stage for stage in self.stages if step < stage.until)
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe of a YAML file.
+
+    Raises:
+        ValueError: a key is missing or unknown; the message names the file.
+    """
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        stages = tuple(
+            Stage(**{**stage, "objects": tuple(stage["objects"])}) for stage in values["stages"]
+        )
+        return Recipe(**{**values, "shares": Shares(**values["shares"]), "stages": stages})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+# --- what is taught at a step ---------------------------------------------------------------------
+
+
+_TURNS = {"scenes": 14, "instances": 4, "clips": 2}
+"""Questions that are made a row; of a scene's those are asked that fit."""
+_MOST_FRAMES = 8
+_OBJECTS_OF_CLIPS = (1, 3)
+
+
+def lessons_of(recipe: Recipe, step: int, rank: int = 0, ranks: int = 1) -> list[Lesson]:
+    """The lessons of a step: all of one kind, their pictures of one size; one process's part."""
+    stage = recipe.stage(step)
+    rng = rng_of(Stream.BATCH, recipe.seed, step)
+    size = SIZES[rng.randint(len(SIZES))]
+    weights = {"scenes": stage.scenes, "instances": stage.instances, "clips": stage.clips}
+    kind = lessons.draw(rng, weights)
+    frames = rng.randint(2, _MOST_FRAMES + 1)
+    rows = {"scenes": recipe.rows, "instances": recipe.rows, "clips": max(2, recipe.rows // 3)}
+    shares = Shares(**{**asdict(recipe.shares), "task": stage.task})
+    turns = _TURNS[kind]
+    made = []
+    for row in range(rank, rows[kind], ranks):
+        seed = lessons.train_seed(recipe.seed, step, row)
+        if kind == "scenes":
+            made.append(lessons.scene_lesson(seed, turns, shares, stage.objects, size))
+        elif kind == "instances":
+            made.append(lessons.instance_lesson(seed, turns, shares, stage.objects, size))
+        else:
+            made.append(lessons.clip_lesson(seed, turns, shares, frames, _OBJECTS_OF_CLIPS, size))
+    return made
+
+
+# --- the training ---------------------------------------------------------------------------------
+
+
+class Training:
+    """The state of a training: model, heads, optimizers, and the step that comes next."""
+
+    def __init__(self, recipe: Recipe, device: str) -> None:
+        torch.manual_seed(recipe.seed)
+        corpus = lessons.corpus(recipe.seed, recipe.shares, recipe.corpus)
+        tokenizer = architecture.build_tokenizer(corpus, recipe.vocabulary)
+        self.recipe = recipe
+        self.processor = architecture.build_processor(tokenizer)
+        self.model = architecture.build_model(tokenizer, recipe.text, recipe.vision).to(device)
+        self.heads = Heads(recipe.text["width"], layers=2).to(device)
+        self.writer = Writer(self.processor, self.model)
+        self.grader = Grader(self.model, self.heads, tokenizer, recipe.softness)
+        self.optimizers = _optimizers(recipe, self.model, self.heads)
+        self.device = device
+        self.step = 0
+
+    def batch(self, rank: int = 0, ranks: int = 1) -> Batch:
+        return self.writer.batch(lessons_of(self.recipe, self.step, rank, ranks), self.recipe.room)
+
+    # Importing vlmeval switches gradients off for the whole process.
+    @torch.enable_grad()  # type: ignore[untyped-decorator]
+    def advance(self, batch: Batch, ranks: int = 1) -> dict[str, float]:
+        """One step on a batch; the figures of its losses."""
+        recipe = self.recipe
+        done = self.step / recipe.steps
+        rate = recipe.rate * min(1.0, (self.step + 1) / recipe.warmup)
+        rate *= 0.5 * (1 + math.cos(math.pi * done))
+        aside = max(0.1, 1 - done)
+        losses = self.grader.grade(Batch(*(t.to(self.device) for t in batch)))
+        total = losses.reply + aside * (recipe.cells * losses.cells + recipe.looks * losses.looks)
+        total.backward()
+        weights = [*self.model.parameters(), *self.heads.parameters()]
+        if ranks > 1:
+            _average([w for w in weights if w.requires_grad], ranks)
+        norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        for optimizer, factor in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * factor
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        parts = {"reply": losses.reply, "cells": losses.cells, "looks": losses.looks}
+        figures = {name: part.item() for name, part in parts.items()}
+        return figures | {"right": losses.right, "off": losses.off, "norm": norm.item()}
+
+    def save(self, folder: Path) -> None:
+        """The checkpoint, in float16 as Hugging Face writes it, and what going on needs."""
+        checkpoint = folder / card.CHECKPOINT
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        halves = copy.deepcopy(self.model).to("cpu", torch.float16)
+        halves.save_pretrained(checkpoint)
+        self.processor.save_pretrained(checkpoint)
+        state = {
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "heads": self.heads.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer, _ in self.optimizers],
+        }
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        write_once(folder / _STATE, buffer.getvalue())
+
+    def resume(self, folder: Path) -> None:
+        """Go on from a save."""
+        state = torch.load(folder / _STATE, map_location=self.device)
+        self.step = state["step"]
+        self.model.load_state_dict(state["model"])
+        self.heads.load_state_dict(state["heads"])
+        for (optimizer, _), values in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(values)
+
+
+_STATE = "training.pt"
+
+
+def _optimizers(recipe: Recipe, model: Any, heads: Any) -> list[tuple[Any, float]]:
+    """Muon for the matrices inside, AdamW for tables, heads and vectors; with their rates."""
+    tables = {"embed_tokens", "lm_head", "pos_embed"}
+    named = [(name, w) for name, w in model.named_parameters() if w.requires_grad]
+    inside = [w for name, w in named if w.ndim > 1 and not tables & {*name.split(".")}]
+    chosen = {id(w) for w in inside}
+    rest = [w for _, w in named if id(w) not in chosen] + [*heads.parameters()]
+    adam = torch.optim.AdamW(
+        [
+            {"params": [w for w in rest if w.ndim > 1], "weight_decay": recipe.decay},
+            {"params": [w for w in rest if w.ndim <= 1], "weight_decay": 0.0},
+        ],
+        lr=recipe.rate,
+        betas=(0.9, 0.98),
+    )
+    if recipe.matrices == 0:
+        adam.add_param_group({"params": inside, "weight_decay": recipe.decay})
+        return [(adam, 1.0)]
+    muon = Muon(inside, lr=recipe.rate * recipe.matrices, weight_decay=recipe.decay)
+    return [(adam, 1.0), (muon, recipe.matrices)]
+
+
+def _average(weights: Sequence[Any], ranks: int) -> None:
+    """The mean of the processes' gradients, in every process."""
+    for w in weights:
+        if w.grad is None:
+            w.grad = torch.zeros_like(w)
+    flat = torch.cat([w.grad.flatten() for w in weights])
+    dist.all_reduce(flat)
+    flat /= ranks
+    for w, part in zip(weights, flat.split([w.numel() for w in weights]), strict=True):
+        w.grad.copy_(part.view_as(w))
+
+
+def train(recipe_file: Path, out: Path, device: str, report_every: int = 50) -> None:
+    """Train to a recipe's end, from the last save of ``out`` where there is one.
+
+    ``out`` gets the checkpoint with its card, the curve, the validation's scores and the recipe.
+
+    Raises:
+        ValueError: the recipe cannot be read, or is not the one that ``out`` was begun with.
+    """
+    recipe = read_recipe(recipe_file)
+    rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    if ranks > 1:
+        dist.init_process_group("gloo")
+    if rank == 0:
+        _keep_recipe(recipe_file, out)
+    training = Training(recipe, device)
+    if (out / _STATE).is_file():
+        training.resume(out)
+    if rank == 0:
+        for name in (card.CURVE, card.VALIDATION):
+            _forget_after(training.step, out / name)
+    recent: list[dict[str, float]] = []
+    began, first = time.monotonic(), training.step
+    while training.step < recipe.steps:
+        figures = training.advance(training.batch(rank, ranks), ranks)
+        if rank:
+            continue
+        recent.append(figures)
+        last = training.step == recipe.steps
+        if training.step % report_every == 0 or last:
+            mean = {k: sum(r[k] for r in recent) / len(recent) for k in recent[0]}
+            seconds = time.monotonic() - began
+            left = seconds / (training.step - first) * (recipe.steps - training.step)
+            _report(out, training.step, mean, seconds, left)
+            recent = []
+        evaluates = training.step % recipe.evaluate_every == 0 or last
+        if training.step % recipe.save_every == 0 or evaluates:
+            training.save(out)
+        if evaluates:
+            _validate(out, training.step, device)
+            card.write_card(out)
+
+
+def _keep_recipe(recipe_file: Path, out: Path) -> None:
+    """Leave the recipe beside what it makes; another one would not go on but begin anew."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept, wanted = out / card.RECIPE, recipe_file.read_text(encoding="utf-8")
+    if not kept.is_file():
+        write_once(kept, wanted.encode())
+    # As text: what is drawn depends on the order of the shares too, which equality does not see.
+    elif repr(read_recipe(kept)) != repr(read_recipe(recipe_file)):
+        raise ValueError(f"{out} was begun with another recipe ({kept}); name another --out")
+
+
+def _forget_after(step: int, lines: Path) -> None:
+    """Drop the lines of steps that are done again, because they came after the last save."""
+    if lines.is_file():
+        kept = [
+            line
+            for line in lines.read_text("utf-8").splitlines()
+            if json.loads(line)["step"] <= step
+        ]
+        write_once(lines, "".join(f"{line}\n" for line in kept).encode())
+
+
+_LONGEST = 256
+"""New tokens of a reply in validation: an untrained model never ends by itself."""
+
+
+def _validate(out: Path, step: int, device: str) -> None:
+    runs = evaluate(out / card.CHECKPOINT, VALIDATION, device, longest=_LONGEST)
+    line = {"step": step} | {run.task.variant.table: round(run.figures.f1, 1) for run in runs}
+    print(line, flush=True)
+    with (out / card.VALIDATION).open("a", encoding="utf-8") as f:
+        f.write(json.dumps(line) + "\n")
+
+
+def _report(out: Path, step: int, mean: Mapping[str, float], seconds: float, left: float) -> None:
+    figures = " ".join(f"{name} {value:.3f}" for name, value in mean.items())
+    print(f"step {step}  {figures}  {seconds:.0f} s, {left / 60:.0f} min left", flush=True)
+    with (out / card.CURVE).open("a", encoding="utf-8") as f:
+        f.write(json.dumps({"step": step, "seconds": round(seconds, 1), **mean}) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train by the command line."""
+    parser = argparse.ArgumentParser(prog="python -m training.train")
+    parser.add_argument("--config", type=Path, default=RECIPE, help="the recipe (YAML)")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, a process")
+    parser.add_argument("--report-every", type=int, default=50)
+    chosen = parser.parse_args(arguments)
+    torch.set_num_threads(chosen.threads)
+    train(chosen.config, chosen.out, chosen.device, chosen.report_every)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""One folder a benchmark, found by the prefix of a name.
+
+A folder below this one is a benchmark when its package has a ``PREFIX`` and its module
+``benchmark`` an instance ``BENCHMARK`` (:class:`..core.benchmark.Benchmark`).  Nothing else lists
+them.  Of two prefixes that fit a name the longer one counts.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+from ..core.benchmark import Benchmark
+from ..core.question import Question, QuestionError, Task
+from ..core.spelling import nearest
+
+
+@cache
+def prefixes() -> Mapping[str, str]:
+    """The prefix of every benchmark and its folder; the longest first."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        if module.ispkg:
+            prefix = getattr(import_module(f"{__name__}.{module.name}"), "PREFIX", None)
+            if prefix is not None:
+                found[str(prefix)] = module.name
+    return dict(sorted(found.items(), key=lambda item: -len(item[0])))
+
+
+@cache
+def _of_folder(folder: str) -> Benchmark:
+    made: Benchmark = import_module(f"{__name__}.{folder}.benchmark").BENCHMARK
+    return made
+
+
+def benchmarks() -> list[Benchmark]:
+    """Every benchmark."""
+    return [_of_folder(folder) for folder in sorted(prefixes().values())]
+
+
+def benchmark_of(name: str) -> Benchmark:
+    """The benchmark that a name belongs to.
+
+    Raises:
+        QuestionError: it belongs to none.
+    """
+    for prefix, folder in prefixes().items():
+        if name.startswith(prefix):
+            return _of_folder(folder)
+    known = sorted(prefixes())
+    raise QuestionError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
+
+
+def parse(name: str) -> Question:
+    """The question that a name stands for.
+
+    Raises:
+        QuestionError: it is none; the message says what is nearest.
+    """
+    return benchmark_of(name).parse(name)
+
+
+def is_question(name: object) -> bool:
+    """Whether a name asks something: decided by parsing it."""
+    if not isinstance(name, str):
+        return False
+    try:
+        parse(name)
+    except QuestionError:
+        return False
+    return True
+
+
+def load(name: str) -> Task:
+    """The question of a name with the rows of its table; see :meth:`.Benchmark.load`."""
+    return benchmark_of(name).load(name)
+
+
+def name_after_model(stem: str) -> tuple[str, str] | None:
+    """(model, name of a question) in ``<model>_<name>``; None where it does not end in a name."""
+    for prefix in prefixes():
+        at = stem.rfind(f"_{prefix}")
+        if at > 0 and is_question(stem[at + 1 :]):
+            return stem[:at], stem[at + 1 :]
+    return None

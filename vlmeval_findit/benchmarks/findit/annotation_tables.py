@@ -1,0 +1,279 @@
+"""Annotation tables: the release's Parquet subsets in, one TSV a dataset out, queries from both.
+
+A TSV holds a dataset's rows after the thinning of protocol section 2, one row a query: ``index``
+(the row number in the subset), ``label``, ``width``, ``height``, ``boxes``, ``box_labels``,
+``image_path``, ``support_shots``, ``frame_indices``, ``caption``.  Lists are JSON; boxes are
+[x1, y1, x2, y2] in pixels of the original image, one list of boxes a frame for videos.  Beside it
+lies ``<table>.meta.json``: where the rows came from, with which checksum, and what is odd in them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from ...boxes.records import Truth
+from ...boxes.representation import Corners
+from ...core.files import atomic_write, file_sha256, sha256_of
+from ...core.paths import unsafe
+from ...core.places import how_to_make
+from .oddities import Oddity, oddities
+from .query import Query
+
+COLUMNS = (
+    "index",
+    "label",
+    "width",
+    "height",
+    "boxes",
+    "box_labels",
+    "image_path",
+    "support_shots",
+    "frame_indices",
+    "caption",
+)
+
+
+class TableError(ValueError):
+    """A table that cannot be trusted; the message names file, row and column."""
+
+
+# --- thinning -------------------------------------------------------------------------------------
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+# --- TSV ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What ``prepare`` did for one table."""
+
+    table: str
+    path: Path
+    queries: int
+    boxes: int
+    size: int
+    oddities: tuple[Oddity, ...]
+
+
+def write_table(
+    out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
+) -> Prepared:
+    """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{table}.tsv"
+    odd = oddities(queries)
+    # First, so that a kill between the two files leaves no table beside the facts of another.
+    meta_path(path).unlink(missing_ok=True)
+    with atomic_write(path) as f:
+        writer = csv.writer(f, delimiter="\t", lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(_cells(query) for query in queries)
+    boxes = sum(len(query.truth.boxes) for query in queries)
+    meta = {
+        "table": table,
+        **origin,
+        "table_sha256": file_sha256(path),
+        "queries": len(queries),
+        "boxes": boxes,
+        "oddities": [asdict(o) for o in odd],
+    }
+    with atomic_write(meta_path(path)) as f:
+        json.dump(meta, f, indent=1)
+    return Prepared(table, path, len(queries), boxes, path.stat().st_size, tuple(odd))
+
+
+def meta_path(table: Path) -> Path:
+    """Where the facts about a table lie."""
+    return table.with_suffix(".meta.json")
+
+
+def made_of(table: Path) -> str | None:
+    """The checksum of what a table was made of; None where it, or what is known of it, is not there
+    or damaged.
+    """
+    try:
+        values = json.loads(meta_path(table).read_text(encoding="utf-8"))
+        return str(values["source_sha256"]) if table.is_file() else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _cells(query: Query) -> list[Any]:
+    frames = len(query.images)
+    boxes: list[list[Corners]] = [[] for _ in range(frames)]
+    labels: list[list[str]] = [[] for _ in range(frames)]
+    for i, frame in enumerate(query.truth.frames):
+        boxes[frame].append(query.truth.boxes[i])
+        if query.truth.labels:
+            labels[frame].append(query.truth.labels[i])
+    return [
+        query.index,
+        query.label,
+        query.width,
+        query.height,
+        _json(boxes),
+        _json(labels) if query.truth.labels else "",
+        _json(query.images),
+        _json(query.support) if query.support else "",
+        _json(query.frame_indices) if query.frame_indices else "",
+        query.caption,
+    ]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def read_table(path: Path) -> list[Query]:
+    """The queries of a TSV that :func:`write_table` wrote.
+
+    Raises:
+        TableError: naming file, line and column; or the table is not the one that its
+            ``.meta.json`` describes.
+    """
+    data = path.read_bytes()
+    _check_meta(path, sha256_of(data))
+    csv.field_size_limit(2**31 - 1)
+    try:
+        lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
+        header = next(lines, [])
+        if tuple(header) != COLUMNS:
+            raise _wrong_columns(path, header)
+        queries = [_query_from_cells(path, lines.line_num, cells) for cells in lines]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(f"{path}: {error}; make it anew with: {_anew(path)}") from None
+    seen: set[int] = set()
+    for query in queries:
+        if query.index in seen:
+            raise TableError(f"{path}: index {query.index} stands twice")
+        seen.add(query.index)
+    return queries
+
+
+def _anew(path: Path) -> str:
+    return how_to_make(path.stem)
+
+
+def _wrong_columns(path: Path, header: Sequence[str]) -> TableError:
+    missing = [c for c in COLUMNS if c not in header]
+    return TableError(
+        f"{path}: columns are {header}, should be {list(COLUMNS)}"
+        + (f" (missing: {', '.join(missing)})" if missing else "")
+        + f"; make it anew with: {_anew(path)}"
+    )
+
+
+def _check_meta(path: Path, sha256: str) -> None:
+    """Hold a table against the checksum in its ``.meta.json``, if there is one.
+
+    Raises:
+        TableError: they differ, or the file cannot be read.
+    """
+    meta = meta_path(path)
+    try:
+        recorded = json.loads(meta.read_text(encoding="utf-8"))["table_sha256"]
+    except FileNotFoundError:
+        return
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise TableError(
+            f"{meta}: records no table_sha256; delete it, or make the table anew with: "
+            f"{_anew(path)}"
+        ) from None
+    if recorded != sha256:
+        raise TableError(
+            f"{path}: SHA-256 is {sha256}, but {meta.name} records {recorded}: the table was "
+            f"changed after it was made; make it anew with: {_anew(path)}"
+        )
+
+
+def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
+    column = "index"
+    try:
+        row = dict(zip(COLUMNS, cells, strict=True))
+        index = int(row["index"])
+        column = "boxes"
+        boxes = json.loads(row["boxes"])
+        flat = tuple(corners(box) for frame in boxes for box in frame)
+        frames = tuple(i for i, frame in enumerate(boxes) for _ in frame)
+        column = "box_labels"
+        labels = _list_of(list, row["box_labels"] or "[]")
+        if labels and [*map(len, labels)] != [*map(len, boxes)]:
+            raise ValueError("not one label for every box")
+        names = tuple(label for frame in labels for label in _all(str, frame))
+        column = "image_path"
+        images = _paths(row["image_path"])
+        column = "support_shots"
+        support = _paths(row["support_shots"] or "[]")
+        column = "frame_indices"
+        indices = _list_of(int, row["frame_indices"] or "[]")
+        column = "width"
+        width = _side(row["width"])
+        column = "height"
+        height = _side(row["height"])
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TableError(f"{path}, line {number}, column {column}: {error}") from None
+    if len(boxes) != len(images):
+        raise TableError(
+            f"{path}, line {number}, column boxes: {len(boxes)} lists for {len(images)} images"
+        )
+    return Query(
+        index=index,
+        label=row["label"],
+        width=width,
+        height=height,
+        images=images,
+        support=support,
+        caption=row["caption"],
+        frame_indices=indices,
+        truth=Truth(flat, frames, names),
+    )
+
+
+def _list_of(kind: type[Any], cell: str) -> tuple[Any, ...]:
+    return tuple(_all(kind, json.loads(cell)))
+
+
+def _all(kind: type[Any], values: Any) -> list[Any]:
+    """Values that are a list of just this type; a bool is no int here."""
+    if not isinstance(values, list) or any(type(value) is not kind for value in values):
+        raise ValueError(f"{values!r} is not a list of {kind.__name__}")
+    return values
+
+
+def _paths(cell: str) -> tuple[str, ...]:
+    names = _list_of(str, cell)
+    for name in names:
+        why = unsafe(name)
+        if why:
+            raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
+    return names
+
+
+def _side(cell: str) -> int:
+    side = int(cell)
+    if side < 1:
+        raise ValueError(f"{side} is not a size in pixels")
+    return side
+
+
+def corners(box: Sequence[float]) -> Corners:
+    """Four numbers of a table as a box.
+
+    Raises:
+        ValueError: they are not four finite numbers.
+    """
+    x1, y1, x2, y2 = box
+    for n in (x1, y1, x2, y2):
+        if isinstance(n, bool) or not isinstance(n, (int, float)) or not isfinite(n):
+            raise ValueError(f"{box!r} is not four finite numbers")
+    return (float(x1), float(y1), float(x2), float(y2))

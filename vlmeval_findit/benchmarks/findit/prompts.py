@@ -1,0 +1,136 @@
+"""What is asked: our own words over the protocol's content (protocol section 1).
+
+:func:`message` gives the parts of a query's message in order, images at their places.  A request is
+what to find, what to return and in which format, then "nothing else".  The wording *is* the
+experiment: it is under snapshot tests, and :data:`VERSION` counts its changes.
+
+Frames are numbered from 1 in what we write.  A reader that sees no frame 0 counts from 1 (section
+3), so a model that leaves out the first frame is still read right; counted from 0 it would not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
+from ...core.messages import Message, Part, image, text
+from .datasets import Family
+from .query import Query
+from .variant import Variant
+
+VERSION = 1
+NAME = f"findit-own-{VERSION}"
+
+
+MessageMaker = Callable[[Query, Variant], Message]
+
+
+def message(query: Query, variant: Variant) -> Message:
+    """The whole message for a query (already thinned to the variant's frames)."""
+    parts: list[Part] = []
+    if variant.family.has_references:
+        for number, shot in enumerate(query.support, 1):
+            parts += [text(f"Reference image {number} of the object:"), image(shot)]
+        if variant.frames == 1:
+            parts.append(text("Scene:"))
+    if variant.frames > 1:
+        for number, frame in enumerate(query.images, 1):
+            parts += [text(f"Frame {number}:"), image(frame)]
+    else:
+        parts.append(image(query.images[0]))
+    return (*parts, text(request(query, variant)))
+
+
+def request(query: Query, variant: Variant) -> str:
+    """The text that ends a message: what to find, what to return, nothing else."""
+    sentences = [_find(query.label, variant), *_return(variant)]
+    if variant.row.has_negatives:
+        sentences.append("If nothing in the image matches, answer with an empty list: [].")
+    sentences.append("Answer with nothing else.")
+    asked = " ".join(sentences)
+    return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked
+
+
+def _find(label: str, v: Variant) -> str:
+    place = f"the {v.frames} video frames" if v.frames > 1 else "the image"
+    if v.family.has_references:
+        where = place if v.frames > 1 else "the scene"
+        return f"Find every instance of the object of the reference images in {where}."
+    if v.multilabel:
+        return f"Find every instance of each of these labels in {place}: {label}."
+    if v.family is Family.REFEXP:
+        return f'Find the one object in {place} that this expression describes: "{label}".'
+    if v.family is Family.REFEXP_ALL:
+        return f'Find every object in {place} that this expression describes: "{label}".'
+    return f'Find every instance of "{label}" in {place}.'
+
+
+def _return(v: Variant) -> list[str]:
+    what = "its bounding box" if _is_one(v) else "one bounding box for each"
+    if v.frames > 1:
+        what += " in each frame where it is seen"
+    sentences = [f"Return {what}, {_as_json(v) if v.output == 'json' else _as_text(v)}"]
+    if v.frames > 1:
+        sentences.append(f"Frames are numbered from 1 to {v.frames}.")
+    sentences += _fields(v)
+    return sentences
+
+
+def _is_one(v: Variant) -> bool:
+    """Whether the answer is exactly one box."""
+    return v.family is Family.REFEXP
+
+
+def _as_text(v: Variant) -> str:
+    """How a text reply is written; ``unconstrained`` names nothing but what belongs to a box."""
+    before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
+    fields = v.reply.row.fields
+    if fields:
+        lines = "" if _is_one(v) else "each on a line of its own, "
+        return f"{lines}written as: {before}[{', '.join(fields)}]."
+    belongs = ["frame number"] * (v.frames > 1) + ["label"] * v.multilabel
+    return f"each with its {' and '.join(belongs)}." if belongs else "as plain text."
+
+
+def _as_json(v: Variant) -> str:
+    return f"as a JSON list in this form: {json_example(v)}."
+
+
+def json_example(v: Variant) -> str:
+    """The one schema example of a JSON prompt."""
+    fields = v.reply.row.fields
+    box = f"[{', '.join(fields)}]" if fields else "[...]"
+    entry = []
+    if v.frames > 1:
+        entry.append('"frame_idx": <frame>')
+    if v.multilabel and v.key != CLASS_KEY:
+        entry.append('"label": "<label>"')
+    if v.structure == "decomposed":
+        named = zip(v.reply.row.keys, fields, strict=True)
+        entry += [f'"{key}": {field}' for key, field in named]
+    else:
+        key = "<label>" if v.key == CLASS_KEY else v.key
+        if v.structure == "nested":
+            key, box = PLURAL_KEYS.get(key, key), f"[{box}, ...]"
+        entry.append(f'"{key}": {box}')
+    # A nested list has one entry a class or a frame, and for one label in one image just one.
+    alone = _is_one(v) or (v.structure == "nested" and not v.multilabel and v.frames == 1)
+    return f"[{{{', '.join(entry)}}}{'' if alone else ', ...'}]"
+
+
+def _fields(v: Variant) -> list[str]:
+    """The sentences that say what the names of the numbers mean, where they do not say it."""
+    if v.representation == "all":
+        return ["(x1, y1), (x2, y2), (x3, y3) and (x4, y4) are the four corners of the box."]
+    if v.centre == "definitions":
+        return [
+            "cx and cy are the x and y coordinates of the centre of the box, "
+            "width and height its size along x and y."
+        ]
+    if v.centre == "formula":
+        return [
+            "For a box with the corners (x_min, y_min) and (x_max, y_max): "
+            "cx = (x_min + x_max) / 2, cy = (y_min + y_max) / 2, "
+            "width = x_max - x_min, height = y_max - y_min."
+        ]
+    return []

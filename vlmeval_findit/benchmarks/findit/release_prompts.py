@@ -1,0 +1,174 @@
+"""Asking in the release's own words, through the functions of a user's clone of it.
+
+``FINDIT_PROMPTS=<clone>`` (or ``--prompts <clone>``) replaces our wording by the release's for
+every family, captions and reference images included.  The package ``findit`` is imported from the
+clone as it is, from its top folder or from ``src`` there; nothing of it is copied.  Its module
+``doc_utils`` imports torch and torchvision.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ...core.commits import commit_of
+from ...core.messages import Message, Part, image, text
+from . import prompts
+from .datasets import DATASETS
+from .prompts import MessageMaker
+from .query import Query
+from .variant import Variant
+
+_MARK = re.compile(r"<image (\d+)>")
+
+
+class PromptError(ValueError):
+    """The clone cannot be used, or its text does not place the images of a query."""
+
+
+def prompt_set() -> tuple[str, MessageMaker]:
+    """The prompt set in force, by name: the clone that ``FINDIT_PROMPTS`` names, or our own.
+
+    Raises:
+        PromptError: ``FINDIT_PROMPTS`` names no usable clone.
+    """
+    clone = os.environ.get("FINDIT_PROMPTS")
+    if not clone:
+        return prompts.NAME, prompts.message
+    source = _source_of(Path(clone))
+    doc_to_text = _from(source)
+
+    def message(query: Query, variant: Variant) -> Message:
+        return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
+
+    return f"findit-release-{commit_of(_repository(source)) or 'unknown'}", message
+
+
+_SOURCE = "src"
+"""The folder of the clone that has the package in the release's first state; later, the top has."""
+
+
+def _source_of(clone: Path) -> Path:
+    """The folder of a clone that the package ``findit`` lies in."""
+    for folder in (clone, clone / _SOURCE):
+        if (folder / "findit" / "doc_utils.py").is_file():
+            return folder.resolve()
+    raise PromptError(
+        f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there, nor in {_SOURCE}; "
+        "name the top folder of a clone of the FindIt release"
+    )
+
+
+def _repository(source: Path) -> Path:
+    """The top folder of the clone.  Not any folder above: that would be another's repository."""
+    return source.parent if source.name == _SOURCE else source
+
+
+def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
+    _check_origin(source)
+    if sys.path[:1] != [str(source)]:
+        sys.path.insert(0, str(source))
+    try:
+        function = importlib.import_module("findit.doc_utils").doc_to_text
+    except ImportError as error:
+        raise PromptError(
+            f"FINDIT_PROMPTS={source}: {error}; the release's prompts need torch and torchvision"
+        ) from error
+    _check_origin(source)
+    return function  # type: ignore[no-any-return]
+
+
+def _check_origin(source: Path) -> None:
+    """Refuse a package ``findit`` that this process has from elsewhere.
+
+    Two clones in one process would answer for each other: what is imported once is not again.
+    """
+    package = (source / "findit").resolve()
+    for name in ("findit", "findit.doc_utils"):
+        module = sys.modules.get(name)
+        for place in _places(module) if module is not None else ():
+            if not place.is_relative_to(package):
+                raise PromptError(
+                    f"FINDIT_PROMPTS={source}: this process has imported {name} from {place} "
+                    "before; start another one for these prompts"
+                )
+
+
+def _places(module: ModuleType) -> list[Path]:
+    """Where a module or a package, perhaps one without ``__init__.py``, was found."""
+    file = getattr(module, "__file__", None)
+    found = [file] if file else list(getattr(module, "__path__", ()))
+    return [Path(place).resolve() for place in found]
+
+
+def kwargs_of(v: Variant) -> dict[str, Any]:
+    """The release's keyword arguments of a cell (protocol sections 1 and 8)."""
+    subset = DATASETS[v.dataset].subset
+    kwargs: dict[str, Any] = {
+        "dataset_name": subset.file if subset else v.dataset.lower(),
+        "task_family": v.family.value,
+        "fmt": v.output,
+        "bbox_repr": v.representation,
+        "multi_label": v.multilabel,
+        "with_caption": v.caption,
+        "negative_examples": v.row.has_negatives,
+        "center_exp": v.centre or "none",
+        # Says how replies are scaled, which no prompt depends on.
+        "rescale_mode": "standard",
+    }
+    if v.output == "json":
+        kwargs |= {"json_key": v.key, "json_structure": v.structure}
+    if v.row.family.is_video:
+        kwargs["max_frames"] = v.frames
+    return kwargs
+
+
+def _doc(query: Query, v: Variant) -> dict[str, Any]:
+    """A query in the column layout of the release's subsets."""
+    labels = query.truth.labels
+    entries: list[Any] = [list(box) for box in query.truth.boxes]
+    if labels:
+        entries = [{"label": name, "bbox": box} for name, box in zip(labels, entries, strict=True)]
+    doc: dict[str, Any] = {
+        "filename": query.images[0],
+        "label": query.label,
+        "bboxes": entries,
+        "height": query.height,
+        "width": query.width,
+        "caption": query.caption,
+        "support_shots": list(query.support),
+    }
+    if v.row.family.is_video:
+        frames: list[list[Any]] = [[] for _ in query.images]
+        for entry, frame in zip(entries, query.truth.frames, strict=True):
+            frames[frame].append(entry)
+        doc |= {
+            "bboxes": frames,
+            "frame_paths": list(query.images),
+            "frame_indices": list(query.frame_indices),
+        }
+    return doc
+
+
+def _placed(written: str, query: Query, v: Variant) -> Message:
+    """The release's text with every image at its mark; without marks, after all images."""
+    images = [*query.support, *query.images]
+    pieces = _MARK.split(written)
+    if len(pieces) == 1:
+        return (*(image(path) for path in images), text(written))
+    marks = [int(number) for number in pieces[1::2]]
+    if sorted(marks) != list(range(1, len(images) + 1)):
+        raise PromptError(
+            f"{v.name}, row {query.index}: the release's text places the images {marks}, "
+            f"but the query has {len(images)}"
+        )
+    parts: list[Part] = [text(pieces[0])]
+    for number, after in zip(marks, pieces[2::2], strict=True):
+        parts += [image(images[number - 1]), text(after)]
+    return tuple(part for part in parts if part.value.strip())

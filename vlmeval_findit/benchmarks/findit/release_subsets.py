@@ -1,0 +1,167 @@
+"""The release's Parquet subsets: their rows as queries, and one TSV a dataset made of them.
+
+Every file is held against its checksum and the counts that are known of it: scores on other
+annotations are not FindIt scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...boxes.records import Truth
+from ...core.files import file_sha256
+from ...core.spelling import nearest
+from .annotation_tables import Prepared, TableError, corners, write_table
+from .datasets import BENCHMARK, Dataset, Subset
+from .query import Query
+from .thinning import thinned
+
+SubsetRow = Mapping[str, Any]
+"""One row in the column layout of the release's subsets."""
+
+
+# --- rows of the release --------------------------------------------------------------------------
+
+
+def query_from_row(
+    index: int, row: SubsetRow, dataset: Dataset, multilabel: bool, where: str
+) -> Query:
+    """One row of a subset as a query, not thinned.
+
+    Raises:
+        TableError: a column is missing or does not hold what it should.
+    """
+
+    def fail(column: str, why: str) -> TableError:
+        return TableError(f"{where}, row {index}, column {column}: {why}")
+
+    for column in ("filename", "label", "bboxes", "height", "width"):
+        if row.get(column) is None:
+            raise fail(column, "is missing")
+    label, width, height = str(row["label"]), row["width"], row["height"]
+    if not label.strip():
+        raise fail("label", "is empty")
+    for column, value in (("width", width), ("height", height)):
+        if not isinstance(value, int) or value < 1:
+            raise fail(column, f"{value!r} is not a size in pixels")
+
+    is_video = dataset.family.is_video
+    names = row.get("frame_paths") if is_video else [row["filename"]]
+    if not names:
+        raise fail("frame_paths", "a video row without frames")
+    per_frame = row["bboxes"] if is_video else [row["bboxes"]]
+    if len(per_frame) != len(names):
+        raise fail("bboxes", f"{len(per_frame)} lists of boxes for {len(names)} frames")
+    frame_indices = tuple(row.get("frame_indices") or ())
+    if frame_indices and len(frame_indices) != len(names):
+        raise fail("frame_indices", f"{len(frame_indices)} indices for {len(names)} frames")
+
+    boxes, frames, labels = [], [], []
+    for frame, entries in enumerate(per_frame):
+        for entry in entries or ():
+            try:
+                boxes.append(corners(entry["bbox"] if multilabel else entry))
+                labels += [str(entry["label"])] if multilabel else []
+            except (TypeError, ValueError, KeyError):
+                what = "a label and four finite numbers" if multilabel else "four finite numbers"
+                raise fail("bboxes", f"{entry!r} is not {what}") from None
+            frames.append(frame)
+    return Query(
+        index=index,
+        label=label,
+        width=width,
+        height=height,
+        images=tuple(dataset.image_name(name) for name in names),
+        support=tuple(dataset.support_name(name) for name in row.get("support_shots") or ()),
+        caption=str(row.get("caption") or ""),
+        frame_indices=frame_indices,
+        truth=Truth(tuple(boxes), tuple(frames), tuple(labels)),
+    )
+
+
+def parquet_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of one Parquet subset, in order."""
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return rows
+
+
+def subset_queries(path: Path, dataset: Dataset, multilabel: bool) -> list[Query]:
+    """The queries of one subset file, thinned to the dataset's frames."""
+    return [
+        thinned(query_from_row(i, row, dataset, multilabel, path.name), dataset.frames)
+        for i, row in enumerate(parquet_rows(path))
+    ]
+
+
+def check_counts(
+    queries: Sequence[Query], rows: Sequence[SubsetRow], known: Subset, where: str
+) -> None:
+    """Hold a subset against the counts that are known of it.
+
+    Raises:
+        TableError: a count differs.
+    """
+    counted = {
+        "rows": (len(queries), known.rows),
+        "distinct file names": (len({row["filename"] for row in rows}), known.names),
+        "boxes": (sum(len(q.truth.boxes) for q in queries), known.boxes),
+        "rows without a box": (
+            sum(not q.truth.boxes for q in queries),
+            known.rows_without_box,
+        ),
+    }
+    for what, (is_, should) in counted.items():
+        if is_ != should:
+            raise TableError(f"{where}: {is_} {what}, but the release has {should}")
+
+
+def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> Prepared:
+    """Turn one Parquet subset into its TSV.
+
+    Raises:
+        FileNotFoundError: the subset is not in the folder.
+        TableError: its checksum, a count or a column is wrong.
+    """
+    known = dataset.subset_for(multilabel)
+    assert known is not None
+    source = subsets / f"{known.file}.parquet"
+    if not source.is_file():
+        raise FileNotFoundError(f"{source} is missing: it holds {dataset.table_name(multilabel)}")
+    checksum = file_sha256(source)
+    if checksum != known.sha256:
+        raise TableError(
+            f"{source}: SHA-256 is {checksum}, but the release's file has {known.sha256}; "
+            "scores on other annotations are not FindIt scores"
+        )
+    rows = parquet_rows(source)
+    queries = [
+        query_from_row(i, row, dataset, multilabel, source.name) for i, row in enumerate(rows)
+    ]
+    check_counts(queries, rows, known, source.name)
+    return write_table(
+        out,
+        dataset.table_name(multilabel),
+        [thinned(query, dataset.frames) for query in queries],
+        {"source": source.name, "source_sha256": checksum},
+    )
+
+
+def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
+    """The tables with a Parquet source that the named datasets have (default: all).
+
+    Raises:
+        TableError: an unknown name; the message says which is nearest.
+    """
+    with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
+    for name in with_source if names is None else names:
+        # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
+        dataset = name.removesuffix("_multilabel")
+        if dataset not in with_source:
+            raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
+        for multilabel in (True,) if name != dataset else (False, True):
+            if with_source[dataset].subset_for(multilabel) is not None:
+                yield with_source[dataset], multilabel

@@ -1,0 +1,76 @@
+"""The frozen records that travel between the stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from .representation import Corners
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The ground truth of one query.
+
+    ``boxes[i]`` is (x1, y1, x2, y2) in pixels of the original image, ``frames[i]`` the frame that
+    it is in, counted from 0 (always 0 for an image), ``labels[i]`` its label (``labels`` is empty
+    where the query has one label).  Boxes are in frame order.
+    """
+
+    boxes: tuple[Corners, ...]
+    frames: tuple[int, ...]
+    labels: tuple[str, ...] = ()
+
+
+class Reason(Enum):
+    """Why a reply does not adhere to its format: exactly one, the first that was met."""
+
+    FAILED_CALL = "failed call"
+    EMPTY = "empty"
+    NOT_JSON = "not JSON"
+    TRUNCATED = "truncated"
+    TRUNCATED_THINKING = "truncated while thinking"
+    NOT_A_LIST = "not a list"
+    NOT_AN_OBJECT = "not an object"
+    WRONG_KEY = "wrong key"
+    WRONG_SHAPE = "wrong shape"
+    NOT_A_NUMBER = "not a number"
+    NOT_FINITE = "not finite"
+    NO_BOX = "no box"
+    NO_FRAME = "no frame index"
+    FRAME_OUT_OF_RANGE = "frame out of range"
+
+
+class Reading(NamedTuple):
+    """What was read from one reply.
+
+    ``boxes[i]`` is (x1, y1, x2, y2) in the units of the reply.  ``labels`` is empty where the query
+    has one label.  ``frames`` (counted from 0) is empty for images.  ``reason`` is None for a reply
+    that adheres to its format; boxes may have been read all the same where it is not None.
+
+    A named tuple, not a dataclass: one is made for every reply, and this is the quickest frozen
+    record that Python has.
+    """
+
+    boxes: list[Corners]
+    labels: list[str]
+    frames: list[int]
+    reason: Reason | None
+
+
+class Matched(NamedTuple):
+    """One reading against its ground truth.
+
+    ``boxes[i]`` is the i-th box that was read, in pixels of the original image; ``ious[j]`` the IoU
+    of the j-th ground-truth box with the box assigned to it (0 when there is none); ``hits[j]``
+    whether it counts as found (IoU at least 0.5 and agreeing labels).
+    """
+
+    boxes: list[list[float]]
+    ious: list[float]
+    hits: list[bool]
+
+    @property
+    def tp(self) -> int:
+        return sum(self.hits)

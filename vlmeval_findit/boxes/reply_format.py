@@ -1,0 +1,54 @@
+"""How a reply writes its boxes: output, representation, key, structure (protocol section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .representation import REPRESENTATIONS, Representation
+
+OUTPUTS = ("text", "json")
+
+
+DEFAULT_KEY = "bbox"
+
+
+CLASS_KEY = "class_name"
+
+
+KEYS = (DEFAULT_KEY, "bbox_2d", "coordinates", "bounding_box", CLASS_KEY)
+
+
+DEFAULT_STRUCTURE = "per_box"
+
+
+STRUCTURES = (DEFAULT_STRUCTURE, "nested", "decomposed")
+
+
+PLURAL_KEYS = {
+    "bbox": "bboxes",
+    "bbox_2d": "bboxes_2d",
+    "coordinates": "coordinates",
+    "bounding_box": "bounding_boxes",
+}
+"""The key of the ``nested`` structure, by the variant's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFormat:
+    """All that the reading of a reply depends on: how the reply is written, not what was asked.
+
+    ``key`` is the singular key of the variant; ``frames`` counts the frames that were asked for
+    (1: an image).  It differs from the variant's own only where a model answers ``unconstrained``
+    prompts in a scheme of its own (:mod:`...models`).
+    """
+
+    output: str
+    representation: str
+    key: str = DEFAULT_KEY
+    structure: str = DEFAULT_STRUCTURE
+    multilabel: bool = False
+    frames: int = 1
+
+    @property
+    def row(self) -> Representation:
+        return REPRESENTATIONS[self.representation]

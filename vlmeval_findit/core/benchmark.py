@@ -1,0 +1,155 @@
+"""A benchmark: the one protocol that a folder below ``benchmarks/`` implements.
+
+A name (``FindIt_RefCOCO_xyxy_json``) finds its benchmark by the prefix.  The benchmark parses the
+name into a question, loads the question's table, makes the message of every query, scores replies
+into rows of sums, names the metrics that are ratios of those sums, and says what the report draws.
+Everything else is shared: calls, journal, identity, files, intervals, leaderboard, report.
+
+To write one, subclass :class:`Benchmark` in ``benchmarks/<name>/benchmark.py``, name the instance
+``BENCHMARK``, and put ``PREFIX`` into ``benchmarks/<name>/__init__.py``.  What has a body here need
+not be written.  ``docs/architecture.md`` does it step by step.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from .drawing import Curve, Drawing
+from .identity import Contradiction, Described, Identity
+from .messages import Message
+from .metric import Metric
+from .question import Question, Task
+from .replies import Reply
+from .scored_row import ScoredRow
+from .settings import Settings
+
+
+class PromptSet(NamedTuple):
+    """The words of all prompts.
+
+    ``name`` changes when a word does; ``message`` gives the parts of a query's message, images
+    relative to the image folder.
+    """
+
+    name: str
+    message: Callable[[Any, Any], Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A figure that somebody published: shown beside ours, never ranked with them.
+
+    ``values`` are in percent, by the names of metrics.
+    """
+
+    model: str
+    column: str
+    values: Mapping[str, float]
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchScore:
+    """The scores of a batch of replies, in their order.
+
+    ``basis`` is what they rest on beside what the run recorded; it goes into the provenance, and
+    ``columns`` into the one row of the score's CSV.
+    """
+
+    rows: tuple[ScoredRow, ...]
+    basis: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Benchmark(Protocol):
+    """What a benchmark does.
+
+    ``name`` names it for people and files.  ``metrics`` are its figures, the headline first;
+    ``ranking`` those by which formats are compared, the weightiest first.  ``at_a_time`` is how
+    many replies :meth:`score` is given at most (None: all of a run).
+    """
+
+    name: str
+    metrics: tuple[Metric, ...]
+    ranking: tuple[Metric, ...]
+    at_a_time: int | None = 256
+
+    @abstractmethod
+    def parse(self, name: str) -> Question:
+        """The question that a name stands for.
+
+        Raises:
+            QuestionError: it is none; the message names the part and the nearest valid one.
+        """
+
+    @abstractmethod
+    def listed(self) -> Sequence[str]:
+        """One name a table: what lists of datasets show."""
+
+    @abstractmethod
+    def load(self, name: str) -> Task:
+        """A question with the rows of its table.
+
+        Raises:
+            QuestionError: the name is none.
+            FileNotFoundError: the table is nowhere; the message says how to make it.
+            ValueError: it cannot be read; the message names file, row and column.
+        """
+
+    @abstractmethod
+    def prompts(self) -> Sequence[PromptSet]:
+        """The prompt set in force, then others by which a run may have been asked."""
+
+    @abstractmethod
+    def score(
+        self,
+        model: str,
+        task: Task,
+        replies: Sequence[Reply],
+        settings: Settings,
+        run: Identity | None,
+    ) -> BatchScore:
+        """The scores of replies.
+
+        Args:
+            model: who answered.
+            task: what was asked.
+            replies: what came of it; every index is one of the task's.
+            settings: what the user says of scoring; nothing in it contradicts the run.
+            run: what the run recorded (None: nothing).
+        """
+
+    @abstractmethod
+    def draw(self, task: Task, row: ScoredRow) -> Drawing:
+        """What the report shows of an answer: pictures with boxes, lines of text."""
+
+    def space(
+        self, model: str, question: Question, settings: Settings, found: Described
+    ) -> Mapping[str, Any] | None:
+        """The coordinate space in which a run's answers are; None where they have none.
+
+        Raises:
+            ValueError: nothing says it, or what the user says cannot be.
+        """
+        return None
+
+    def contradictions(
+        self, task: Task, replies: Sequence[Reply], settings: Settings, run: Identity | None
+    ) -> Sequence[Contradiction]:
+        """What in replies or settings contradicts the run, beside table and rows."""
+        return ()
+
+    def goodness(self, row: ScoredRow) -> float:
+        """How good one answer is, in percent, where answers are put in an order."""
+        return self.metrics[0].value(row.sums) or 0.0
+
+    def curve(self, task: Task, rows: Sequence[ScoredRow]) -> Curve | None:
+        """A run's figures by a threshold that can be turned; None where there is none."""
+        return None
+
+    def published(self) -> Sequence[Published]:
+        """What others published about their models."""
+        return ()

@@ -1,0 +1,67 @@
+"""What a report shows of one answer: plain records, so that every benchmark can fill them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+class Role(Enum):
+    """What a drawn box or a line of text is."""
+
+    TRUTH = "truth"
+    HIT = "hit"
+    MISS = "miss"
+    WRONG_LABEL = "wrong label"
+
+
+class DrawnBox(NamedTuple):
+    """A box (x1, y1, x2, y2) in pixels of the original picture.
+
+    ``value`` is its overlap with what it was held against, 0 to 1.
+    """
+
+    role: Role
+    box: tuple[float, ...]
+    label: str = ""
+    value: float = 0.0
+
+
+class DrawnLine(NamedTuple):
+    """A line of text: what was right, what was answered."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPicture:
+    """A picture of the scene: its path below the image folder, its size in pixels (0: not known).
+
+    ``number`` is its place among the frames of a query, from 0.
+    """
+
+    path: str
+    width: int
+    height: int
+    number: int = 0
+    boxes: tuple[DrawnBox, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One answer: the reference pictures, the pictures with their boxes, lines of text."""
+
+    pictures: tuple[DrawnPicture, ...]
+    support: tuple[str, ...] = ()
+    lines: tuple[DrawnLine, ...] = ()
+
+
+class Curve(NamedTuple):
+    """Precision, recall and F1 in percent, one value a threshold."""
+
+    thresholds: tuple[float, ...]
+    precision: tuple[float, ...]
+    recall: tuple[float, ...]
+    f1: tuple[float, ...]

@@ -1,0 +1,90 @@
+"""Whether the images of a dataset are there, and are those of its table.
+
+A missing image stops a run before its first call: the message names the path and the key to set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..benchmarks.findit.query import Query
+from .image_files import ImageFileError, Size, header, misfit
+from .places import Folder
+
+
+class ImageError(ValueError):
+    """Images that are not there, or not those of the table; the message says what to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A row whose images cannot be sent."""
+
+    index: int
+    path: Path
+    why: str
+
+
+def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
+    """The rows of a table with an image that is missing, unreadable, too large, or of another size.
+
+    Only headers are read.  A picture of another size than its annotations would be scored in wrong
+    pixels, so it is as bad as a missing one.
+    """
+    scenes = {
+        folder / name: (query.width, query.height) for query in queries for name in query.images
+    }
+    shots = {folder / name: None for query in queries for name in query.support}
+    wanted: dict[Path, Size | None] = {**shots, **scenes}
+    with ThreadPoolExecutor(8) as pool:
+        problems = dict(zip(wanted, pool.map(_problem, wanted, wanted.values()), strict=True))
+
+    def first(query: Query) -> Iterator[Unusable]:
+        for name in (*query.support, *query.images):
+            why = problems[folder / name]
+            if why:
+                yield Unusable(query.index, folder / name, why)
+
+    return [bad for query in queries if (bad := next(first(query), None)) is not None]
+
+
+def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:
+    """The rows that a run leaves out because their images cannot be sent.
+
+    Raises:
+        ImageError: there are such rows and the user did not say to leave them out, or there are
+            no others.
+    """
+    bad = unusable(queries, folder.path)
+    if bad and (not skip or len(bad) == len(queries)):
+        raise refusal(bad, len(queries), folder)
+    return frozenset(row.index for row in bad)
+
+
+def skips_missing() -> bool:
+    """Whether the environment says to leave out rows without a usable image."""
+    return os.environ.get("FINDIT_SKIP_MISSING", "0") not in ("", "0")
+
+
+def _problem(path: Path, size: Size | None) -> str | None:
+    try:
+        return misfit(header(path), size)
+    except ImageFileError as error:
+        return error.why
+
+
+def refusal(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:
+    """The error for rows whose images cannot be sent."""
+    first = bad[0]
+    return ImageError(
+        f"{len(bad)} of {rows} rows have no usable image; the first is row {first.index}: "
+        f"{first.path} {first.why}.\n"
+        f"The folder comes from {folder.source}. Set images.{folder.key} in configs/datasets.yaml, "
+        f"or run_findit.py --images {folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR.\n"
+        "To leave these rows out (the result says so): --skip-missing-images, or "
+        "FINDIT_SKIP_MISSING=1."
+    )

@@ -1,0 +1,124 @@
+"""Metrics as ratios of additive sums: one row, evaluated alike wherever a figure is needed.
+
+A benchmark gives every query its *sums*: plain numbers that add up (found boxes, expected boxes,
+right letters).  A :class:`Metric` says which of them it divides by which.  Whoever needs a figure
+(the score, the leaderboard, intervals, paired tests, the report, exports) evaluates it: on the sums
+of one query or of a run, or on arrays of sums, one entry a picture.
+
+A *slice* is sums of a part of the queries (a size, a class) under a key of its own::
+
+    >>> sliced("tp", "size", "small")
+    'tp[size=small]'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Sums = Mapping[str, Any]
+"""Sums by name: numbers, or arrays of numbers that all have one shape."""
+
+Weights = Mapping[str, float]
+"""How often each sum counts."""
+
+Array = NDArray[np.float64]
+
+
+def sliced(name: str, kind: str, value: str) -> str:
+    """The key of a sum over the queries of one slice."""
+    return f"{name}[{kind}={value}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One weighted sum over another."""
+
+    part: Weights
+    whole: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A named ratio of sums, in percent.
+
+    ``part`` and ``whole`` say what is divided by what.  ``over`` names a kind of slices: the metric
+    is then the unweighted mean of the ratio over all slices of that kind that have a whole (a mean
+    over classes).  ``empty`` is the value where there is no whole; None says that there is no
+    figure then.  ``in_short_tables``: whether tables with little room show it.
+
+    >>> f1 = Metric("F1", {"tp": 2}, {"predicted": 1, "expected": 1})
+    >>> f1.value({"tp": 3, "predicted": 4, "expected": 4})
+    75.0
+    >>> f1.values({name: np.array([n, 0]) for name, n in (("tp", 3), ("predicted", 8))})
+    array([75.,  0.])
+    >>> by_class = Metric("class", {"hits": 1}, {"asked": 1}, over="class")
+    >>> by_class.value({"hits[class=a]": 1, "asked[class=a]": 1, "asked[class=b]": 3})
+    50.0
+    """
+
+    name: str
+    part: Weights
+    whole: Weights
+    over: str = ""
+    empty: float | None = 0.0
+    in_short_tables: bool = True
+
+    def ratios(self, names: Iterable[str]) -> list[Ratio]:
+        """The ratios whose mean it is, given the names of the sums that there are."""
+        if not self.over:
+            return [Ratio(self.part, self.whole)]
+        begin = f"[{self.over}="
+        kept = {name[name.index(begin) :] for name in names if begin in name}
+        return [
+            Ratio(
+                {f"{name}{end}": weight for name, weight in self.part.items()},
+                {f"{name}{end}": weight for name, weight in self.whole.items()},
+            )
+            for end in sorted(kept)
+        ]
+
+    def value(self, sums: Sums) -> float | None:
+        """The figure of sums that are numbers, in percent."""
+        found = []
+        for ratio in self.ratios(sums):
+            whole = weighted(sums, ratio.whole)
+            if whole:
+                found.append(100.0 * weighted(sums, ratio.part) / whole)
+        if not found:
+            return self.empty
+        return found[0] if len(found) == 1 else float(np.mean(found))
+
+    def values(self, sums: Sums) -> Array:
+        """The figures of sums that are arrays of one shape, in percent; NaN for None."""
+        parts = [
+            (weighted(sums, ratio.part), weighted(sums, ratio.whole)) for ratio in self.ratios(sums)
+        ]
+        empty = np.nan if self.empty is None else self.empty
+        if not parts:
+            return np.full(np.shape(next(iter(sums.values()), ())), empty)
+        part, whole = (
+            np.stack([np.asarray(x, dtype=float) for x in xs]) for xs in zip(*parts, strict=True)
+        )
+        ratios = np.divide(100.0 * part, whole, out=np.zeros_like(part), where=whole != 0)
+        there = (whole != 0).sum(axis=0)
+        made: Array = np.where(there > 0, ratios.sum(axis=0) / np.maximum(there, 1), empty)
+        return made
+
+
+def weighted(sums: Sums, weights: Weights) -> Any:
+    """The sum of sums, each as often as it counts; what is not there is 0."""
+    total: Any = 0
+    for name, weight in weights.items():
+        if name in sums:
+            total = total + weight * sums[name]
+    return total
+
+
+def figures(metrics: Iterable[Metric], sums: Sums) -> dict[str, float | None]:
+    """The figures of a run by the names of its metrics, in percent."""
+    return {metric.name: metric.value(sums) for metric in metrics}

@@ -1,0 +1,139 @@
+"""Where tables and images lie: the environment, a configuration, VLMEvalKit's data folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.datasets import DATASETS
+from .data_root import lmu_data_root as lmu_data_root
+from .files import file_sha256
+
+log = logging.getLogger(__name__)
+
+
+class PlaceError(ValueError):
+    """A configuration that cannot be read; the message names it."""
+
+
+def table_folders() -> list[Path]:
+    """Where tables are looked for, in order."""
+    beside_package = Path(__file__).resolve().parents[2] / "datasets_tsv"
+    named = os.environ.get("FINDIT_TABLES")
+    first = [Path(named)] if named else []
+    return [*first, Path("datasets_tsv"), beside_package, lmu_data_root()]
+
+
+def find_table(table: str) -> Path:
+    """The TSV of a table: that of the first folder that has one.
+
+    Where another folder has another table of this name, a warning says which is taken.
+
+    Raises:
+        FileNotFoundError: it is nowhere; the message says how to make it.
+    """
+    folders = table_folders()
+    found = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
+    if not found:
+        raise FileNotFoundError(
+            f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: "
+            f"{how_to_make(table)}"
+        )
+    first, *others = found
+    for other in others:
+        if not first.samefile(other) and file_sha256(first) != file_sha256(other):
+            _say_once(f"FindIt: two tables {table}: {first} is taken, {other} is another")
+    return first
+
+
+@cache
+def _say_once(warning: str) -> None:
+    log.warning("%s", warning)
+
+
+def is_looked_in(folder: Path) -> bool:
+    """Whether tables in a folder are found without being told where."""
+    return folder.resolve() in [known.resolve() for known in table_folders()]
+
+
+def how_to_make(table: str) -> str:
+    """The command that makes a table."""
+    dataset = DATASETS.get(table.removesuffix("_multilabel"))
+    if dataset is not None and dataset.folder is not None:
+        return f"python run_findit.py import --replace --name {dataset.name} …"
+    if dataset is not None and dataset.maker == "demo":
+        return "python run_findit.py prepare --demo"
+    if dataset is not None and dataset.maker is not None:
+        return f"deleting {table}.tsv (it is made when it is asked for)"
+    return f"python run_findit.py fetch {table}, or prepare --subsets DIR --only {table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The image folder of a dataset, and what says so."""
+
+    key: str
+    path: Path
+    source: str
+
+
+def config_file() -> Path | None:
+    """``configs/datasets.yaml``: the one that FINDIT_CONFIG names, here, or beside the package."""
+    named = os.environ.get("FINDIT_CONFIG")
+    if named:
+        return Path(named)
+    beside_package = Path(__file__).resolve().parents[2]
+    for base in (Path(), beside_package):
+        path = base / "configs" / "datasets.yaml"
+        if path.is_file():
+            return path
+    return None
+
+
+def image_folder(key: str) -> Folder:
+    """The folder of an image key: FINDIT_IMAGES, the configuration, a dataset's own, LMUData.
+
+    Raises:
+        PlaceError: the configuration cannot be read.
+    """
+    for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
+        name, _, folder = pair.partition("=")
+        if name == key:
+            return Folder(key, Path(folder), "FINDIT_IMAGES")
+    config = config_file()
+    if config is not None:
+        values = read_config(config)
+        base = config.resolve().parent
+        folder = values["images"].get(key)
+        if folder:
+            return Folder(key, base / Path(folder).expanduser(), str(config))
+        if values["root"]:
+            return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
+    own = DATASETS.get(key)
+    if own is not None and own.folder is not None:
+        return Folder(key, Path(own.folder), "run_findit.py import")
+    return Folder(key, lmu_data_root() / "images" / key, "LMUData")
+
+
+def read_config(path: Path) -> Mapping[str, Any]:
+    """The sections of a configuration file: ``root``, ``images`` and ``sources``.
+
+    Raises:
+        PlaceError: the file cannot be read as such.
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        return {
+            "root": values.get("root"),
+            "images": dict(values.get("images") or {}),
+            "sources": dict(values.get("sources") or {}),
+        }
+    except (OSError, AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise PlaceError(f"{path}: {error}") from None

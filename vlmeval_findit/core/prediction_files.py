@@ -1,0 +1,143 @@
+"""Prediction files as files: finding them below folders, and writing them in the host's formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.variant import PREFIX, is_variant
+from .files import atomic_write, write_once, write_text_once
+from .identity import identity_path
+from .predictions import PREDICTION_FORMATS, XLSX_CELL_LIMIT, PredictionError, check_format
+
+PredictionRow = Mapping[str, Any]
+"""One row of a prediction file, by column."""
+
+
+def prediction_files(paths: Iterable[Path]) -> list[Path]:
+    """The prediction files that paths name: themselves, or those below a folder, each once.
+
+    Raises:
+        PredictionError: a folder without any.
+        FileNotFoundError: a path is not there.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        inside = [path]
+        if path.is_dir():
+            inside = [one for one in sorted(path.rglob("*")) if _is_predictions(one)]
+            if not inside:
+                raise PredictionError(f"{path}: no prediction file in it (<model>_{PREFIX}….json)")
+        for one in inside:
+            # VLMEvalKit links the files of a run's folder into the model's.
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
+
+
+def _is_predictions(path: Path) -> bool:
+    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
+        return False
+    if identity_path(path).is_file():
+        return True
+    return is_variant(path.stem[path.stem.rfind(f"_{PREFIX}") + 1 :])
+
+
+def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
+    """Write the rows of a prediction file in the format of its name, whole or not at all.
+
+    JSON holds every reply as it is.  A sheet cuts it at 32,767 characters and TSV, as the host
+    reads it, does not know "NA" from nothing.  A file that is the same already is not touched.
+
+    Args:
+        path: the file.
+        rows: makes the rows anew at every call, so that JSON never holds them all in memory.
+
+    Raises:
+        PredictionError: there is no such format.
+    """
+    check_format(path)
+    if path.suffix == ".json":
+        if not holds_rows(path, rows()):
+            with atomic_write(path) as f:
+                f.writelines(_as_json(rows()))
+    elif path.suffix == ".tsv":
+        out, whole = io.StringIO(), list(rows())
+        writer = csv.DictWriter(
+            out, _columns(whole), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(whole)
+        write_text_once(path, out.getvalue())
+    else:
+        _write_sheet(path, list(rows()))
+
+
+def _as_json(rows: Iterable[PredictionRow]) -> Iterator[str]:
+    """Rows as VLMEvalKit writes them: a list in JSON, indented by four."""
+    before = "["
+    for row in rows:
+        yield before
+        yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
+        before = ","
+    yield "[]" if before == "[" else "\n]"
+
+
+def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:
+    """Whether a JSON file has just these rows, as :func:`write_rows` writes them."""
+    return _holds(path, _as_json(rows))
+
+
+def _holds(path: Path, parts: Iterable[str]) -> bool:
+    """Whether a file has this very text."""
+    try:
+        with path.open("rb") as f:
+            for part in parts:
+                wanted = part.encode("utf-8", "backslashreplace")
+                if f.read(len(wanted)) != wanted:
+                    return False
+            return not f.read(1)
+    except FileNotFoundError:
+        return False
+
+
+def _columns(rows: Sequence[PredictionRow]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    columns = _columns(rows)
+    sheet.append(columns)
+    for row in rows:
+        cells = []
+        for name in columns:
+            value = row.get(name)
+            cell = WriteOnlyCell(sheet, _for_cell(value) if isinstance(value, str) else value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # also where it begins like a formula
+            cells.append(cell)
+        sheet.append(cells)
+    out = io.BytesIO()
+    book.save(out)
+    write_once(path, out.getvalue())
+
+
+def _for_cell(text: str) -> str:
+    """What a cell can hold of a text: what XML has no sign for is written as its number."""
+    shown = re.sub(
+        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
+        lambda found: f"\\u{ord(found[0]):04x}",
+        text,
+    )
+    return shown[:XLSX_CELL_LIMIT]

@@ -1,0 +1,193 @@
+"""Prediction files of VLMEvalKit runs: what was answered, and what the run recorded with it.
+
+A file is ``<model>_<dataset>.<json|tsv|xlsx>`` with the columns ``index`` and ``prediction``, and
+perhaps ``extra_records``.  Ground truth is never taken from it.  Values are read as they stand:
+"None" and "NA" are replies like any other, an empty cell is an empty reply.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.variant import PREFIX, is_variant
+from .replies import Reply, record_in, recorded
+
+XLSX_CELL_LIMIT = 32_767
+"""Characters that a cell of a sheet holds; VLMEvalKit's default format cuts replies there."""
+
+
+class PredictionError(ValueError):
+    """A prediction file that cannot be read; the message names file, row and column."""
+
+
+def split_name(path: Path) -> tuple[str, str]:
+    """(model, dataset) from the name of a prediction file.
+
+    Raises:
+        PredictionError: the name does not end in a dataset's name.
+    """
+    stem = path.stem
+    at = stem.rfind(f"_{PREFIX}")
+    if at > 0 and is_variant(stem[at + 1 :]):
+        return stem[:at], stem[at + 1 :]
+    raise PredictionError(
+        f"{path}: the name of a prediction file is <model>_{PREFIX}…{path.suffix}; "
+        "of a file with another name say --dataset"
+    )
+
+
+def read_predictions(path: Path) -> list[Reply]:
+    """The replies of a prediction file, in its order.
+
+    Raises:
+        PredictionError: unknown format, a damaged file, a missing column or cell, an index that is
+            no whole number or stands twice, a coordinate space that is none.
+        OSError: the file cannot be opened.
+    """
+    check_format(path)
+    readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
+    replies: dict[int, Reply] = {}
+    for number, row in enumerate(readers[path.suffix](path), 1):
+        reply = _reply(f"{path}, row {number}", row)
+        if reply.index in replies:
+            raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
+        replies[reply.index] = reply
+    return list(replies.values())
+
+
+PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")
+"""What ``PRED_FORMAT`` may name."""
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file that is none of predictions by its name.
+
+    Raises:
+        PredictionError: its format is not known.
+    """
+    if path.suffix not in PREDICTION_FORMATS:
+        raise PredictionError(
+            f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
+            f"{', '.join(PREDICTION_FORMATS)} (the one that PRED_FORMAT names)"
+        )
+
+
+def _reply(where: str, row: Mapping[str, Any]) -> Reply:
+    for column in ("index", "prediction"):
+        if column not in row:
+            raise PredictionError(f"{where}: no column {column!r}, only {list(row)}")
+    index = _index(where, row["index"])
+    if isinstance(row["prediction"], dict):
+        # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
+        row = {"prediction": None, **row["prediction"]}
+    found = recorded(row.get("extra_records"))
+    said = record_in(row.get("extra_records")).get("space")
+    if said and found.space is None:
+        # Without it, boxes would be read in another space than the run's, and nobody would know.
+        raise PredictionError(
+            f"{where}, column extra_records: {reprlib.repr(said)} are no settings of a "
+            "coordinate space"
+        )
+    stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
+    return Reply(index, _text(row["prediction"]), found, stated)
+
+
+STATED = ("label", "width", "height")
+"""Columns of a prediction file that repeat what the table says."""
+
+
+def _index(where: str, value: object) -> int:
+    """A row's number; sheets hold it as 3.0, some writers as text."""
+    if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not a whole number")
+
+
+def _text(value: object) -> str:
+    """A reply as it stands; a cell without one (None, or the NaN of pandas) is an empty reply."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# --- what was recorded ----------------------------------------------------------------------------
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise PredictionError(f"{path}: is nested too deeply for a prediction file") from None
+    except ValueError as error:
+        raise PredictionError(f"{path}: not JSON: {error}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise PredictionError(f"{path}: should be a list of objects, one a query")
+    return rows
+
+
+def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(2**31 - 1)
+    with path.open(encoding="utf-8-sig", newline="") as f:
+        # Strict: a file that was cut off within a reply must not read as a shorter reply.
+        lines = csv.reader(f, delimiter="\t", strict=True)
+        try:
+            header = _header(path, next(lines, []))
+            for number, cells in enumerate(filter(None, lines), 1):
+                if len(cells) != len(header):
+                    raise PredictionError(
+                        f"{path}, row {number}: {len(cells)} cells for {len(header)} columns: is "
+                        "the file cut off?"
+                    )
+                yield dict(zip(header, cells, strict=True))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise PredictionError(f"{path}, line {lines.line_num}: {error}") from None
+
+
+def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
+    from openpyxl import load_workbook
+
+    with path.open("rb") as f:
+        if f.read(len(_OLE)) == _OLE:
+            raise PredictionError(f"{path}: is encrypted, or an old .xls file: save it as .xlsx")
+        try:
+            # Not data_only: a reply that begins with "=" may lie there as a formula without a
+            # value.
+            book = load_workbook(f, read_only=True)
+            lines = list(book.worksheets[0].iter_rows(values_only=True))
+        except Exception as error:  # zip, XML and openpyxl raise whatever they meet
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise PredictionError(f"{path}: not a sheet that can be read: {said}") from None
+    header = _header(path, [str(name) for name in (lines or [()])[0]])
+    # Empty cells at the end of a row may not be there, and empty rows at the end of a sheet may.
+    rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
+    return [row for row in rows if any(value is not None for value in row.values())]
+
+
+_OLE = b"\xd0\xcf\x11\xe0"
+"""How files of the older Office begin, in which encrypted ones of the newer are wrapped."""
+
+
+def _header(path: Path, names: list[str]) -> list[str]:
+    if not names:
+        raise PredictionError(f"{path}: has no line of column names; is the file cut off?")
+    twice = next((name for name in names if name != "None" and names.count(name) > 1), None)
+    if twice is not None:
+        raise PredictionError(f"{path}: column {twice!r} stands twice")
+    return names

@@ -1,0 +1,93 @@
+"""What is asked: all that models, sweeps and the host need to know of it.
+
+A :class:`Question` is one way of asking one table: "RefCOCO, boxes as JSON".  Its name is what
+people type after ``--data``.  A :class:`Query` is one row of that table.  Both are protocols: a
+benchmark brings classes of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+class QuestionError(ValueError):
+    """A name that asks nothing; the message says why and what is nearest."""
+
+
+class Question(Protocol):
+    """One way of asking one table.  It is frozen, hashable and can be pickled.
+
+    ``name`` is canonical: two names of the same question become one.  ``column`` is its column of a
+    leaderboard (what is asked), ``format`` how the answer is to be written ("" where there is one
+    way only); runs of a column differ in their format alone.  ``family`` names the kind of task.
+    ``table`` is the name of the annotation table, ``images`` the key of its image folder.
+    ``has_references``: whether pictures of the object itself come before the scene; ``frames`` how
+    many pictures are no such references.  ``max_new_tokens`` is the longest reply.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def format_place(self) -> tuple[int, ...]:
+        """The place of the format in the benchmark's order of formats; it settles ties."""
+        ...
+
+    @property
+    def format_cell(self) -> tuple[str, str]:
+        """Row and column of the format in a heat map of formats."""
+        ...
+
+    @property
+    def family_name(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def images(self) -> str: ...
+    @property
+    def has_references(self) -> bool: ...
+    @property
+    def frames(self) -> int: ...
+    @property
+    def max_new_tokens(self) -> int: ...
+
+
+class Query(Protocol):
+    """One row of a table, without what is right.
+
+    ``images`` are the scene or the frames, ``support`` the reference pictures, relative to the
+    image folder.  ``width`` and ``height`` are pixels of every scene or frame; 0 where the table
+    does not state them.  ``label`` is what is asked, in short.
+    """
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    @property
+    def images(self) -> tuple[str, ...]: ...
+    @property
+    def support(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question over its table: every query of it by its index, in the table's order.
+
+    ``name`` is what was typed; it may be another name of the question than its canonical one.
+    """
+
+    name: str
+    question: Question
+    table: Path
+    queries: Mapping[int, Query]

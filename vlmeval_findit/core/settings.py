@@ -1,0 +1,56 @@
+"""What a user says about the scoring of a run, by flags, host arguments or the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be read; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user says about the scoring of a run.
+
+    ``space`` is a name or the fields of :class:`.Space`; ``reads_like`` a row of the model table
+    whose way of answering ``unconstrained`` prompts the model shares; ``force`` overrules what the
+    run recorded.  ``source`` says where the space comes from: an environment variable never goes
+    before a record.
+    """
+
+    space: str | Mapping[str, Any] | None = None
+    reads_like: str | None = None
+    force: bool = False
+    source: str = "setting"
+
+
+SPACE_VARIABLE = "FINDIT_SPACE"
+
+
+FORCE_VARIABLE = "FINDIT_FORCE"
+
+
+def settings_from(values: Mapping[str, Any]) -> Settings:
+    """Settings from ``--judge-args`` (other keys are the host's) or, where it has none, from
+    ``FINDIT_SPACE`` (a name or a JSON object), ``FINDIT_READS_LIKE`` and ``FINDIT_FORCE``.
+    """
+    space, source = values.get("space"), "setting"
+    if not space and os.environ.get(SPACE_VARIABLE):
+        space, source = os.environ[SPACE_VARIABLE], SPACE_VARIABLE
+    if isinstance(space, str) and space.lstrip().startswith("{"):
+        try:
+            space = json.loads(space)
+        except ValueError as error:
+            raise SettingsError(f"{SPACE_VARIABLE}={space}: {error}") from None
+    reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
+    return Settings(space or None, reads_like, bool(values.get("force")) or is_forced(), source)
+
+
+def is_forced() -> bool:
+    """Whether ``FINDIT_FORCE`` says to overrule what runs recorded."""
+    return os.environ.get(FORCE_VARIABLE, "0") not in ("", "0")

@@ -1,0 +1,26 @@
+"""What was probably meant by a word that is none of those there are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from itertools import takewhile
+
+_LISTED = 40
+"""Lists longer than this help nobody in an error message."""
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """``: did you mean xyxy?`` when a word is near, else the list of what there is."""
+    words = list(words)
+
+    def likeness(candidate: str) -> tuple[float, int]:
+        ratio = difflib.SequenceMatcher(None, word.lower(), candidate.lower()).ratio()
+        # Of two that are equally like it, the one that begins alike: xyxx is nearer xyxy than yxyx.
+        pairs = zip(word.lower(), candidate.lower(), strict=False)
+        return ratio, len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+    best = max(words, key=likeness, default=None)
+    if best is not None and likeness(best)[0] >= 0.5:
+        return f": did you mean {best}?"
+    return f" (there are: {', '.join(words)})" if len(words) <= _LISTED else ""

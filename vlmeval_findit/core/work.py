@@ -1,0 +1,82 @@
+"""What goes to a model and what comes back: the one language of runners and backends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from .redaction import quoted
+from .replies import record_in
+
+HostMessage = list[dict[str, str]]
+"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as absolute paths."""
+
+
+class Work(NamedTuple):
+    """What goes to a model at a time: plain values, so that another machine can take it.
+
+    ``datasets[i]`` is the name of the variant that asks ``messages[i]``; ``settings`` are those of
+    the calls (:func:`..sweep.calls.settings_of`).
+    """
+
+    messages: tuple[HostMessage, ...]
+    datasets: tuple[str, ...]
+    settings: Mapping[str, Any]
+    shares_images: bool
+
+
+class Stop(Enum):
+    """Why no further call of a run should be made."""
+
+    SPENT = "the spending limit is reached"
+    HOPELESS = "no further call would be answered either"
+
+
+class Answer(NamedTuple):
+    """What came of one message.
+
+    ``extra`` is what the model records with its reply, as VLMEvalKit's column ``extra_records``
+    holds it; ``error`` says why there is no answer (None: there is one); ``seconds`` is its share
+    of the time that its unit took.  ``stop`` says that this failure ends the run; a call that was
+    not made for it (``Stop.SPENT``) is none, and is kept nowhere.
+    """
+
+    text: str
+    extra: Any = None
+    error: str | None = None
+    seconds: float = 0.0
+    stop: Stop | None = None
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """What our models record under our own key; of other models', nothing."""
+        return record_in(self.extra)
+
+
+class Asker(Protocol):
+    """Who answers work: a model, a server, a replica elsewhere."""
+
+    def ask(self, work: Work) -> list[Answer]:
+        """The answers to the messages, in their order; failures are answers with an error."""
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        """Whether it works out several messages at once: over the same images, of one variant."""
+
+
+@runtime_checkable
+class Stoppable(Protocol):
+    """What an asker can do beside that asks over a network."""
+
+    def stops_with(self, told: Callable[[], bool]) -> None:
+        """From when a run is told to stop, try nothing again: what is sent comes home, and who
+        waits for another attempt fails then.
+        """
+
+    def cancel(self) -> None:
+        """End what is on its way too: every call comes back at once, as a failed answer."""
+
+
+def said(error: BaseException) -> str:
+    """An exception as one line."""
+    return quoted(f"{type(error).__name__}: {error}", 500)

@@ -1,0 +1,1 @@
+"""Data in and out: downloads, datasets of one's own, the demonstration, rendered scenes."""

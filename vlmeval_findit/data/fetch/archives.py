@@ -1,0 +1,164 @@
+"""Named members out of archives, one by one, and nothing else.
+
+Where a member is written is decided by the name that we asked for, never by the archive: an archive
+can only offer content.  Members that try more (absolute paths, ``..``, links, devices) are refused.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from lzma import LZMAError
+from pathlib import PurePosixPath
+from stat import S_IFMT, S_IFREG
+from typing import IO
+
+from ...core.paths import unsafe
+
+Keep = Callable[[str, IO[bytes]], None]
+"""Takes a name that was asked for and the content that the archive has for it."""
+
+
+class ArchiveError(ValueError):
+    """An archive that cannot be read; the message says where it broke."""
+
+
+class WantedMembers:
+    """The members that are asked for, by the end of their path; those that were found go out.
+
+    Args:
+        tails: by the name that we know it by, the end of a member's path.
+    """
+
+    def __init__(self, tails: Mapping[str, str]) -> None:
+        self._names: dict[str, dict[tuple[str, ...], str]] = {}
+        self._left = set(tails)
+        self.refused: dict[str, str] = {}
+        for name, tail in tails.items():
+            parts = PurePosixPath(tail).parts
+            self._names.setdefault(parts[-1], {})[parts] = name
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
+    def find(self, member: str) -> str | None:
+        """Our name for a member, or None when it is not asked for (any more)."""
+        parts = PurePosixPath(member.replace("\\", "/")).parts
+        near = self._names.get(parts[-1], {}) if parts else {}
+        found = (name for tail, name in near.items() if parts[-len(tail) :] == tail)
+        return next((name for name in found if name in self._left), None)
+
+    def refuse(self, name: str, why: str) -> None:
+        """Remember why the member of a name was not taken; another may still be good."""
+        self.refused[name] = why
+
+    def found(self, name: str) -> None:
+        """A name is served: no other member is taken for it."""
+        self._left.discard(name)
+
+
+def refused(member: str) -> str | None:
+    """Why the path of a member is refused, or None: it stays below where it is unpacked."""
+    why = unsafe(member)
+    return f"member {member!r} {why}: refused" if why else None
+
+
+def take_tar(stream: IO[bytes], wanted: WantedMembers, keep: Keep, largest: int) -> None:
+    """Read a tar archive (plain, gzip, bzip2 or xz) front to back until all is found.
+
+    Args:
+        stream: the archive; only read, never sought.
+        wanted: what to take; what was taken is gone from it afterwards.
+        keep: gets every member that is taken, in the archive's order.
+        largest: the most bytes that a member may have.
+
+    Raises:
+        ArchiveError: it is damaged or ends early; what was kept before stays kept.
+    """
+    try:
+        with tarfile.open(fileobj=stream, mode="r|*") as archive:
+            for member in archive:
+                if not wanted:
+                    return
+                name = wanted.find(member.name)
+                if name is not None:
+                    _take_tar_member(archive, member, name, wanted, keep, largest)
+    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
+        raise ArchiveError(f"damaged archive: {error}") from None
+
+
+def _take_tar_member(
+    archive: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    name: str,
+    wanted: WantedMembers,
+    keep: Keep,
+    largest: int,
+) -> None:
+    why = refused(member.name) or _no_file(member) or _too_large(member.name, member.size, largest)
+    content = None if why else archive.extractfile(member)
+    if content is None:
+        wanted.refuse(name, why or f"member {member.name!r} has no content")
+        return
+    keep(name, content)
+    wanted.found(name)
+
+
+def _no_file(member: tarfile.TarInfo) -> str | None:
+    kinds = (
+        (member.issym(), "symbolic link"),
+        (member.islnk(), "hard link"),
+        (member.isdev(), "device"),
+        (member.isdir(), "folder"),
+        (not member.isreg() or member.issparse(), "special file"),
+    )
+    kind = next((word for is_so, word in kinds if is_so), None)
+    return None if kind is None else f"member {member.name!r} is a {kind}: refused"
+
+
+def _too_large(member: str, size: int, largest: int) -> str | None:
+    return f"member {member!r} has {size} bytes, more than {largest}" if size > largest else None
+
+
+def take_zip(file: IO[bytes], wanted: WantedMembers, keep: Keep, largest: int) -> None:
+    """Read the named members of a zip archive; only their bytes are read, in the file's order.
+
+    See :func:`take_tar` for arguments and errors; ``file`` must be seekable.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for info, name in _zip_members(archive, wanted):
+                why = (
+                    refused(info.orig_filename)
+                    or _no_zip_file(info)
+                    or _too_large(info.filename, info.file_size, largest)
+                )
+                if why:
+                    wanted.refuse(name, why)
+                    continue
+                with archive.open(info) as content:
+                    keep(name, content)
+                wanted.found(name)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ArchiveError(f"damaged archive: {error}") from None
+
+
+def _zip_members(
+    archive: zipfile.ZipFile, wanted: WantedMembers
+) -> Iterator[tuple[zipfile.ZipInfo, str]]:
+    for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
+        name = wanted.find(info.filename)
+        if name is not None:
+            yield info, name
+
+
+def _no_zip_file(info: zipfile.ZipInfo) -> str | None:
+    kind = S_IFMT(info.external_attr >> 16)  # 0 where the archive was not made on Unix
+    if info.is_dir() or kind not in (0, S_IFREG):
+        return f"member {info.filename!r} is not a plain file: refused"
+    return None

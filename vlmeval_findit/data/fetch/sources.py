@@ -1,0 +1,259 @@
+"""Where images come from: one row an image folder, and the addresses that a user can replace.
+
+Datasets that share a folder (the six RefCOCO splits, say) share its row.  A row says what the
+images are licensed under, how large the download is, and how a file name maps to a source: a file
+of its own, a member of an archive, a frame of a video, or steps that a person must take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ...core.places import config_file, read_config
+from ...core.spelling import nearest
+
+RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"
+"""The commit of the release's repository whose subsets are fetched."""
+
+BASES: Mapping[str, str | None] = MappingProxyType(
+    {
+        "findit": f"https://raw.githubusercontent.com/esh04/FindIt/{RELEASE_COMMIT}/subsets/",
+        "voc2007": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
+        "coco_train2014": "http://images.cocodataset.org/train2014/",
+        "refl4": "https://huggingface.co/datasets/JierunChen/Ref-L4/resolve/main/",
+        "openimages": "https://open-images-dataset.s3.amazonaws.com/",
+        "visual_genome": "https://cs.stanford.edu/people/rak248/",
+        "flickr30k": None,
+        "d3": None,
+        "hrinsdet": None,
+        "robotools": None,
+    }
+)
+"""Base addresses, each with a slash at its end; ``sources`` in configs/datasets.yaml replaces them.
+
+None: the owners ask for a form or publish no plain file, so there is no address to ship.  Once a
+user sets one (of a mirror that they may use), the dataset is fetched like the others.
+"""
+
+
+class SourceError(ValueError):
+    """A source that is not configured as it should be; the message names file and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Every image is a file of its own.  ``paths`` are tried in order, below the base."""
+
+    base: str
+    paths: Callable[[str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Archives:
+    """Images are members of archives, which are read in order until all are found.
+
+    ``member`` is the end of a member's name: archives differ in the folders above it.
+    """
+
+    base: str
+    files: tuple[str, ...]
+    member: Callable[[str], str]
+
+
+Origin = Files | Archives
+
+
+@dataclass(frozen=True, slots=True)
+class FrameName:
+    """A frame of a video: the video's name without suffix, and the frame, counted from 0."""
+
+    video: str
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One row of the table.
+
+    ``images`` is the key of the image folder; ``download`` says in words how much comes over the
+    network; ``typical`` is the usual size of one image in bytes (for the time left, before sizes
+    are known).  ``origins`` map a name by the first pattern that matches its beginning.  ``steps``
+    are what a person must do where no origin has an address; ``frame`` reads a name as a frame of
+    a video.
+    """
+
+    images: str
+    licence: str
+    download: str
+    typical: int
+    origins: tuple[tuple[str, Origin], ...]
+    steps: str = ""
+    frame: Callable[[str], FrameName | None] | None = None
+
+    def origin(self, name: str) -> Origin | None:
+        """Where an image comes from."""
+        return next((origin for begin, origin in self.origins if re.match(begin, name)), None)
+
+
+def _as_is(name: str) -> str:
+    return name
+
+
+def _one(name: str) -> tuple[str, ...]:
+    return (name,)
+
+
+def _openimages(name: str) -> tuple[str, ...]:
+    return (f"test/{name}",)
+
+
+def _visual_genome(name: str) -> tuple[str, ...]:
+    return (f"VG_100K/{name}", f"VG_100K_2/{name}")
+
+
+def _voc_member(name: str) -> str:
+    return f"VOCdevkit/VOC2007/JPEGImages/{name}"
+
+
+def _iground_frame(name: str) -> FrameName | None:
+    found = re.fullmatch(r"(.+)_f(\d+)\.jpg", name)
+    return FrameName(found[1], int(found[2])) if found else None
+
+
+def _robotools_frame(name: str) -> FrameName | None:
+    found = re.fullmatch(r"test(?:_video)?/([^/]+)/rgb/(\d+)\.png", name)
+    return FrameName(found[1], int(found[2])) if found else None
+
+
+_COCO = Files("coco_train2014", _one)
+
+_ROWS = (
+    Source(
+        images="Pascal",
+        licence="photographs from Flickr, under Flickr's terms of use; research use (VOC 2007)",
+        download="up to 0.9 GB are read (two archives), 0.2 GB kept",
+        typical=90_000,
+        origins=(
+            (
+                "",
+                Archives(
+                    "voc2007",
+                    ("VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"),
+                    _voc_member,
+                ),
+            ),
+        ),
+    ),
+    Source(
+        images="COCO_train2014",
+        licence="COCO: annotations CC BY 4.0, photographs under Flickr's terms of use",
+        download="555 to 920 images a split, 3,012 for all six, about 0.5 GB",
+        typical=160_000,
+        origins=(("", _COCO),),
+    ),
+    Source(
+        images="RefL4",
+        licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
+        download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
+        "is read until all are found",
+        typical=160_000,
+        origins=(
+            ("COCO_train2014_", _COCO),
+            ("", Archives("refl4", ("images.tar.gz",), _as_is)),
+        ),
+    ),
+    Source(
+        images="OpenImages",
+        licence="photographs CC BY 2.0 as listed by their authors, annotations CC BY 4.0",
+        download="about 2,000 images, 0.6 GB",
+        typical=300_000,
+        origins=(("", Files("openimages", _openimages)),),
+    ),
+    Source(
+        images="VisualGenome",
+        licence="Visual Genome CC BY 4.0, photographs under Flickr's terms of use",
+        download="about 1,800 images, 150 MB",
+        typical=85_000,
+        origins=(("", Files("visual_genome", _visual_genome)),),
+    ),
+    Source(
+        images="Flickr30k",
+        licence="photographs under Flickr's terms of use; non-commercial research and education",
+        download="986 images, 130 MB",
+        typical=135_000,
+        origins=(("", Archives("flickr30k", ("flickr30k-images.zip",), _as_is)),),
+        steps="Fill in the form at https://shannon.cs.illinois.edu/DenotationGraph/ and unpack the "
+        "photographs (<id>.jpg) into {folder}. Where you may use a mirror, such as one of the "
+        "Hugging Face hub, set sources.flickr30k to the folder that holds its "
+        "flickr30k-images.zip: then only the named members are read from it.",
+    ),
+    Source(
+        images="D3",
+        licence="D3 CC BY-NC 4.0, photographs under Flickr's terms; non-commercial research",
+        download="969 images, 0.3 GB",
+        typical=300_000,
+        origins=(("", Archives("d3", ("d3_images.zip",), _as_is)),),
+        steps="Follow the links to the images in the README of https://github.com/shikras/d-cube "
+        "and unpack them so that {folder}/<group>/<file>.jpg exist. Or put d3_images.zip onto a "
+        "web server and set sources.d3 to its folder.",
+    ),
+    Source(
+        images="HRInsDet",
+        licence="as stated by its authors (insdet/instance-detection); research use",
+        download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
+        typical=8_000_000,
+        origins=(("", Files("hrinsdet", _one)),),
+        steps="Follow the links in the README of https://github.com/insdet/instance-detection and "
+        "unpack so that {folder}/Scenes/<easy|hard>/<scene>/rgb_NNN.jpg and "
+        "{folder}/Objects/<object>/images/NNN.jpg exist.",
+    ),
+    Source(
+        images="RoboTools",
+        licence="as stated by its authors (Jaraxxus-Me/VoxDet); research use",
+        download="1,330 frames of 1920x1080, about 3 GB",
+        typical=2_000_000,
+        origins=(("", Files("robotools", _one)),),
+        steps="Follow the links in the README of https://github.com/Jaraxxus-Me/VoxDet and unpack "
+        "so that {folder}/test/<scene>/rgb/NNNNN.png and "
+        "{folder}/test_video/<object>/rgb/NNNNNN.png exist. From videos named <scene>.mp4 and "
+        "<object>.mp4 the named frames are cut: fetch RoboTools --videos DIR.",
+        frame=_robotools_frame,
+    ),
+    Source(
+        images="iGround",
+        licence="frames of HowTo100M videos, under YouTube's terms; research use",
+        download="nothing; 8,000 frames are cut from the videos that you bring",
+        typical=30_000,
+        origins=(),
+        steps="Get the videos that https://github.com/EvanKazakos/iground names (from HowTo100M, "
+        "<video>.mp4) into one folder; then the named frames are cut: fetch iGround --videos DIR. "
+        "Or put the frames themselves into {folder} as <video>_f<number>.jpg, the number counted "
+        "from 0 in six digits.",
+        frame=_iground_frame,
+    ),
+)
+
+SOURCES: Mapping[str, Source] = MappingProxyType({row.images: row for row in _ROWS})
+"""The table, by the key of the image folder."""
+
+
+def bases() -> Mapping[str, str | None]:
+    """The base addresses in force: those above, where ``sources`` in the configuration is silent.
+
+    Raises:
+        SourceError: the configuration names a base that there is not, or no http(s) address.
+        ImageError: the configuration cannot be read.
+    """
+    config = config_file()
+    if config is None:
+        return BASES
+    given = {key: value for key, value in read_config(config)["sources"].items() if value}
+    for key, value in given.items():
+        if key not in BASES:
+            raise SourceError(f"{config}, sources.{key}: no such source{nearest(str(key), BASES)}")
+        if not re.match(r"https?://[^/]", str(value)):
+            raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")
+    return {**BASES, **{key: f"{str(value).rstrip('/')}/" for key, value in given.items()}}

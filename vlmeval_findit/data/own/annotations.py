@@ -1,0 +1,144 @@
+"""What every format of annotations is read into, and how a file of them is read."""
+
+from __future__ import annotations
+
+import reprlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from math import isfinite
+from pathlib import Path
+
+from ...boxes.representation import Corners
+from ...core.image_files import Size
+
+
+class AnnotationError(ValueError):
+    """Annotations that cannot be used; the message names the file and the place in it."""
+
+
+class Units(Enum):
+    """What the numbers of boxes count."""
+
+    PIXELS = "pixels"
+    FRACTIONS = "fractions"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One annotated object: (x1, y1, x2, y2), in the units of its annotations.
+
+    ``where`` is for messages.
+    """
+
+    image: str
+    label: str
+    corners: Corners
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """The annotations of one data set, not yet checked against its images.
+
+    ``images`` has every annotated image, relative to the image folder, with the size that the
+    annotations state (None where they state none).  ``units`` say whether boxes are in pixels or
+    in fractions of the image.  ``image_ids`` and ``category_ids`` are the numbers of a COCO file,
+    so that an export can use them again.  ``left_out`` counts what was left out on purpose, by the
+    reason.
+    """
+
+    source: Path
+    images: Mapping[str, Size | None]
+    boxes: tuple[Box, ...]
+    units: Units = Units.PIXELS
+    image_ids: Mapping[str, int] = field(default_factory=dict)
+    category_ids: Mapping[str, int] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def number(value: object, where: str) -> float:
+    """A coordinate of JSON.
+
+    Raises:
+        AnnotationError: it is no number, or not finite.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not a number")
+    try:
+        found = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        found = float("inf")
+    if not isfinite(found):
+        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not finite")
+    return found
+
+
+def written_number(text: str, where: str) -> float:
+    """A coordinate that is written as text.
+
+    Raises:
+        AnnotationError: it is no number, or not finite.
+    """
+    try:
+        # Python reads 1_0 as 10, which nobody means here.
+        found = float(text.replace("_", "x"))
+    except ValueError:
+        raise AnnotationError(f"{where}: {reprlib.repr(text)} is not a number") from None
+    return number(found, where)
+
+
+def written_size(width: str, height: str, where: str) -> Size:
+    """A size in pixels that is written as text.
+
+    Raises:
+        AnnotationError: it is not two whole numbers of at least 1.
+    """
+    sides = [written_number(side, where) for side in (width, height)]
+    if not all(side.is_integer() and side >= 1 for side in sides):
+        raise AnnotationError(f"{where}: {width}x{height} is not a size in pixels")
+    return (int(sides[0]), int(sides[1]))
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+_NOT_TEXT = (
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"PK\x03\x04", "a zip archive or a sheet (.xlsx)"),
+    (b"\xd0\xcf\x11\xe0", "a sheet (.xls) or an encrypted one"),
+    (b"\xff\xfe", "text in UTF-16: save it as UTF-8"),
+    (b"\xfe\xff", "text in UTF-16: save it as UTF-8"),
+)
+"""How files begin that are given by mistake."""
+
+
+def text_of(path: Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        AnnotationError: it is a folder, or not such a text; the message names the line.
+        OSError: it cannot be opened.
+    """
+    if path.is_dir():
+        raise AnnotationError(f"{path}: is a folder, not a file")
+    data = path.read_bytes()
+    for begin, what in _NOT_TEXT:
+        if data.startswith(begin):
+            raise AnnotationError(f"{path}: is {what}")
+    try:
+        text = data.decode("utf-8-sig")
+        bad = data.find(b"\0")
+    except UnicodeDecodeError as error:
+        bad = error.start
+    if bad >= 0:
+        line = data.count(b"\n", 0, bad) + 1
+        raise AnnotationError(f"{path}, line {line}: byte {data[bad]:#04x} is no text in UTF-8")
+    return text

@@ -1,0 +1,92 @@
+"""CSV (or TSV) of one box a line: ``image,label,x1,y1,x2,y2`` and, if known, ``width,height``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ...core.image_files import Size
+from .annotations import (
+    AnnotationError,
+    Annotations,
+    Box,
+    Units,
+    text_of,
+    written_number,
+    written_size,
+)
+
+COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")
+
+
+def read_listing(path: Path, units: Units | None = None) -> Annotations:
+    """Read a listing; tabs separate where the file ends in .tsv, commas elsewhere.
+
+    Args:
+        path: the file.
+        units: what the numbers count; must be said where none of them is above 1.
+
+    Raises:
+        AnnotationError: a column is missing, a cell does not hold what it should, or it cannot be
+            told whether boxes are in pixels.
+    """
+    sizes: dict[str, Size | None] = {}
+    boxes: list[Box] = []
+    for line, row in _rows(path):
+        where = f"{path}, line {line}"
+        image = row["image"]
+        if not image:
+            raise AnnotationError(f"{where}, column image: is empty")
+        size, known = _size(where, row), sizes.get(image)
+        if size is not None and known is not None and size != known:
+            raise AnnotationError(f"{where}: {image} is {_by(size)} here, {_by(known)} before")
+        sizes[image] = size or known
+        x1, y1, x2, y2 = (
+            written_number(row[name], f"{where}, column {name}") for name in COLUMNS[2:]
+        )
+        boxes.append(Box(image, row["label"], (x1, y1, x2, y2), where))
+    if units is None and boxes and all(abs(n) <= 1 for box in boxes for n in box.corners):
+        raise AnnotationError(
+            f"{path}: none of the {len(boxes)} boxes has a number above 1: fractions of the "
+            "pictures, or pixels? Say --units fractions or --units pixels"
+        )
+    return Annotations(path, sizes, tuple(boxes), units or Units.PIXELS)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Every row by column, with the line that it ends in."""
+    tabs = path.suffix == ".tsv"
+    text = io.StringIO(text_of(path), newline="")
+    lines = csv.reader(text, delimiter="\t" if tabs else ",", strict=True)
+    try:
+        header = next(lines, [])
+        missing = [name for name in COLUMNS if name not in header]
+        if missing or len(set(header)) != len(header):
+            what = f"missing: {', '.join(missing)}" if missing else "of which one stands twice"
+            raise AnnotationError(
+                f"{path}, line 1: columns are {header}, {what} "
+                f"({'tabs' if tabs else 'commas'} separate them)"
+            )
+        for cells in lines:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise AnnotationError(
+                    f"{path}, line {lines.line_num}: {len(cells)} cells, but {len(header)} columns"
+                )
+            yield lines.line_num, dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise AnnotationError(f"{path}, line {lines.line_num}: {error}") from None
+
+
+def _by(size: Size) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
+def _size(where: str, row: Mapping[str, str]) -> Size | None:
+    width, height = row.get("width", ""), row.get("height", "")
+    if not width and not height:
+        return None
+    return written_size(width, height, f"{where}, columns width and height")

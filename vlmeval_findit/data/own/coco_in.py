@@ -1,0 +1,126 @@
+"""COCO instances (``instances.json``): boxes are [x, y, width, height] in pixels."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from ...core.image_files import Size
+from .annotations import AnnotationError, Annotations, Box, number, text_of
+
+
+def read_coco(path: Path) -> Annotations:
+    """Read a COCO instances file.  Crowd regions are left out: they are no instances.
+
+    Raises:
+        AnnotationError: it is no such file, or an annotation names what there is not.
+    """
+    values = _json_of(path)
+    images = _by_id(path, values, "images", "file_name")
+    categories = _by_id(path, values, "categories", "name")
+    boxes = []
+    left_out: Counter[str] = Counter()
+    for at, entry in enumerate(_section(path, values, "annotations")):
+        where = f"{path}, annotations[{at}]"
+        if _is_crowd(where, entry):
+            left_out["crowd regions"] += 1
+            continue
+        image = _named(where, entry, "image_id", images)
+        category = _named(where, entry, "category_id", categories)
+        boxes.append(Box(image["file_name"], category["name"], _corners(where, entry), where))
+    return Annotations(
+        source=path,
+        images={image["file_name"]: _size(path, image) for image in images.values()},
+        boxes=tuple(boxes),
+        image_ids={image["file_name"]: number for number, image in images.items()},
+        category_ids={category["name"]: number for number, category in categories.items()},
+        left_out=left_out,
+    )
+
+
+def _json_of(path: Path) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            keys = Counter(key for key, _ in pairs)
+            key = next(key for key, count in keys.items() if count > 1)
+            known = {name: found[name] for name in ("id", "file_name", "name") if name in found}
+            raise AnnotationError(f"{path}: key {key!r} stands twice in an object ({known})")
+        return found
+
+    text = text_of(path)
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except AnnotationError:
+        raise
+    except RecursionError:
+        raise AnnotationError(f"{path}: is nested too deeply for a COCO file") from None
+    except ValueError as error:
+        raise AnnotationError(f"{path}: not JSON: {error}") from None
+
+
+def _section(path: Path, values: Any, name: str) -> list[dict[str, Any]]:
+    rows = values.get(name) if isinstance(values, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise AnnotationError(f"{path}: no list {name!r} of objects, so this is no COCO file")
+    return rows
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    """A whole number; ``true`` is none, though Python counts it as 1."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _by_id(path: Path, values: Any, section: str, name: str) -> dict[int, dict[str, Any]]:
+    """The rows of a section by id; ids and names must be there and unique."""
+    found: dict[int, dict[str, Any]] = {}
+    names: set[str] = set()
+    for at, row in enumerate(_section(path, values, section)):
+        where = f"{path}, {section}[{at}]"
+        if not _is_id(row.get("id")) or not isinstance(row.get(name), str):
+            raise AnnotationError(f"{where}: needs an id (a whole number) and a {name}")
+        if row["id"] in found or row[name] in names:
+            raise AnnotationError(f"{where}: id {row['id']} or {name} {row[name]!r} stands twice")
+        found[row["id"]] = row
+        names.add(row[name])
+    return found
+
+
+def _is_crowd(where: str, entry: Mapping[str, Any]) -> bool:
+    said = entry.get("iscrowd", 0)
+    if said not in (0, 1):
+        raise AnnotationError(f"{where}, iscrowd: {reprlib.repr(said)} is neither 0 nor 1")
+    return bool(said)
+
+
+def _named(
+    where: str, entry: Mapping[str, Any], key: str, rows: Mapping[int, dict[str, Any]]
+) -> dict[str, Any]:
+    said = entry.get(key)
+    if not _is_id(said) or said not in rows:
+        raise AnnotationError(f"{where}, {key}: there is no {reprlib.repr(said)}")
+    return rows[said]
+
+
+def _corners(where: str, entry: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    box = entry.get("bbox")
+    if not isinstance(box, list) or len(box) != 4:
+        raise AnnotationError(f"{where}, bbox: {reprlib.repr(box)} is not [x, y, width, height]")
+    x, y, w, h = (number(value, f"{where}, bbox") for value in box)
+    return (x, y, x + w, y + h)
+
+
+def _size(path: Path, image: Mapping[str, Any]) -> Size | None:
+    width, height = image.get("width"), image.get("height")
+    if width is None and height is None:
+        return None
+    if not _is_id(width) or not _is_id(height) or min(width, height) < 1:
+        raise AnnotationError(
+            f"{path}, image {image['id']}: {reprlib.repr(width)}x{reprlib.repr(height)} is not a "
+            "size in pixels"
+        )
+    return (width, height)

@@ -1,0 +1,219 @@
+"""The boxes of a run as COCO results, for pycocotools or faster-coco-eval.
+
+FindIt asks for no confidences, so every box has the score 1: average precision then is that of an
+unranked list, and cannot be compared with a detector's.  The files say so.
+
+COCO evaluates categories within images.  Where queries name labels, a label is a category and an
+image an image.  Where they describe or show one object, a query is an image of its own and there is
+one category, ``object``: two expressions about one photograph must not share their boxes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from ...benchmarks.findit.datasets import Family
+from ...benchmarks.findit.scoring import RunScore, Scored
+from ...boxes.matching import plain_label
+from ...core.files import atomic_write
+from .annotations import AnnotationError
+from .build import ids_path
+
+NO_CONFIDENCES = (
+    "Every box has the score 1: the model was asked for no confidences. Average precision over "
+    "these results is that of an unranked list; do not compare it with a detector's."
+)
+_OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written, and what could not be.
+
+    ``unknown_labels`` counts boxes with a label that is no category, ``not_numbers`` boxes that are
+    not finite, ``failed`` calls without an answer, ``repeated`` queries that ask the same again.
+    """
+
+    results: Path
+    truth: Path
+    boxes: int
+    images: int
+    unknown_labels: int
+    not_numbers: int
+    failed: int
+    repeated: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Category:
+    number: int
+    name: str
+
+
+@dataclass(slots=True)
+class _Export:
+    """The two files as they grow.  ``categories`` are found by the label as it is compared."""
+
+    image_ids: Mapping[str, int]
+    categories: Mapping[str, _Category]
+    images: dict[str, dict[str, Any]] = field(default_factory=dict)
+    truth: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    unknown_labels: int = 0
+    not_numbers: int = 0
+
+    def image(self, key: str, name: str, size: tuple[int, int]) -> int:
+        """The number of an image: that of the COCO file it came from, else the next one."""
+        if key not in self.images:
+            number = self.image_ids.get(key, len(self.images) + 1)
+            values = {"id": number, "file_name": name, "width": size[0], "height": size[1]}
+            self.images[key] = values
+        known: int = self.images[key]["id"]
+        return known
+
+    def category(self, label: str) -> int | None:
+        found = self.categories.get(plain_label(label))
+        return None if found is None else found.number
+
+
+def export(run: RunScore, predictions: Path) -> Exported:
+    """Write ``<stem>_coco_results.json`` and ``<stem>_coco_truth.json`` beside the predictions."""
+    answered = [one for one in run.scored if not one.reply.failed]
+    ids = _ids(run.task.table)
+    out = _Export(ids["images"], _categories(run, ids["categories"]))
+    asked: set[tuple[str, str]] = set()
+    repeated = 0
+    for one in answered:
+        question = (one.query.images[0], one.query.label)
+        if _labels_are_categories(run) and question in asked:
+            repeated += 1
+            continue
+        asked.add(question)
+        _add(out, run, one)
+    results = predictions.with_name(f"{predictions.stem}_coco_results.json")
+    truth = predictions.with_name(f"{predictions.stem}_coco_truth.json")
+    with atomic_write(results) as f:
+        json.dump(out.results, f)
+    with atomic_write(truth) as f:
+        json.dump(_truth_file(out, run, len(run.scored) - len(answered)), f)
+    return Exported(
+        results,
+        truth,
+        boxes=len(out.results),
+        images=len(out.images),
+        unknown_labels=out.unknown_labels,
+        not_numbers=out.not_numbers,
+        failed=len(run.scored) - len(answered),
+        repeated=repeated,
+    )
+
+
+def _labels_are_categories(run: RunScore) -> bool:
+    return run.task.variant.row.family is Family.OBJDET
+
+
+def _ids(table: Path) -> dict[str, dict[str, int]]:
+    """The numbers of images and categories in the COCO file that a table was imported from."""
+    path = ids_path(table)
+    if not path.is_file():
+        return {"images": {}, "categories": {}}
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        ids = {section: dict(values[section]) for section in ("images", "categories")}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise AnnotationError(
+            f"{path}: is not what import wrote; delete it, or import the dataset again (--replace)"
+        ) from None
+    return ids
+
+
+def _categories(run: RunScore, known: Mapping[str, int]) -> dict[str, _Category]:
+    if not known:
+        labels = {label for one in run.scored for label in _true_labels(run, one)}
+        known = {label: number for number, label in enumerate(sorted(labels), 1)}
+    return {plain_label(label): _Category(number, label) for label, number in known.items()}
+
+
+def _true_labels(run: RunScore, one: Scored) -> tuple[str, ...]:
+    """The label of every ground-truth box."""
+    truth = one.query.truth
+    if truth.labels:
+        return truth.labels
+    label = one.query.label if _named(run) else _OBJECT
+    return (label,) * max(1, len(truth.boxes))
+
+
+def _named(run: RunScore) -> bool:
+    return run.task.variant.row.family in (Family.OBJDET, Family.OBJDET_VIDEO)
+
+
+def _add(out: _Export, run: RunScore, one: Scored) -> None:
+    query = one.query
+    size = (query.width, query.height)
+
+    def image(frame: int) -> int:
+        name = query.images[frame]
+        key = name if _labels_are_categories(run) else f"{query.index}/{frame}"
+        return out.image(key, name, size)
+
+    for frame in range(len(query.images)):
+        image(frame)
+    for box, frame, label in zip(
+        query.truth.boxes, query.truth.frames, _true_labels(run, one), strict=False
+    ):
+        w, h = box[2] - box[0], box[3] - box[1]
+        out.truth.append(
+            {
+                "id": len(out.truth) + 1,  # pycocotools takes 0 for "not matched"
+                "image_id": image(frame),
+                "category_id": out.category(label),
+                "bbox": [box[0], box[1], w, h],
+                "area": w * h,
+                "iscrowd": 0,
+            }
+        )
+    for said, frame, label in _said(run, one):
+        category = out.category(label)
+        if not all(map(isfinite, said)):
+            out.not_numbers += 1
+        elif category is None:
+            out.unknown_labels += 1
+        else:
+            x1, y1, x2, y2 = said
+            out.results.append(
+                {
+                    "image_id": image(frame),
+                    "category_id": category,
+                    "bbox": [x1, y1, max(0.0, x2 - x1), max(0.0, y2 - y1)],
+                    "score": 1.0,
+                }
+            )
+
+
+def _said(run: RunScore, one: Scored) -> Iterator[tuple[list[float], int, str]]:
+    """Every box of the reply, in pixels of the original image, with its frame and label."""
+    reading = one.reading
+    boxes = one.matched.boxes
+    frames = reading.frames or [0] * len(boxes)
+    one_label = one.query.label if _named(run) else _OBJECT
+    labels = reading.labels or [one_label] * len(boxes)
+    yield from zip(boxes, frames, labels, strict=True)
+
+
+def _truth_file(out: _Export, run: RunScore, failed: int) -> dict[str, Any]:
+    return {
+        "info": {
+            "description": f"Ground truth of {run.task.name} for the answers of {run.model}",
+            "note": NO_CONFIDENCES,
+            "queries answered": len(run.scored) - failed,
+            "failed calls, not in here": failed,
+        },
+        "images": list(out.images.values()),
+        "annotations": out.truth,
+        "categories": [{"id": one.number, "name": one.name} for one in out.categories.values()],
+    }

@@ -1,0 +1,154 @@
+"""The pictures of annotations: every one is decoded, and every box brought to its stored pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
+from ...core.paths import unsafe
+from .annotations import AnnotationError, Annotations, Box, Units
+from .exif import Drawn, to_stored, turned_size
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPicture:
+    """A picture that can be used: its stored (width, height) and its EXIF orientation (1: none).
+
+    ``stated`` is the size that the annotations state, which may be that of the turned picture.
+    """
+
+    size: Size
+    orientation: int
+    stated: Size | None
+
+    @property
+    def drawn(self) -> Drawn | None:
+        """On which picture the boxes were drawn, where the stated size fits only one."""
+        turned = turned_size(self.size, self.orientation)
+        if self.stated is None or turned == self.size:
+            return None
+        return Drawn.STORED if self.stated == self.size else Drawn.TURNED
+
+
+def checked_pictures(annotations: Annotations, folder: Path) -> dict[str, OwnPicture]:
+    """Every picture that has boxes, decoded and held against the annotations.
+
+    Raises:
+        AnnotationError: one is not below the folder, does not decode, or has another size.
+    """
+    names = list(dict.fromkeys(box.image for box in annotations.boxes))
+    with ThreadPoolExecutor(4) as pool:
+        looked = pool.map(lambda name: _look(name, annotations.images.get(name), folder), names)
+        found = dict(zip(names, looked, strict=True))
+    whys = [why for why in found.values() if isinstance(why, str)]
+    refuse(whys, len(names), "images")
+    return {name: one for name, one in found.items() if isinstance(one, OwnPicture)}
+
+
+def refuse(whys: Sequence[str], count: int, what: str) -> None:
+    """Refuse what cannot be used, if anything: how many there are and the first of them.
+
+    Raises:
+        AnnotationError: there is a reason.
+    """
+    if whys:
+        raise AnnotationError(f"{len(whys)} of {count} {what} cannot be used; the first: {whys[0]}")
+
+
+def _look(name: str, stated: Size | None, folder: Path) -> OwnPicture | str:
+    why = unsafe(name)
+    if why:
+        return f"{name!r} {why}, so it does not lie below {folder}"
+    path = folder / name
+    try:
+        found = header(path)
+        exchanged = stated is not None and stated == found.size[::-1]
+        # Before anything is decoded: reading the orientation of some files does.
+        why = misfit(found, found.size if exchanged else stated)
+        turn = 1 if why else orientation(path)
+    except ImageFileError as error:
+        return str(error)
+    fits = stated in (found.size, turned_size(found.size, turn))
+    why = why or problem(path, found.size if fits else stated)
+    return f"{path} {why}" if why else OwnPicture(found.size, turn, stated)
+
+
+# --- which picture boxes are on -------------------------------------------------------------------
+
+
+class Placed(NamedTuple):
+    """Boxes in stored pixels, and what is to be said of how they came there."""
+
+    boxes: tuple[Box, ...]
+    notes: tuple[str, ...]
+
+
+def placed(
+    annotations: Annotations, pictures: Mapping[str, OwnPicture], said: Drawn | None
+) -> Placed:
+    """All boxes in pixels of the stored pictures.
+
+    Args:
+        annotations: what was read.
+        pictures: their pictures.
+        said: on which pictures boxes were drawn, where a viewer turns them; the size that
+            annotations state may say it too.
+
+    Raises:
+        AnnotationError: nobody says it, or the stated size says otherwise.
+    """
+    turning = {name: one for name, one in pictures.items() if one.orientation != 1}
+    drawn = _drawn(annotations.source, turning, said)
+    boxes = tuple(
+        replace(box, corners=_corners(box, pictures[box.image], drawn.get(box.image), annotations))
+        for box in annotations.boxes
+    )
+    return Placed(boxes, tuple(_notes(turning, drawn)))
+
+
+def _drawn(source: Path, turning: Mapping[str, OwnPicture], said: Drawn | None) -> dict[str, Drawn]:
+    by_size = {name: one.drawn for name, one in turning.items()}
+    for name, stated in by_size.items():
+        if said is not None and stated is not None and stated is not said:
+            raise AnnotationError(
+                f"{source}: --exif {said.value}, but the size stated for {name} is that of the "
+                f"{stated.value} picture"
+            )
+    known = {name: stated or said for name, stated in by_size.items()}
+    unknown = [name for name, drawn in known.items() if drawn is None]
+    if unknown:
+        first = unknown[0]
+        raise AnnotationError(
+            f"{source}: {len(unknown)} pictures have an EXIF orientation by which viewers turn "
+            f"them, the first: {first} (orientation {turning[first].orientation}). Do boxes count "
+            "the stored pixels, or those of the turned picture? Say --exif stored or --exif turned"
+        )
+    return {name: drawn for name, drawn in known.items() if drawn is not None}
+
+
+def _corners(
+    box: Box, picture: OwnPicture, drawn: Drawn | None, annotations: Annotations
+) -> tuple[float, float, float, float]:
+    is_turned = drawn is Drawn.TURNED
+    x1, y1, x2, y2 = box.corners
+    if annotations.units is Units.FRACTIONS:
+        w, h = turned_size(picture.size, picture.orientation) if is_turned else picture.size
+        x1, y1, x2, y2 = x1 * w, y1 * h, x2 * w, y2 * h
+    corners = (x1, y1, x2, y2)
+    return to_stored(corners, picture.orientation, picture.size) if is_turned else corners
+
+
+def _notes(turning: Mapping[str, OwnPicture], drawn: Mapping[str, Drawn]) -> list[str]:
+    notes = []
+    for way in Drawn:
+        names = [name for name, one in turning.items() if one.drawn is way and drawn[name] is way]
+        if names:
+            notes.append(
+                f"{len(names)} pictures with an EXIF orientation, the first: {names[0]}: boxes "
+                f"count the {way.value} picture, whose size the annotations state"
+            )
+    return notes

@@ -1,0 +1,188 @@
+"""What can be asked of a scene, one function a task family.
+
+Every function takes random numbers and a scene and gives a label (a name, names, an expression)
+with the boxes that are right for it, or None where the scene does not allow such a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ...boxes.representation import Corners
+from .drawing import COLOURS, SHAPES, TEXTURES, Look, Rng
+from .scene import HALVES, Scene, Thing, pick
+
+ANY_SHAPE = "shape"
+"""The noun of an expression that names none."""
+
+
+class PosedQuestion(NamedTuple):
+    """A question's label and its right answer.
+
+    ``boxes`` are (x1, y1, x2, y2) in pixels of the scene; ``labels[i]`` is the label of box i, and
+    there are none where the question has one label.
+    """
+
+    label: str
+    boxes: tuple[Corners, ...]
+    labels: tuple[str, ...] = ()
+
+
+def detection(rng: Rng, scene: Scene) -> PosedQuestion:
+    """Every object of one shape that is there."""
+    shape = pick(rng, sorted({thing.look.shape for thing in scene.things}))
+    return PosedQuestion(shape, tuple(t.box for t in scene.things if t.look.shape == shape))
+
+
+def several(rng: Rng, scene: Scene) -> PosedQuestion:
+    """Every object of several shapes, most of which are there."""
+    present = sorted({thing.look.shape for thing in scene.things})
+    absent = [shape for shape in SHAPES if shape not in present]
+    shapes = _shuffled(rng, present)[: max(2, rng.randint(len(present)) + 1)]
+    if rng.randint(4) == 0 or len(shapes) == 1:
+        shapes = _shuffled(rng, [*shapes, pick(rng, absent)])
+    found = [(shape, t.box) for shape in shapes for t in scene.things if t.look.shape == shape]
+    return PosedQuestion(
+        ", ".join(shapes), tuple(box for _, box in found), tuple(shape for shape, _ in found)
+    )
+
+
+# --- expressions ----------------------------------------------------------------------------------
+
+Attribute = Callable[[Thing], str]
+
+ATTRIBUTES: dict[str, Attribute] = {
+    "size": lambda thing: thing.size,
+    "texture": lambda thing: thing.look.texture,
+    "colour": lambda thing: thing.look.colour,
+}
+"""What can be said of an object before its noun, in the order in which it is said."""
+
+_MARGIN = 16.0
+"""Pixels by which a relation holds between two centres, so that nobody can doubt it."""
+
+RELATIONS: dict[str, Callable[[Thing, Thing], float]] = {
+    "left of": lambda a, b: b.centre[0] - a.centre[0],
+    "right of": lambda a, b: a.centre[0] - b.centre[0],
+    "above": lambda a, b: b.centre[1] - a.centre[1],
+    "below": lambda a, b: a.centre[1] - b.centre[1],
+}
+"""By how many pixels the first object is on that side of the second."""
+
+
+def referring(rng: Rng, scene: Scene) -> PosedQuestion | None:
+    """The one object that an expression means; its shape alone would mean several."""
+    twins = [t for t in scene.things if len(_alike(scene, t)) > 1]
+    if not twins:
+        return None
+    target = twins[rng.randint(len(twins))]
+    by_relation, by_attribute = _relations(scene, target), _attributes(scene, target)
+    if by_relation and (rng.randint(5) < 2 or not by_attribute):
+        said = by_relation[rng.randint(len(by_relation))]
+        if rng.randint(2):
+            said = f"{_value(rng, target)} {said}"
+    elif by_attribute:
+        said = by_attribute[rng.randint(len(by_attribute))]
+    else:
+        return None
+    return PosedQuestion(f"the {said}", (target.box,))
+
+
+def _alike(scene: Scene, thing: Thing) -> list[Thing]:
+    return [t for t in scene.things if t.look.shape == thing.look.shape]
+
+
+def _value(rng: Rng, thing: Thing) -> str:
+    return ATTRIBUTES[pick(rng, [*ATTRIBUTES])](thing)
+
+
+def _attributes(scene: Scene, target: Thing) -> list[str]:
+    """The shortest expressions by attributes that mean the target alone."""
+    twins = [t for t in _alike(scene, target) if t is not target]
+    names = [*ATTRIBUTES]
+    for size in (1, 2, 3):
+        found = [
+            " ".join([*(ATTRIBUTES[n](target) for n in kept), target.look.shape])
+            for kept in _subsets(names, size)
+            if not any(all(ATTRIBUTES[n](t) == ATTRIBUTES[n](target) for n in kept) for t in twins)
+        ]
+        if found:
+            return found
+    return []
+
+
+def _subsets(names: list[str], size: int) -> list[list[str]]:
+    if size == 0:
+        return [[]]
+    return [
+        [name, *rest] for i, name in enumerate(names) for rest in _subsets(names[i + 1 :], size - 1)
+    ]
+
+
+def _relations(scene: Scene, target: Thing) -> list[str]:
+    """``ring left of the cross``: the cross is the only one, and no other ring is left of it."""
+    twins = [t for t in _alike(scene, target) if t is not target]
+    anchors = [
+        t for t in scene.things if t.look.shape != target.look.shape and len(_alike(scene, t)) == 1
+    ]
+    return [
+        f"{target.look.shape} {name} the {anchor.look.shape}"
+        for anchor in anchors
+        for name, by in RELATIONS.items()
+        if by(target, anchor) >= _MARGIN and all(by(twin, anchor) <= 0.0 for twin in twins)
+    ]
+
+
+def described(rng: Rng, scene: Scene) -> PosedQuestion:
+    """Every object that an expression describes: any number, often none."""
+    if rng.randint(3):
+        thing = scene.things[rng.randint(len(scene.things))]
+        values = {name: of(thing) for name, of in ATTRIBUTES.items()}
+        shape = thing.look.shape
+    else:
+        values = {"size": pick(rng, HALVES), "texture": pick(rng, TEXTURES)}
+        values["colour"] = pick(rng, COLOURS)
+        shape = pick(rng, SHAPES)
+    kept = _shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]
+    said = [values[name] for name in ATTRIBUTES if name in kept]
+    noun = shape if rng.randint(2) else ANY_SHAPE
+    boxes = tuple(
+        t.box
+        for t in scene.things
+        if noun in (ANY_SHAPE, t.look.shape)
+        and all(ATTRIBUTES[name](t) == values[name] for name in kept)
+    )
+    return PosedQuestion(" ".join([*said, noun]), boxes)
+
+
+def instance(rng: Rng, scene: Scene) -> tuple[PosedQuestion, Look] | None:
+    """One object that looks like no other, to be found by a reference shot of its look."""
+    single = [t for t in scene.things if sum(o.look == t.look for o in scene.things) == 1]
+    if not single:
+        return None
+    thing = single[rng.randint(len(single))]
+    said = f"{thing.look.texture} {thing.look.colour} {thing.look.shape}"
+    return PosedQuestion(said, (thing.box,)), thing.look
+
+
+def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int, ...]]:
+    """Every object of one shape in every frame, and the frame of each box, counted from 0."""
+    shape = pick(rng, sorted({t.look.shape for frame in frames for t in frame.things}))
+    found = [
+        (number, thing.box)
+        for number, frame in enumerate(frames)
+        for thing in frame.things
+        if thing.look.shape == shape
+    ]
+    return PosedQuestion(shape, tuple(box for _, box in found)), tuple(
+        number for number, _ in found
+    )
+
+
+def _shuffled(rng: Rng, names: Sequence[str]) -> list[str]:
+    """In any order.  Written out, because numpy promises its streams but not its shuffles."""
+    rest, out = list(names), []
+    while rest:
+        out.append(rest.pop(rng.randint(len(rest))))
+    return out

@@ -1,0 +1,262 @@
+"""Scenes, shots and clips from a seed: objects on a background, and the boxes of what is seen.
+
+A seed belongs to one split, so that nothing a model was trained on can be asked of it
+(:data:`SPLITS`).  Boxes are those of the pixels that can be seen, after everything that lies in
+front was painted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from ...boxes.representation import Corners
+from . import drawing
+from .drawing import COLOURS, SHAPES, TEXTURES, Look, Pixels, Place, Rng
+
+SPLITS = {
+    "test": range(0, 2**20),
+    "validation": range(2**20, 2**21),
+    "train": range(2**21, 2**32),
+}
+"""Seeds by split; no seed is in two."""
+
+SIZES = ((192, 144), (144, 192), (168, 168))
+"""Scenes are of these sizes, (width, height) in pixels; which one is the seed's to say."""
+
+SHOT_SIZE = (96, 96)
+"""Reference shots are of this size, (width, height) in pixels."""
+
+HALVES = {"small": (15.0, 20.0), "large": (26.0, 34.0)}
+"""Half the size of an object in pixels, from and to, by what an expression calls it."""
+
+_MOST_OVERLAP = 0.3
+"""Of the smaller of two objects, when they are placed."""
+_LEAST_SEEN = 0.55
+"""Of an object's own pixels; one that is hidden more is placed anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An object of a scene: how it looks, what its size is called, and the box of what is seen.
+
+    ``box`` is (x1, y1, x2, y2) in pixels of the scene, whole numbers, the far sides exclusive.
+    """
+
+    look: Look
+    size: str
+    box: Corners
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Pixels and the objects on them, in the order of their painting (the last is in front)."""
+
+    pixels: Pixels
+    things: tuple[Thing, ...]
+
+    @property
+    def width(self) -> int:
+        return int(self.pixels.shape[1])
+
+    @property
+    def height(self) -> int:
+        return int(self.pixels.shape[0])
+
+
+class Stream(Enum):
+    """What random numbers of a seed are for: each has its own, so that none depends on another."""
+
+    SCENE = 0
+    SHOT = 1
+    CLIP = 2
+    QUESTION = 3
+    BATCH = 4
+
+
+def rng_of(stream: Stream, *seeds: int) -> Rng:
+    """The random numbers of seeds: a stream that numpy has promised never to change."""
+    return np.random.RandomState([stream.value, *seeds])
+
+
+def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None) -> Scene:
+    """The scene of a seed.
+
+    Args:
+        seed: any of :data:`SPLITS`.
+        count: fewest and most objects.
+        size: (width, height) in pixels; one of :data:`SIZES` by the seed where it is None.
+    """
+    rng = rng_of(Stream.SCENE, seed)
+    width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
+    while True:
+        canvas = drawing.background(rng, width, height)
+        found = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        if found is None:
+            continue
+        things = _painted(rng, canvas, found)
+        if things is not None:
+            return Scene(drawing.as_pixels(canvas), things)
+
+
+def look(rng: Rng) -> Look:
+    """Any look."""
+    return Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
+
+
+def pick(rng: Rng, table: Iterable[str]) -> str:
+    """One name of a table, each as likely."""
+    names = list(table)
+    return names[rng.randint(len(names))]
+
+
+def shot(seed: int, look: Look) -> Scene:
+    """A reference shot of an object: of another size and on another background than in a scene."""
+    rng = rng_of(Stream.SHOT, seed)
+    width, height = SHOT_SIZE
+    canvas = drawing.background(rng, width, height)
+    half = rng.uniform(24.0, 40.0)
+    room = 48.0 - half
+    place = Place(48.0 + rng.uniform(-room, room), 48.0 + rng.uniform(-room, room), half)
+    (box,) = paint_all(canvas, [(look, place)], [drawing.tinted(rng, look.colour)], 0.0)
+    assert box is not None
+    return Scene(drawing.as_pixels(canvas), (Thing(look, "large", box),))
+
+
+# --- placing and painting -------------------------------------------------------------------------
+
+_Placing = tuple[Look, str, Place]
+
+
+def _placed(rng: Rng, width: int, height: int, count: int) -> list[_Placing] | None:
+    """So many objects that overlap little; None where the last ones found no room."""
+    done: list[_Placing] = []
+    for _ in range(count * 12):
+        if len(done) == count:
+            return done
+        new = look(rng)
+        if done and rng.randint(2):
+            # Something of the same shape, so that a shape alone does not single one out.
+            new = new._replace(shape=done[rng.randint(len(done))][0].shape)
+        size = pick(rng, HALVES)
+        half = rng.uniform(*HALVES[size])
+        place = Place(
+            rng.uniform(half + 1, width - half - 1), rng.uniform(half + 1, height - half - 1), half
+        )
+        if all(_overlap(place, other) <= _MOST_OVERLAP for _, _, other in done):
+            done.append((new, size, place))
+    return done if len(done) == count else None
+
+
+def _overlap(a: Place, b: Place) -> float:
+    """The common part of two squares, as a part of the smaller one."""
+    across = min(a.x + a.half, b.x + b.half) - max(a.x - a.half, b.x - b.half)
+    down = min(a.y + a.half, b.y + b.half) - max(a.y - a.half, b.y - b.half)
+    smaller = 2.0 * min(a.half, b.half)
+    return max(across, 0.0) * max(down, 0.0) / (smaller * smaller)
+
+
+def _painted(rng: Rng, canvas: drawing.Floats, found: list[_Placing]) -> tuple[Thing, ...] | None:
+    """Paint them one over the other; None where one is hidden too much."""
+    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in found]
+    boxes = paint_all(canvas, [(looks, place) for looks, _, place in found], colours, _LEAST_SEEN)
+    things = []
+    for (looks, size, _), box in zip(found, boxes, strict=True):
+        if box is None:
+            return None
+        things.append(Thing(looks, size, box))
+    return tuple(things)
+
+
+def paint_all(
+    canvas: drawing.Floats,
+    objects: list[tuple[Look, Place]],
+    colours: list[drawing.Colour],
+    least_seen: float,
+) -> list[Corners | None]:
+    """Paint objects in order and give the box of what is seen of each.
+
+    None stands for an object of which less than ``least_seen`` of its own pixels is seen; an object
+    that leaves the canvas loses the pixels outside it.
+    """
+    height, width, _ = canvas.shape
+    owner: npt.NDArray[np.int64] = np.full((height, width), -1)
+    whole = []
+    for i, ((looks, place), colour) in enumerate(zip(objects, colours, strict=True)):
+        painted = drawing.paint(canvas, looks, place, colour)
+        rows, columns = painted.mask.shape
+        part = owner[painted.top : painted.top + rows, painted.left : painted.left + columns]
+        part[painted.mask] = i
+        whole.append(_own_pixels(looks, place))
+    return [_seen(owner == i, whole[i] * least_seen) for i in range(len(objects))]
+
+
+def _own_pixels(looks: Look, place: Place) -> int:
+    """How many pixels an object has where nothing hides it."""
+    side = int(2 * place.half) + 6
+    blank = np.zeros((side, side, 3))
+    middle = place._replace(x=side / 2 + place.x % 1.0, y=side / 2 + place.y % 1.0)
+    return int(drawing.paint(blank, looks, middle, (0, 0, 0)).mask.sum())
+
+
+def _seen(mask: drawing.Masks, least: float) -> Corners | None:
+    if mask.sum() < max(least, 1.0):
+        return None
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return (
+        float(columns[0]),
+        float(rows[0]),
+        float(columns[-1] + 1),
+        float(rows[-1] + 1),
+    )
+
+
+# --- clips ----------------------------------------------------------------------------------------
+
+
+_LEAST_SEEN_IN_CLIP = 0.3
+
+
+def clip(
+    seed: int,
+    frames: int = 8,
+    count: tuple[int, int] = (2, 4),
+    size: tuple[int, int] | None = None,
+) -> tuple[Scene, ...]:
+    """The frames of the clip of a seed.
+
+    Objects move evenly; they may cross each other and leave the frame.  An object of which less
+    than 0.3 is seen in a frame has no box there.
+    """
+    rng = rng_of(Stream.CLIP, seed)
+    width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
+    while True:
+        still = drawing.background(rng, width, height)
+        found = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        if found is not None:
+            break
+    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in found]
+    steps = [(rng.uniform(-9.0, 9.0), rng.uniform(-9.0, 9.0)) for _ in found]
+    pictures = []
+    for frame in range(frames):
+        canvas = still.copy()
+        now = [
+            (looks, place._replace(x=place.x + dx * frame, y=place.y + dy * frame))
+            for (looks, _, place), (dx, dy) in zip(found, steps, strict=True)
+        ]
+        boxes = paint_all(canvas, now, colours, _LEAST_SEEN_IN_CLIP)
+        things = tuple(
+            Thing(looks, name, box)
+            for (looks, name, _), box in zip(found, boxes, strict=True)
+            if box is not None
+        )
+        pictures.append(Scene(drawing.as_pixels(canvas), things))
+    return tuple(pictures)

@@ -1,0 +1,140 @@
+"""VLMEvalKit's models under the engine: loaded by name, asked by units of work."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ..benchmarks.findit.variant import Variant, parse
+from ..core.identity import Answering, Described
+from ..core.settings import settings_from
+from ..core.spelling import nearest
+from ..core.work import Asker
+from ..models.http.spending import Budget
+from ..sweep.config import Inference, ModelEntry
+from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
+from ..sweep.model_asker import ModelAsker
+from . import register
+from .api import API_CLASSES
+from .api import settings_of as api_settings
+from .entries import asked_with, described, entry_of, on_this_machine, with_space
+from .runner import host_version
+
+_ANY = "FindIt_Pascal_xyxy_json"
+"""What is part of every key is the same on every variant."""
+
+MakeExecutor = Callable[[Loader, Inference], Executor]
+
+
+class VLMEvalKitHost:
+    """Answers with the models that VLMEvalKit knows, ours among them.
+
+    Args:
+        inference: how calls are made.
+        make: an executor from a loader; None answers in this process.
+        budget: what all models over HTTP may spend together (None: only count).
+
+    Raises:
+        ImportError: VLMEvalKit is not installed.
+    """
+
+    def __init__(
+        self,
+        inference: Inference,
+        make: MakeExecutor | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        register()
+        self._inference = inference
+        self._make = make
+        self._budget = budget or Budget()
+
+    def check(self, entry: ModelEntry) -> None:
+        from vlmeval.config import supported_VLM
+
+        from .local import make_known
+
+        where = f"line {entry.line}: " if entry.line else ""
+        if entry.checkpoint is not None:
+            make_known(entry.name, entry.checkpoint, entry.row)
+        if entry.name not in supported_VLM:
+            raise ValueError(
+                f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"
+            )
+        if entry.headers:
+            raise ValueError(f"{where}headers of {entry.name} are for servers (--endpoints)")
+        try:
+            self._check_settings(entry, supported_VLM[entry.name])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}settings of {entry.name}: {error}") from None
+
+    def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
+        """Refuse what its class would refuse when it is loaded, or would not heed."""
+        given = {**entry.settings, **entry.resources}
+        made = entry_of(entry.name)
+        if made.cls in API_CLASSES:
+            if "max_usd" in given or "budget" in given:
+                raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
+            api_settings(given)
+            return
+        if made.is_api and not math.isinf(self._budget.limit):
+            raise ValueError("what VLMEvalKit's own model over an API costs is not known: no limit")
+        inspect.signature(maker).bind_partial(**given)
+
+    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
+        made = entry_of(entry.name, entry.settings)
+        if hasattr(made.cls, "asked_with"):
+            return asked_with(made, Answering())
+        return asked_with(made, described(entry.name, made, parse(_ANY)).answering)
+
+    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        made = with_space(entry_of(entry.name, entry.settings), _space(entry))
+        return described(entry.name, made, variant)
+
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        return on_this_machine(entry_of(entry.name, entry.settings), found)
+
+    @property
+    def version(self) -> Mapping[str, str]:
+        return host_version()
+
+    def executor(self, entry: ModelEntry) -> Executor:
+        made = with_space(entry_of(entry.name), _space(entry))
+        arguments = {**made.arguments, **entry.settings, **entry.resources}
+        is_ours = made.cls in API_CLASSES
+        if is_ours:
+            # Calls over HTTP are made here, whoever else works: one budget, one policy.
+            arguments = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
+        load = partial(load_model, entry.name, arguments)
+        if self._make is not None and not is_ours:
+            return self._make(load, self._inference)
+        if made.is_api:
+            return ThreadsExecutor(lambda: [load()], self._inference.threads)
+        return LocalExecutor(load)
+
+
+def _space(entry: ModelEntry) -> Any:
+    """The space that the sweep or the environment says."""
+    return settings_from({"space": entry.space}).space
+
+
+def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
+    """Load one of VLMEvalKit's models; another process may do it.
+
+    Raises:
+        ImportError: VLMEvalKit is not installed.
+        KeyError: it has no such model.
+    """
+    register()
+    from vlmeval.config import supported_VLM
+
+    return asker_of(supported_VLM[name](**arguments))
+
+
+def asker_of(model: Any) -> Asker:
+    """Who asks a model of the host: its own asker, where it has one."""
+    own: Asker | None = getattr(model, "asker", None)
+    return ModelAsker(model) if own is None else own

@@ -1,0 +1,210 @@
+"""The leaderboard as rows: what every format of it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..benchmarks.findit.best_format import RULE, UNEVEN
+from ..core.statistics import FEWEST, METRICS, Difference, Interval
+from .board import Board, Standing
+from .columns import format_name
+
+TableRow = dict[str, Any]
+"""Column name -> value: text, number, or None where there is none."""
+
+TIED = "≈"
+"""Stands at a rank whose difference to the one above is not significant."""
+
+NOTE = (
+    "Figures in percent with 95 % intervals over pictures: queries of one picture count together, "
+    "and so does a picture that datasets share; there is no interval where fewer than "
+    f"{FEWEST} pictures count. {TIED}: the difference to the rank above is not significant at 5 %, "
+    "or there are too few pictures to tell (paired t-test over pictures; p-values are corrected "
+    "after Holm for the comparisons of their column). "
+    "Averages are given for models that have every dataset in them."
+)
+
+FORMAT_NOTE = (
+    f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with the "
+    f"{RULE}."
+)
+"""Which of a model's formats is reported."""
+
+
+def board_rows(board: Board) -> list[TableRow]:
+    """One row a model and dataset or average, with everything: the long table."""
+    return [_cell_row(board, cell) for cell in _cells(board)]
+
+
+def _cells(board: Board) -> Iterator[Standing]:
+    for model in board.models:
+        for name in board.names():
+            if (model, name) in board.cells:
+                yield board.cells[model, name]
+
+
+def _cell_row(board: Board, cell: Standing) -> TableRow:
+    column = next((c for c in board.columns if c.name == cell.column), None)
+    row: TableRow = {
+        "model": cell.model,
+        "dataset": cell.column if column else f"average: {cell.column}",
+        "family": column.family if column else "",
+        "format": cell.format,
+        "queries": cell.queries,
+        "pictures": column.sources if column else None,
+        "failed calls": cell.failures,
+    }
+    for metric in METRICS:
+        entry = cell.entries[metric]
+        row[metric] = entry.value
+        row |= _bounds(metric, entry.interval)
+        row[f"{metric} rank"] = entry.rank
+        row |= _tested(f"{metric} p to rank above", entry.to_above)
+        row[f"{metric} tied"] = TIED if entry.tied else ""
+    return row
+
+
+def _bounds(metric: str, bounds: Interval | None) -> TableRow:
+    return {
+        f"{metric} low": bounds.low if bounds else None,
+        f"{metric} high": bounds.high if bounds else None,
+    }
+
+
+def _tested(name: str, found: Difference | None) -> TableRow:
+    return {
+        name: found.p_value if found else None,
+        f"{name} (Holm)": found.corrected if found else None,
+    }
+
+
+def sweep_rows(board: Board) -> list[TableRow]:
+    """One row a comparable run: every format of every model."""
+    return [
+        {
+            "dataset": one.column,
+            "model": one.run.model,
+            "format": format_name(one.run.variant),
+            "reported": "yes" if one.reported else "",
+            **{
+                key: value
+                for metric, figure in one.run.figures.named.items()
+                for key, value in {metric: figure, **_bounds(metric, one.intervals[metric])}.items()
+            },
+            "F1@0.5 (failed calls as misses)": one.run.figures.f1_failed_missed,
+            "F1@0.5 to reported": one.to_reported.value if one.to_reported else None,
+            **_tested("p to reported", one.to_reported),
+            "queries": len(one.run.answers),
+            "failed calls": one.run.totals.failed,
+        }
+        for one in board.sweep
+    ]
+
+
+def apart_rows(board: Board) -> list[TableRow]:
+    """One row a run that could not be compared, with the reason."""
+    return [
+        {
+            "model": one.run.model,
+            "dataset": one.run.variant.name,
+            "reason": one.reason,
+            "queries": len(one.run.answers),
+            "F1@0.5": one.run.figures.f1,
+            "file": str(one.run.path),
+        }
+        for one in board.apart
+    ]
+
+
+# --- one metric as a grid: models x columns -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """One figure of a grid; ``best`` where no model of its column is better."""
+
+    value: float
+    interval: Interval | None
+    rank: int
+    tied: bool
+    best: bool
+    format: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.value:.1f}"
+
+    @property
+    def mark(self) -> str:
+        """What stands after the figure where its difference to the rank above may be chance."""
+        return f" {TIED}" if self.tied else ""
+
+    @property
+    def bounds(self) -> str:
+        """``61.2–70.5``; empty where there is no interval."""
+        return f"{self.interval.low:.1f}–{self.interval.high:.1f}" if self.interval else ""
+
+
+def grid(board: Board, metric: str) -> list[tuple[str, list[GridCell | None]]]:
+    """(model, cells by :meth:`.Board.names`) with the models in the order of this metric."""
+    order = sorted(range(len(board.models)), key=lambda at: _overall_rank(board, at, metric))
+    return [
+        (model, [_grid_cell(board.cells.get((model, name)), metric) for name in board.names()])
+        for model in (board.models[at] for at in order)
+    ]
+
+
+def _overall_rank(board: Board, at: int, metric: str) -> tuple[float, int]:
+    cell = board.cells.get((board.models[at], board.averages[0].name))
+    return (cell.entries[metric].rank if cell else float("inf")), at
+
+
+def _grid_cell(cell: Standing | None, metric: str) -> GridCell | None:
+    if cell is None:
+        return None
+    e = cell.entries[metric]
+    return GridCell(e.value, e.interval, e.rank, e.tied, e.rank == 1, cell.format)
+
+
+def rank_text(cell: GridCell | None) -> str:
+    """``2 ≈``; a dash for a model without an average."""
+    if cell is None:
+        return "–"
+    return f"{cell.rank}{cell.mark}"
+
+
+def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
+    """(model, format, columns): which format a model is reported at, and where."""
+    used: dict[tuple[str, str], list[str]] = {}
+    for model in board.models:
+        for column in board.columns:
+            if (model, column.name) in board.cells:
+                found = board.cells[model, column.name].format
+                used.setdefault((model, found), []).append(column.name)
+    return [(model, found, names) for (model, found), names in used.items()]
+
+
+def failure_lines(board: Board) -> list[str]:
+    """A sentence for every reported run with failed calls: they are in none of its figures."""
+    return [
+        f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed and are in "
+        f"none of its figures; as misses its F1@0.5 is {cell.run.figures.f1_failed_missed:.1f}"
+        for cell in _cells(board)
+        if cell.run is not None and cell.failures
+    ]
+
+
+def forced_lines(board: Board) -> list[str]:
+    """A sentence for every comparable run in which ``--force`` went over a contradiction."""
+    return [
+        f"{one.run.model}, {one.run.variant.name}: --force went over {'; '.join(forced)}"
+        for one in board.sweep
+        if (forced := one.run.basis.forced)
+    ]
+
+
+def header_of(rows: Iterable[TableRow]) -> list[str]:
+    """The column names of rows, in order; empty where there are no rows."""
+    return list(next(iter(rows), {}))

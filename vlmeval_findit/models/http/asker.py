@@ -1,0 +1,328 @@
+"""The one asker of models behind HTTP: OpenRouter, one server or several.
+
+Whatever a server does is an answer, with an error or without; nothing is raised.  What may pass is
+tried again, at another server where there is one; waiting ends as soon as the run is to stop.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_any
+from tenacity.stop import stop_base
+from tenacity.wait import wait_exponential_jitter
+
+from ...benchmarks.findit.variant import Variant, parse
+from ...core.replies import Recorded
+from ...core.work import Answer, HostMessage, Stop, Work, said
+from .chat import ChatModel
+from .completion import CallError, Completion, read_completion
+from .endpoint import LIMIT_FIELDS, Endpoint
+from .payload import Request
+from .pool import Pool, Server
+from .spending import Budget, SpendingError
+from .transport import Transport
+
+log = logging.getLogger(__name__)
+
+_backoff = wait_exponential_jitter(initial=1.0, max=60.0, jitter=1.0)
+
+_LOOK_UP = 0.1
+"""Seconds after which one who waits looks whether the run is to stop."""
+
+LONGEST_WAIT = 600.0
+"""Seconds; a server that asks for a longer wait is not waited for: the next run asks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How calls are made.
+
+    ``attempts`` are those for one call at most (each server gets one at least), ``timeout`` is in
+    seconds for one attempt, from the look-up of the server's name to the reply's last byte.
+    """
+
+    attempts: int = 6
+    timeout: float = 600.0
+
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
+
+
+class ChatAsker:
+    """Asks a model over HTTP; any number of threads may share it.
+
+    Args:
+        model: who is asked.
+        servers: where; all serve the same model.
+        terms: how.
+        budget: what may be spent, perhaps together with other models.
+        sleep: waits a number of seconds between attempts (None: until the run is to stop).
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        servers: Sequence[Endpoint],
+        terms: Terms | None = None,
+        budget: Budget | None = None,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
+        terms = terms or Terms()
+        self._model = model
+        self._pool = Pool(servers)
+        self._attempts = max(terms.attempts, len(servers), 1)
+        self._budget = budget or Budget()
+        self._transport = Transport(terms.timeout)
+        self._stopping = threading.Event()
+        self._told_to_stop: Callable[[], bool] = self._stopping.is_set
+        self._sleep = self._rest if sleep is None else sleep
+        self._shown: set[str] = set()
+        self._lock = threading.Lock()
+
+    def ask(self, work: Work) -> list[Answer]:
+        pairs = zip(work.messages, work.datasets, strict=True)
+        return [self._one(message, parse(dataset)) for message, dataset in pairs]
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return False
+
+    @property
+    def stopped(self) -> Stop | None:
+        """Why no further call will be answered; None where it may."""
+        if self._pool.hopeless is not None:
+            return Stop.HOPELESS
+        return Stop.SPENT if self._budget.exhausted else None
+
+    def stop(self) -> None:
+        """Try nothing again: who waits for another attempt fails now, what is sent comes home."""
+        self._stopping.set()
+
+    def stops_with(self, told: Callable[[], bool]) -> None:
+        """Stop when a run is told to; nothing here may be called from a signal's handler."""
+        self._told_to_stop = told
+
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing is tried again."""
+        return self._stopping.is_set() or self._told_to_stop()
+
+    def cancel(self) -> None:
+        """End what is on its way too: every call comes back at once, as a failed answer."""
+        self._stopping.set()
+        self._transport.cancel()
+
+    close = cancel
+
+    def _rest(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self.stopping and (left := until - time.monotonic()) > 0:
+            self._stopping.wait(min(left, _LOOK_UP))
+
+    # --- one call ---------------------------------------------------------------------------------
+
+    def _one(self, message: HostMessage, variant: Variant) -> Answer:
+        start = time.perf_counter()
+        answer = self._answer(message, variant)
+        return answer._replace(seconds=time.perf_counter() - start)
+
+    def _answer(self, message: HostMessage, variant: Variant) -> Answer:
+        recorded = Recorded()
+        try:
+            recorded = self._model.recorded(variant, None, None)
+            asked = self._model.request(message, variant)
+        except Exception as error:  # whatever a broken picture makes of its reader
+            return _failed(said(error), recorded, {})
+        try:
+            with self._budget.call() as charge:
+                made = self._made(asked)
+                charge.cost = made.cost
+        except SpendingError as error:
+            extra = self._model.recorded(variant, asked, None).as_json()
+            return Answer("", extra, f"Not asked: {error}", stop=Stop.SPENT)
+        if isinstance(made.outcome, CallError):
+            recorded = self._model.recorded(variant, asked, None)
+            hopeless = made.outcome.hopeless and self._pool.hopeless is not None
+            stop = Stop.HOPELESS if hopeless else None
+            return _failed(self._message(made), recorded, made.call, stop)
+        completion = self._model.read(made.outcome)
+        recorded = replace(self._model.recorded(variant, asked, completion), call=made.call)
+        return Answer(completion.text, recorded.as_json())
+
+    def _made(self, asked: Request) -> Made:
+        call = _Call(self, asked.body)
+        retrying = Retrying(
+            retry=retry_if_exception(call.is_worth_another),
+            stop=stop_any(stop_after_attempt(self._attempts), _TooLong()),
+            wait=call.wait,
+            sleep=self._sleep,
+            before_sleep=_tell,
+            reraise=True,
+        )
+        try:
+            completion = retrying(call.attempt)
+        except CallError as error:
+            return Made(error, call.attempts, call.server, call.lost)
+        # What failed attempts cost is part of the price; what nobody said stays unknown.
+        cost = completion.cost
+        if call.lost:
+            cost = (cost or 0.0) + call.lost
+        return Made(completion, call.attempts, call.server, cost)
+
+    def _message(self, made: Made) -> str:
+        """Why a call failed, logged the first time that it is seen."""
+        error = made.outcome
+        assert isinstance(error, CallError)
+        message = f"{error}{_later(error.retry_after)}"
+        with self._lock:
+            new = message not in self._shown
+            self._shown.add(message)
+        if made.attempts > 1:
+            message += f" ({made.attempts} attempts)"
+        if new:
+            log.warning("%s: %s", made.server or self._model.name, message)
+        return message
+
+
+class Made(NamedTuple):
+    """What came of one call, after how many attempts, from which server, and what all cost."""
+
+    outcome: Completion | CallError
+    attempts: int
+    server: str
+    cost: float | None
+
+    @property
+    def call(self) -> dict[str, Any]:
+        """What is recorded of it."""
+        failed = isinstance(self.outcome, CallError)
+        known = {
+            "id": None if failed else self.outcome.id or None,  # type: ignore[union-attr]
+            "cost": self.cost,
+            "status": self.outcome.status or None if failed else 200,  # type: ignore[union-attr]
+            "attempts": self.attempts,
+            "server": self.server or None,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+
+class _Call:
+    """One call over its attempts: which servers failed it, and what that cost."""
+
+    def __init__(self, asker: ChatAsker, body: Mapping[str, Any]) -> None:
+        self._asker = asker
+        self._body = body
+        self._tried: set[Server] = set()
+        self._last: CallError | None = None
+        self.attempts = 0
+        self.lost = 0.0
+        self.server = ""
+
+    def attempt(self) -> Completion:
+        """The answer of the next server.
+
+        Raises:
+            CallError: it gave none.
+        """
+        if self._last is not None and self._asker.stopping:
+            raise self._last
+        try:
+            with self._asker._pool.server(self._tried) as server:
+                self.server = server.endpoint.name
+                self._tried.add(server)
+                return self._completion(server)
+        except CallError as error:
+            self.lost += error.cost
+            self._last = error
+            raise
+
+    def is_worth_another(self, error: BaseException) -> bool:
+        """Whether the same request may be answered, by this server or another."""
+        if not isinstance(error, CallError) or self._asker.stopping:
+            return False
+        return error.transient or (error.hopeless and self._asker._pool.hopeless is None)
+
+    def wait(self, state: RetryCallState) -> float:
+        """Seconds before the next attempt: none where another server may be asked.
+
+        The random part keeps threads that failed together from coming back together.
+        """
+        if self._asker._pool.another(self._tried):
+            return 0.0
+        self._tried.clear()
+        asked = self._asker._pool.wait()
+        return _backoff(state) if asked is None else asked + random.uniform(0.0, 0.5)
+
+    def _completion(self, server: Server) -> Completion:
+        takes = server.takes
+        try:
+            return self._sent(server, takes)
+        except CallError as error:
+            if not _is_unknown(takes, error):
+                raise
+        other = next(field for field in LIMIT_FIELDS if field != takes)
+        completion = self._sent(server, other)
+        server.takes = other
+        return completion
+
+    def _sent(self, server: Server, takes: str) -> Completion:
+        self.attempts += 1
+        own = {takes if name == "max_tokens" else name: it for name, it in self._body.items()}
+        data = json.dumps(own).encode()
+        return read_completion(self._asker._transport.post(server.endpoint, data))
+
+
+_UNKNOWN = re.compile(
+    r"unsupported|not supported|unrecognized|unknown|not permitted|unexpected|instead",
+    re.IGNORECASE,
+)
+
+
+def _is_unknown(field: str, error: CallError) -> bool:
+    """Whether a server says that it has no such field."""
+    message = str(error)
+    named = re.search(rf"\b{field}\b", message) is not None
+    return error.status == 400 and named and _UNKNOWN.search(message) is not None
+
+
+class _TooLong(stop_base):
+    """Not to wait for a server that asks for hours."""
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return retry_state.upcoming_sleep > LONGEST_WAIT + 1.0
+
+
+def _tell(state: RetryCallState) -> None:
+    log.info("attempt %d failed, next in %.1f s", state.attempt_number, state.upcoming_sleep)
+
+
+_NEVER = 1e6 * 86400
+
+
+def _later(seconds: float | None) -> str:
+    """When a server wants to be asked again, where nobody waits for it."""
+    if seconds is None or seconds <= LONGEST_WAIT:
+        return ""
+    if seconds >= 100 * 3600:
+        days = seconds / 86400
+        return (
+            f"; asks to come back in {days:.0f} days" if days < 1e6 else "; asks not to come back"
+        )
+    minutes = round(seconds / 60)
+    return f"; asks to come back in {minutes // 60} h {minutes % 60:02} min"
+
+
+def _failed(
+    error: str, recorded: Recorded, call: Mapping[str, Any], stop: Stop | None = None
+) -> Answer:
+    whole = replace(recorded, call={**call, "error": error})
+    return Answer("", whole.as_json(), error, stop=stop)

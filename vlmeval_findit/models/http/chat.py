@@ -1,0 +1,174 @@
+"""A model behind an HTTP API as its service knows it: how it is asked, what is recorded of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...benchmarks.findit.variant import Variant
+from ...boxes.spaces import Space
+from ...core.identity import Answering, Described
+from ...core.messages import Part, PartKind
+from ...core.replies import Recorded
+from ...core.settings import settings_from
+from ...core.work import HostMessage
+from ..table import ModelRow, find_model
+from .completion import Completion
+from .endpoint import LIMIT_FIELDS, Endpoint
+from .payload import Manner, Request, openrouter_manner, request, server_manner
+from .services import proprietary, server_space, template_fields
+
+LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
+"""Names of the setting that limits a reply's tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatModel:
+    """A model that is asked over HTTP.
+
+    ``name`` is that of the results, ``row`` its row of the model table (None: none); ``space``
+    gives the coordinate space of its replies by variant, ``manner`` how it is asked for them.
+    """
+
+    name: str
+    row: ModelRow | None
+    space: Callable[[Variant], Space]
+    manner: Callable[[Space], Manner]
+
+    def request(self, message: HostMessage, variant: Variant) -> Request:
+        """The request for a message.
+
+        Raises:
+            OSError: an image cannot be read.
+        """
+        space = self.space(variant)
+        return request(parts_of(message), variant, space, self.manner(space))
+
+    def describe(self, variant: Variant, servers: Sequence[Endpoint]) -> Described:
+        """What a run of it is."""
+        space = self.space(variant)
+        manner = self.manner(space)
+        said = {
+            **manner.fields,
+            "max_new_tokens": manner.max_tokens or variant.max_new_tokens,
+            "images": manner.images.__name__,
+        }
+        if manner.image_detail is not None:
+            said["image_detail"] = manner.image_detail
+        return Described(
+            Answering(
+                kind="chat completions",
+                row=self.row.name if self.row else None,
+                checkpoint=manner.model,
+                endpoint=", ".join(sorted({server.name for server in servers})),
+                settings=said,
+            ),
+            space.as_dict(),
+        )
+
+    def read(self, completion: Completion) -> Completion:
+        """What of an answer is text and what is thought."""
+        opens = self.row is not None and self.row.opens_thought
+        return completion.begun_in_thought() if opens else completion
+
+    def recorded(
+        self, variant: Variant, asked: Request | None, completion: Completion | None
+    ) -> Recorded:
+        """What a run records of a call, answered or not."""
+        space = self.space(variant)
+        who = {"row": self.row.name} if self.row else {}
+        images = tuple(image.as_record() for image in asked.images) if asked else ()
+        if completion is None:
+            who = {"identifier": self.manner(space).model, **who}
+            return Recorded(space=space.as_dict(), images=images, model=who)
+        return Recorded(
+            space=space.as_dict(),
+            images=images,
+            finish_reason=completion.finish_reason,
+            thought=completion.thought,
+            ends_in_thought=completion.ends_in_thought,
+            tokens=completion.tokens,
+            model={**completion.model, **who},
+        )
+
+
+def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
+    """A proprietary model through OpenRouter, asked as in the paper's runs.
+
+    Args:
+        name: a row of the model table with API facts, by any of its names.
+        max_tokens: limit of a reply (None: the row's, else the variant's).
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    row, facts = proprietary(name)
+    manner = _limited(openrouter_manner(facts), max_tokens)
+    return ChatModel(name, row, lambda variant: row.space(variant.row), lambda space: manner)
+
+
+def server_model(
+    name: str,
+    served: str | None = None,
+    space: str | Mapping[str, Any] | None = None,
+    fields: Mapping[str, Any] | None = None,
+    max_tokens: int | None = None,
+    row: str | None = None,
+) -> ChatModel:
+    """A model behind an OpenAI-compatible server.
+
+    Args:
+        name: that of the results; its row of the model table says the space.
+        served: the server's name for the model (None: the same).
+        space: the coordinate space, where the model table does not say it.
+        fields: more fields of every request.
+        max_tokens: limit of a reply (None: the row's, else the variant's).
+        row: the row of the model table that it is like (None: that of its name).
+
+    Raises:
+        SpaceError: the coordinate space is not known.
+    """
+    rule = server_space(row or name, settings_from({"space": space}).space)
+    known = find_model(row or name)
+    facts = known.api if known else None
+    sent = {**template_fields(name), **(fields or {})}
+    return ChatModel(
+        name,
+        known,
+        rule,
+        lambda space: _limited(server_manner(served or name, space, sent, facts), max_tokens),
+    )
+
+
+def served_key(name: str, served: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What the key of a call to a server has of its model beside the message.
+
+    Served by another program, the same weights may say something else.
+    """
+    return {**fields, "served": served or name}
+
+
+def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
+    """(the limit of tokens that settings name, the other settings).
+
+    Raises:
+        ValueError: it is no whole number, or two names of it contradict.
+    """
+    rest = {name: value for name, value in settings.items() if name not in LIMITS}
+    given = {name: settings[name] for name in LIMITS if settings.get(name) is not None}
+    for name, value in given.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name}: {value!r} should be a whole number, at least 1")
+    if len(set(given.values())) > 1:
+        raise ValueError(f"{' and '.join(given)} are one setting, and differ")
+    return next(iter(given.values()), None), rest
+
+
+def parts_of(message: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """A message of VLMEvalKit's as parts."""
+    return [Part(PartKind(part["type"]), str(part["value"])) for part in message]
+
+
+def _limited(manner: Manner, max_tokens: int | None) -> Manner:
+    return manner if max_tokens is None else replace(manner, max_tokens=max_tokens)

@@ -1,0 +1,239 @@
+"""From the body of a chat reply to its text, or to the reason why there is none.
+
+A body without a choice is a failed call, not an answer of the model; a choice without a text is an
+answer, and an empty one.  A service may say anything: what is not of the type that it should be is
+taken as not said, and secrets are gone from all texts (:mod:`...core.redaction`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...core.redaction import of_whole_characters, quoted, scrub
+from ..families import THINK
+from ..thinking import split_thought
+
+RETRIED = frozenset({408, 429})
+"""Statuses below 500 after which the same request may be answered."""
+
+HOPELESS = frozenset({401, 402, 403, 404})
+"""Statuses after which no other request is answered either: key, credit, permission, model."""
+
+_MESSAGE, _NAME = 500, 200
+"""Characters that are kept of a message, and of a name or an id."""
+
+_LARGEST_COUNT = 2**53
+
+
+class CallError(Exception):
+    """A call that got no answer; its message is one line without secrets.
+
+    ``status`` is the HTTP status (0: none came); ``cost`` what it cost all the same, in US dollars;
+    ``retry_after`` the seconds that the server asks to wait; ``hopeless`` whether the next call
+    would fail in the same way.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        status: int = 0,
+        *,
+        retry_after: float | None = None,
+        cost: float = 0.0,
+        transient: bool = False,
+        hopeless: bool = False,
+    ) -> None:
+        super().__init__(quoted(message, _MESSAGE))
+        self.status = status
+        self.retry_after = retry_after
+        self.cost = cost
+        self.transient = transient or status in RETRIED or status >= 500
+        self.hopeless = hopeless
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One answer.
+
+    ``text`` is what is read for boxes, ``thought`` what the model thought before, which
+    ``ends_in_thought`` where no text came after it.  ``cost`` is in US dollars, None where the
+    service does not say it.  ``model`` says who answered: the service's identifier, the provider.
+    """
+
+    text: str
+    thought: str = ""
+    ends_in_thought: bool = False
+    finish_reason: str = ""
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    cost: float | None = None
+    model: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+
+    def begun_in_thought(self) -> Completion:
+        """The answer of a model whose prompt opens a thought: cut off unclosed, it is all thought.
+
+        The mark that opens the thought is in the prompt then, not in the reply.
+        """
+        if self.thought or self.finish_reason != "length":
+            return self
+        return replace(self, text="", thought=self.text, ends_in_thought=True)
+
+
+def read_completion(body: bytes) -> Completion:
+    """The answer in the body of a reply with status 200.
+
+    Raises:
+        CallError: it is not JSON, reports an error, or has no choice.
+    """
+    try:
+        reply = json.loads(body)
+    except (ValueError, RecursionError):
+        start = quoted(_decoded(body), 80)
+        raise CallError(f"the reply is not JSON: {start!r}") from None
+    if not isinstance(reply, dict):
+        raise CallError("the reply is not a JSON object")
+    cost = _cost(reply)
+    if reply.get("error"):
+        raise _reported(reply["error"], cost)
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise CallError("the reply has no choices", cost=cost or 0.0)
+    choice = choices[0]
+    if choice.get("error"):
+        raise _reported(choice["error"], cost)
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise CallError("the reply's choice has no message", cost=cost or 0.0)
+    # Servers that are not told to part them leave the thought in the text.
+    said = split_thought(_clean(_text(message.get("content"))), THINK)
+    thought, finish_reason = _clean(_thought(message)) or said.thought, _finish_reason(choice)
+    who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
+    return Completion(
+        text=said.reply.strip(),
+        thought=thought,
+        ends_in_thought=bool(thought) and not said.reply and finish_reason == "length",
+        finish_reason=finish_reason,
+        tokens=_tokens(reply),
+        cost=cost,
+        model={name: value for name, value in who.items() if value},
+        id=_name(reply.get("id")),
+    )
+
+
+def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:
+    """The error in a reply with another status than 200."""
+    try:
+        reply = json.loads(body)
+    except (ValueError, RecursionError):
+        reply = _decoded(body)
+    error = reply
+    if isinstance(reply, dict):
+        error = reply.get("error", reply.get("detail", reply.get("message", reply)))
+    message = quoted(_message(error), _MESSAGE) or reason
+    hopeless = status in HOPELESS and not _is_about_the_input(error)
+    return CallError(
+        f"HTTP {status}: {message}", status, retry_after=retry_after, hopeless=hopeless
+    )
+
+
+def _reported(error: object, cost: float | None) -> CallError:
+    """Some services report an error in a reply of status 200."""
+    status = _status(error.get("code")) if isinstance(error, dict) else 0
+    message = f"the service reports: {_message(error)}"
+    if status:
+        message = f"HTTP {status}: {message}"
+    hopeless = status in HOPELESS and not _is_about_the_input(error)
+    return CallError(message, status, cost=cost or 0.0, hopeless=hopeless)
+
+
+def _is_about_the_input(error: object) -> bool:
+    """Whether a moderator refused this one input: OpenRouter says so with status 403."""
+    metadata = error.get("metadata") if isinstance(error, dict) else None
+    return isinstance(metadata, dict) and bool({"flagged_input", "reasons"} & metadata.keys())
+
+
+def _message(error: object) -> str:
+    """What an error says, of whatever type it is."""
+    said = error.get("message", error) if isinstance(error, dict) else error
+    if isinstance(said, str):
+        return said
+    try:
+        return json.dumps(said, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return "something nested too deeply"
+
+
+def _status(code: object) -> int:
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        code = int(code)
+    known = isinstance(code, int) and not isinstance(code, bool) and 400 <= code <= 599
+    return code if known else 0  # type: ignore[return-value]
+
+
+def _decoded(body: bytes) -> str:
+    return body.decode("utf-8", "replace").strip()
+
+
+def _clean(text: str) -> str:
+    """What a service said as it is kept: without secrets, of whole characters."""
+    return scrub(of_whole_characters(text))
+
+
+def _name(value: object) -> str:
+    return quoted(value, _NAME) if isinstance(value, str) else ""
+
+
+def _text(content: object) -> str:
+    """Content is a string, a list of parts, or null."""
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        texts = [part.get("text") for part in parts]
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def _thought(message: Mapping[str, Any]) -> str:
+    for key in ("reasoning", "reasoning_content"):
+        if isinstance(message.get(key), str):
+            return str(message[key])
+    return ""
+
+
+_FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}
+
+
+def _finish_reason(choice: Mapping[str, Any]) -> str:
+    reason = _name(choice.get("finish_reason"))
+    return _FINISH.get(reason, reason)
+
+
+def _usage(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    usage = reply.get("usage")
+    return usage if isinstance(usage, dict) else {}
+
+
+def _cost(reply: Mapping[str, Any]) -> float | None:
+    cost = _usage(reply).get("cost")
+    if not isinstance(cost, int | float) or isinstance(cost, bool):
+        return None
+    # NaN and infinity are numbers to Python's JSON, and would end every limit.
+    return float(cost) if 0 <= cost < _LARGEST_COUNT and math.isfinite(cost) else None
+
+
+def _tokens(reply: Mapping[str, Any]) -> dict[str, int]:
+    usage = _usage(reply)
+    details = usage.get("completion_tokens_details")
+    counts = {
+        "prompt": usage.get("prompt_tokens"),
+        "completion": usage.get("completion_tokens"),
+        "reasoning": details.get("reasoning_tokens") if isinstance(details, dict) else None,
+    }
+    return {
+        kind: count
+        for kind, count in counts.items()
+        if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _LARGEST_COUNT
+    }

@@ -1,0 +1,140 @@
+"""Where a model is asked over HTTP: address, credentials and headers, none of which is shown."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
+
+from ...core.redaction import remember
+
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
+"""Fields of a request that limit the reply's tokens, by service."""
+
+_OPENAI = "api.openai.com"
+_KEY_LIKE = re.compile(r"key|token|secret|password|sig|auth|^code$", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding"})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Endpoint:
+    """An OpenAI-compatible API.
+
+    Args:
+        base_url: up to and with ``/v1``; credentials (``user:password@``) and a query string may
+            be in it.
+        key: sent as bearer token, unless the URL or the headers say who asks.
+        headers: more headers of every request.
+        limit_field: which of :data:`LIMIT_FIELDS` it takes (None: told by the host).
+
+    Raises:
+        ValueError: the URL, the key or a header cannot be used; none of them is in the message.
+    """
+
+    base_url: str
+    key: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    limit_field: str | None = None
+
+    def __post_init__(self) -> None:
+        parts = _parts(self.base_url)
+        # An HTTP library would quote such a key in its error.
+        if not (self.key.isascii() and self.key.isprintable()) or " " in self.key:
+            raise ValueError("the API key holds characters that no key has (a space, a line end)")
+        for name, value in self.headers.items():
+            _check_header(name, value)
+        if self.limit_field not in (None, *LIMIT_FIELDS):
+            raise ValueError(f"max_tokens_field {self.limit_field!r}: one of {LIMIT_FIELDS}")
+        remember(self.key, *_secrets_of(parts), *self.headers.values())
+        remember(*(word for value in self.headers.values() for word in value.split()))
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The address without credentials and query: how it is called in logs and records."""
+        parts = _parts(self.base_url)
+        return urlunsplit((parts.scheme, _host(parts), parts.path.rstrip("/"), "", ""))
+
+    @property
+    def url(self) -> str:
+        """Where chat completions are, without credentials."""
+        parts = _parts(self.base_url)
+        path = f"{parts.path.rstrip('/')}/chat/completions"
+        return urlunsplit((parts.scheme, _host(parts), path, parts.query, ""))
+
+    @property
+    def takes(self) -> str:
+        """The field in which it takes the limit of tokens."""
+        openai = _parts(self.base_url).hostname == _OPENAI
+        return self.limit_field or LIMIT_FIELDS[openai]
+
+    def request_headers(self) -> dict[str, str]:
+        """The headers of a request, secrets among them."""
+        own = {"Content-Type": "application/json", "Accept": "application/json"}
+        # What is not compressed cannot burst.
+        own["Accept-Encoding"] = "identity"
+        parts = _parts(self.base_url)
+        if any(name.lower() == "authorization" for name in self.headers):
+            pass
+        elif parts.username is not None:
+            own["Authorization"] = basic(parts.username, parts.password)
+        elif self.key:
+            own["Authorization"] = f"Bearer {self.key}"
+        return {**own, **self.headers}
+
+
+def basic(user: str, password: str | None) -> str:
+    """The header value of basic authentication; both are as they stand in a URL."""
+    pair = f"{unquote(user)}:{unquote(password or '')}"
+    return f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
+
+
+def _parts(url: str) -> SplitResult:
+    """The parts of a usable URL.
+
+    Raises:
+        ValueError: it is none; credentials are not in the message.
+    """
+    shown = re.sub(r"\?.*", "?…", re.sub(r"[^/]*@", "***@", url), flags=re.DOTALL)
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"the base URL {shown!r} should begin with http:// or https://")
+    if not url.isprintable() or " " in url:
+        raise ValueError(f"the base URL {shown!r} holds a space or a control character")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(f"the base URL {shown!r} cannot be read") from None
+    if not host:
+        raise ValueError(f"the base URL {shown!r} names no host")
+    return parts
+
+
+def _host(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2]
+
+
+def _secrets_of(parts: SplitResult) -> Iterator[str]:
+    if parts.password:
+        yield parts.password
+        yield unquote(parts.password)
+    if parts.username is not None:
+        yield parts.netloc.rpartition("@")[0]
+        yield basic(parts.username, parts.password).removeprefix("Basic ")
+    for name, value in parse_qsl(parts.query):
+        if _KEY_LIKE.search(name):
+            yield value
+
+
+def _check_header(name: str, value: str) -> None:
+    if not isinstance(value, str) or not _HEADER_NAME.fullmatch(name):
+        raise ValueError(f"the header {name!r} is none: 'NAME: VALUE' in plain ASCII")
+    if name.lower() in _OURS:
+        raise ValueError(f"the header {name!r} is FindIt's to set")
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError(f"the header {name!r} holds characters that no header has")

@@ -1,0 +1,210 @@
+"""From a message to the body of an OpenAI-style chat request, and what was sent of every image.
+
+Texts and images stand in the request where the message has them.  Two rules for images: what
+providers are sent is shrunk and encoded as in the paper's runs (:func:`for_provider`); a server of
+one's own gets the pixels of the file (:func:`as_they_are`), which its processor resizes as a local
+model's would.  The sizes come from :mod:`...boxes.spaces`, the same arithmetic that scoring uses.
+
+Pixels are those of the file as it is stored: the annotations count them so, and what is sent has no
+EXIF orientation by which a provider would turn the picture.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...benchmarks.findit.variant import Variant
+from ...boxes.spaces import Space, as_sent, reference_size
+from ...core.image_files import Size, check, header, orientation
+from ...core.messages import Part, PartKind
+from ..scene_cache import CachedScene, encoded
+from ..table import ApiFacts
+
+JPEG_FROM = 2048
+"""Images with a longer side of at least this many pixels are sent as JPEG, others as PNG."""
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SentImage:
+    """One image as it is sent: the file's size, the size that is sent, and the encoded bytes."""
+
+    original: Size
+    sent: Size
+    mime: str
+    data: bytes = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        """The image as a data URL."""
+        return f"data:{self.mime};base64,{base64.b64encode(self.data).decode('ascii')}"
+
+    def as_record(self) -> dict[str, Any]:
+        """What a run records of it."""
+        return {
+            "original": list(self.original),
+            "sent": list(self.sent),
+            "mime": self.mime,
+            "bytes": len(self.data),
+        }
+
+
+ImageRule = Callable[[Path, int | None], SentImage]
+"""From a file and the limit in pixels for its longer side (None: none) to what is sent."""
+
+_KEPT = 32
+"""Encoded images that are kept: variants of one image and retries do not encode it again."""
+
+
+@lru_cache(maxsize=_KEPT)
+def for_provider(path: Path, limit: int | None = None) -> SentImage:
+    """The paper's API rule: at most 4096 pixels, JPEG of quality 95 from 2048 on, else PNG.
+
+    Raises:
+        OSError: the file is no image.
+    """
+    original = header(path).size
+    # The space of pixels as sent is this very rule; scoring divides by the same size.
+    width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
+    size = (int(width), int(height))
+    return _sent(path, original, size, "JPEG" if max(size) >= JPEG_FROM else "PNG")
+
+
+@lru_cache(maxsize=_KEPT)
+def as_they_are(path: Path, limit: int | None = None) -> SentImage:
+    """The file's own bytes where a server reads the same pixels from them, else a PNG of these.
+
+    Raises:
+        OSError: the file is no image.
+    """
+    found = header(path)
+    size = as_sent(Space("grid1000", scene_max_size=limit), *found.size)
+    plain = found.format in ("JPEG", "PNG") and found.mode == "RGB" and size == found.size
+    if plain and orientation(path) == 1:
+        check(path)  # a call with half a picture is paid for too
+        return SentImage(size, size, f"image/{found.format.lower()}", path.read_bytes())
+    return _sent(path, found.size, size, "PNG")
+
+
+def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
+    data = encoded(CachedScene(path, size, kind), original)
+    return SentImage(original, size, f"image/{kind.lower()}", data)
+
+
+def located(parts: Sequence[Part], folder: Path) -> list[Part]:
+    """The parts of a message with the paths of its images below a folder."""
+    return [
+        part._replace(value=str(folder / part.value)) if part.kind is PartKind.IMAGE else part
+        for part in parts
+    ]
+
+
+def sent_images(
+    parts: Sequence[Part], variant: Variant, space: Space, rule: ImageRule
+) -> tuple[SentImage, ...]:
+    """The images of a message in order; the scene limit of the space is not for support shots."""
+    paths = [Path(part.value) for part in parts if part.kind is PartKind.IMAGE]
+    # References come first, so that the scene or the frames are the last ones.
+    shots = len(paths) - variant.frames if variant.family.has_references else 0
+    return tuple(
+        rule(path, None if place < shots else space.scene_max_size)
+        for place, path in enumerate(paths)
+    )
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a service is asked.
+
+    ``model`` is the service's name for it; ``fields`` are the request's fields besides model,
+    messages and ``max_tokens`` (None: the variant's limit).
+    """
+
+    model: str
+    images: ImageRule
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    max_tokens: int | None = None
+    image_detail: str | None = None
+
+
+def openrouter_manner(facts: ApiFacts) -> Manner:
+    """How a proprietary model is asked through OpenRouter."""
+    fields: dict[str, Any] = {"usage": {"include": True}}
+    if facts.temperature is not None:
+        fields["temperature"] = facts.temperature
+    if facts.reasoning is not None:
+        fields["reasoning"] = dict(facts.reasoning)
+    return Manner(facts.identifier, for_provider, fields, facts.max_tokens, facts.image_detail)
+
+
+def server_manner(
+    model: str,
+    space: Space,
+    extra: Mapping[str, Any] | None = None,
+    facts: ApiFacts | None = None,
+) -> Manner:
+    """How an OpenAI-compatible server is asked: greedily, with ``extra`` fields of the user's.
+
+    A field that is None is not sent.  ``facts`` are those of a proprietary model, asked elsewhere
+    than through OpenRouter: it takes no temperature there either.  Spaces that count the pixels as
+    sent presume the providers' limit of 4096, so that images are sent by the providers' rule there.
+    """
+    rule = as_they_are if space.kind in _SENT_UNCHANGED else for_provider
+    temperature = 0.0 if facts is None else facts.temperature
+    fields = {"temperature": temperature, **(extra or {})}
+    sent = {name: value for name, value in fields.items() if value is not None}
+    if facts is None:
+        return Manner(model, rule, sent)
+    return Manner(model, rule, sent, facts.max_tokens, facts.image_detail)
+
+
+_SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The body of a chat request and the images in it."""
+
+    body: Mapping[str, Any] = field(repr=False)
+    images: tuple[SentImage, ...]
+
+
+def request(parts: Sequence[Part], variant: Variant, space: Space, manner: Manner) -> Request:
+    """The request for a message whose image parts are paths of files.
+
+    Raises:
+        OSError: an image cannot be read.
+    """
+    images = sent_images(parts, variant, space, manner.images)
+    body = {
+        "model": manner.model,
+        "messages": [{"role": "user", "content": _content(parts, images, manner.image_detail)}],
+        "max_tokens": manner.max_tokens or variant.max_new_tokens,
+        **manner.fields,
+    }
+    return Request(body, images)
+
+
+def _content(
+    parts: Sequence[Part], images: Sequence[SentImage], detail: str | None
+) -> list[dict[str, Any]]:
+    def entries() -> Iterator[dict[str, Any]]:
+        pictures = iter(images)
+        for part in parts:
+            if part.kind is PartKind.TEXT:
+                yield {"type": "text", "text": part.value}
+            else:
+                url = {"url": next(pictures).url}
+                yield {"type": "image_url", "image_url": {**url, **more}}
+
+    more = {"detail": detail} if detail else {}
+    return list(entries())

@@ -1,0 +1,178 @@
+"""Services that answer over HTTP: where they are, their keys, and the space of their replies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...benchmarks.findit.variant import Variant
+from ...boxes.spaces import Space, SpaceError, space_from
+from ...core.spelling import nearest
+from ..table import MODELS, ApiFacts, ModelRow, find_model, unknown_space
+from .endpoint import LIMIT_FIELDS, Endpoint
+
+OPENROUTER_URL = "https://openrouter.ai/api/v1"
+KEY_VARIABLE = "OPENROUTER_API_KEY"
+URL_VARIABLE = "OPENROUTER_BASE_URL"
+SERVER_KEY_VARIABLE = "FINDIT_SERVER_KEY"
+HEADERS_VARIABLE = "FINDIT_SERVER_HEADERS"
+
+
+def openrouter_url() -> str:
+    """OpenRouter's public address, or the one that OPENROUTER_BASE_URL names."""
+    return os.environ.get(URL_VARIABLE) or OPENROUTER_URL
+
+
+def openrouter_key() -> str:
+    """OpenRouter's key.
+
+    Raises:
+        ValueError: the environment has none.
+    """
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not key:
+        raise ValueError(
+            f"{KEY_VARIABLE} is not set: proprietary models are asked through OpenRouter, with the "
+            "key in this environment variable (--dry-run needs none)"
+        )
+    return key
+
+
+def server_key() -> str:
+    """The key of an OpenAI-compatible server; empty where the environment has none."""
+    return os.environ.get(SERVER_KEY_VARIABLE, "").strip()
+
+
+def server_headers(given: Sequence[str] | Mapping[str, str] = ()) -> dict[str, str]:
+    """The headers of an OpenAI-compatible server: the environment's, then those that are given.
+
+    Args:
+        given: ``NAME: VALUE`` each, or by name.
+
+    Raises:
+        ValueError: one cannot be read; its value is not in the message.
+    """
+    try:
+        headers = json.loads(os.environ.get(HEADERS_VARIABLE) or "{}")
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict):
+        raise ValueError(f'{HEADERS_VARIABLE} should be a JSON object, as {{"api-key": "…"}}')
+    if isinstance(given, Mapping):
+        return {**headers, **given}
+    for line in given:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise ValueError("--header takes 'NAME: VALUE', and was given something else")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def endpoints(
+    urls: str | Sequence[str],
+    key: str | None = None,
+    headers: Sequence[str] | Mapping[str, str] = (),
+    limit_field: str | None = None,
+) -> list[Endpoint]:
+    """The servers of one model.
+
+    Args:
+        urls: one or several, with commas between them where it is a text.
+        key: of all of them (None: FINDIT_SERVER_KEY).
+        headers: beside those of FINDIT_SERVER_HEADERS.
+        limit_field: as of :class:`.endpoint.Endpoint`.
+
+    Raises:
+        ValueError: a URL, the key or a header cannot be used.
+    """
+    if isinstance(urls, str):
+        urls = [url.strip() for url in urls.split(",")]
+    key, whole = server_key() if key is None else key, server_headers(headers)
+    return [Endpoint(url, key, whole, limit_field) for url in urls]
+
+
+def proprietary(name: str) -> tuple[ModelRow, ApiFacts]:
+    """The row of a proprietary model, and how it is asked.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    row = find_model(name)
+    if row is None or row.api is None:
+        known = [other.entry for other in MODELS.values() if other.api]
+        raise ValueError(f"no proprietary model {name!r}{nearest(name, known)}")
+    return row, row.api
+
+
+def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Variant], Space]:
+    """The space of a served model by variant: what the user ``said``, else its row.
+
+    The rule raises SpaceError where the row's space needs resize bounds: those are the server's.
+
+    Raises:
+        SpaceError: neither says it.
+    """
+    if said:
+        space = space_from(said)
+        return lambda variant: space
+    row = find_model(model)
+    if row is None:
+        raise unknown_space(model)
+
+    def rule(variant: Variant) -> Space:
+        space = row.space(variant.row)
+        if space.kind == "smart_resize":
+            raise SpaceError(_BOUNDS_WANTED.format(model=model))
+        return space
+
+    return rule
+
+
+_BOUNDS_WANTED = (
+    "{model} answers in pixels after its processor's resize, whose bounds are the server's. Say "
+    'them: --judge-args \'{{"space": {{"kind": "smart_resize", "min_pixels": …, "max_pixels": '
+    "…}}}}'"
+)
+
+
+def extra_fields(text: str | None) -> dict[str, Any]:
+    """More fields of a request, from ``--extra-body``.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    try:
+        fields = json.loads(text or "{}")
+    except ValueError as error:
+        raise ValueError(f"--extra-body {text}: {error}") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"--extra-body {text}: should be a JSON object")
+    fixed = sorted({"model", "messages", *LIMIT_FIELDS, "temperature", "stream"} & fields.keys())
+    if fields.get("temperature", 0) is None:
+        # Some models take none; then none is sent.
+        fixed.remove("temperature")
+    if fixed:
+        raise ValueError(f"--extra-body: {', '.join(fixed)} is FindIt's to set")
+    return fields
+
+
+def template_fields(model: str) -> dict[str, Any]:
+    """Fields of a request that switch thinking off where a model's name says so."""
+    if not model.lower().endswith("-nothink"):
+        return {}
+    return {"chat_template_kwargs": {"enable_thinking": False}}
+
+
+def server_name(model: str) -> tuple[str, str]:
+    """(the name of the results, the server's name) of ``NAME``, ``NAME=SERVED`` or ``a/b/NAME``.
+
+    Results are files of their name, which so cannot hold a slash.
+    """
+    name, given, served = model.partition("=")
+    if not given:
+        name, served = model.rstrip("/").rsplit("/", 1)[-1], model
+    if not name or not served or "/" in name:
+        raise ValueError(f"--model {model}: with --base-url it is NAME or NAME=THE_SERVERS_NAME")
+    return name, served

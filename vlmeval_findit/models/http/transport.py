@@ -1,0 +1,173 @@
+"""One HTTP request with one deadline, that can be ended from outside.
+
+Requests run in one event loop in a thread of its own.  VLMEvalKit switches off certificate checks
+for the whole process: ours has a context of its own, for a key must not travel over a connection
+that nobody checked, nor follow a redirect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import threading
+from collections.abc import Mapping
+from concurrent.futures import CancelledError, Future
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from ...core.redaction import remember
+from .completion import CallError, error_of
+from .endpoint import Endpoint
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LARGEST_REPLY = 64 * 2**20
+"""Bytes; a reply beyond is no chat completion."""
+
+
+class Transport:
+    """Sends requests; any number of threads may share it.
+
+    Args:
+        timeout: seconds for a request and its whole reply, whatever the server does meanwhile.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._on_their_way: set[Future[bytes]] = set()
+        self._cancelled = False
+
+    def post(self, endpoint: Endpoint, data: bytes) -> bytes:
+        """The body of a reply with status 200.
+
+        Raises:
+            CallError: there is none.
+        """
+        with self._lock:
+            if self._cancelled:
+                raise CallError("cancelled")
+            sending = asyncio.run_coroutine_threadsafe(
+                _post(endpoint, data, self._timeout), _loop(os.getpid())
+            )
+            self._on_their_way.add(sending)
+        try:
+            return sending.result()
+        except CancelledError:
+            raise CallError("cancelled") from None
+        finally:
+            # An interrupt ends the waiting, not the request.
+            sending.cancel()
+            with self._lock:
+                self._on_their_way.discard(sending)
+
+    def cancel(self) -> None:
+        """End all requests, and let none begin."""
+        with self._lock:
+            self._cancelled = True
+            sent = list(self._on_their_way)
+        for one in sent:
+            one.cancel()
+
+
+_starting = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+
+
+def _loop(process: int) -> asyncio.AbstractEventLoop:
+    """The running loop of this process: threads do not survive a fork."""
+    with _starting:
+        if process not in _loops:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="findit-http", daemon=True).start()
+            _loops[process] = loop
+        return _loops[process]
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Certificates are verified, whatever the process says."""
+    return ssl.create_default_context()
+
+
+async def _post(endpoint: Endpoint, data: bytes, timeout: float) -> bytes:
+    import aiohttp
+
+    # A connection a request: none is kept that the server may have closed meanwhile.
+    connector = aiohttp.TCPConnector(ssl=tls_context(), force_close=True)
+    session = aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=timeout),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+    try:
+        async with (
+            session,
+            session.post(
+                endpoint.url,
+                data=BytesIO(data),
+                headers=endpoint.request_headers(),
+                allow_redirects=False,
+                proxy=_proxy(endpoint.url),
+            ) as reply,
+        ):
+            body = await _body(reply)
+            if reply.status == 200:
+                return body
+            after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
+            raise error_of(body, reply.status, reply.reason or "", after)
+    except TimeoutError:
+        raise CallError(f"no reply within {timeout:g} s", transient=True) from None
+    except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
+        # A refused or broken connection, an unknown host, a certificate, what is not HTTP.
+        reason = getattr(error, "os_error", error)
+        kind = type(reason).__name__
+        raise CallError(f"no reply ({kind}: {reason})", transient=True) from None
+
+
+async def _body(reply: aiohttp.ClientResponse) -> bytes:
+    pieces, size = [], 0
+    async for piece in reply.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST_REPLY:
+            raise CallError(f"the reply is larger than {LARGEST_REPLY} bytes", reply.status)
+    return b"".join(pieces)
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY`` …)."""
+    parts = urlsplit(url)
+    proxies: Mapping[str, Any] = getproxies()
+    proxy = proxies.get(parts.scheme)
+    if not proxy or proxy_bypass(parts.netloc):
+        return None
+    whole = proxy if "://" in proxy else f"http://{proxy}"
+    remember(urlsplit(whole).password or "")
+    return whole
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds that a Retry-After header asks for: a number, or a date; None where it is neither."""
+    try:
+        seconds = float(value or "nan")
+    except ValueError:
+        seconds = _seconds_until(value or "", now)
+    # Also not a number: every comparison with it is false.
+    return seconds if seconds >= 0 else None
+
+
+def _seconds_until(date: str, now: datetime) -> float:
+    try:
+        then = parsedate_to_datetime(date)
+        then = then if then.tzinfo else then.replace(tzinfo=UTC)
+        return max((then - now).total_seconds(), 0.0)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return float("nan")

@@ -1,0 +1,1 @@
+"""Models on this machine: transformers, and offline vLLM."""

@@ -1,0 +1,218 @@
+"""From a message to what a model takes: chat template, token ids, pixels, and the sizes of both.
+
+Every query is encoded by itself and only then put into a batch (:func:`collate`), so what a model
+is shown does not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from ...core.messages import Message, PartKind
+from ..families import Bounds, LocalFamily
+from .large_pictures import RAW, LargePictures, with_thumbnails
+from .pictures import Picture, Pictures
+from .resize import Resize
+
+_TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
+"""What a processor returns per token; everything else is per image, patch or tile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One query as a model takes it.
+
+    ``text`` is the text after the chat template (one placeholder an image), ``ids`` the token ids
+    (one an image feature), ``types`` say which of them are image features (1) and which text (0).
+    ``features`` hold the processor's tensors of all images, in order along their first dimension.
+    ``images`` are the records of their sizes.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    features: Mapping[str, Any]
+    images: tuple[Mapping[str, Any], ...]
+
+
+class Encoder:
+    """A processor with a family's switches.
+
+    Args:
+        processor: a transformers processor with tokenizer and chat template.
+        family: the row that says how.
+        switches: of the chat template, before the family's own.
+    """
+
+    def __init__(
+        self, processor: Any, family: LocalFamily, switches: Mapping[str, Any] | None = None
+    ) -> None:
+        self.processor = processor
+        self.family = family
+        self._switches = {**family.template, **(switches or {})}
+        self._placeholder = str(processor.image_token)
+
+    def chat(self, message: Message) -> str:
+        """The exact text after the chat template, images as placeholders at their places."""
+        content = [
+            {"type": "image"}
+            if part.kind is PartKind.IMAGE
+            else {"type": "text", "text": part.value}
+            for part in message
+        ]
+        text: str = self.processor.apply_chat_template(
+            [{"role": "user", "content": content}],
+            tokenize=False,
+            add_generation_prompt=True,
+            **self._switches,
+        )
+        return text
+
+    def encode(self, message: Message, pictures: Pictures, bounds: Bounds) -> Encoded:
+        """Encode one message.
+
+        Raises:
+            OSError: an image cannot be read.
+            ValueError: the text holds other than one placeholder an image.
+        """
+        text = self.chat(message)
+        shown = pictures_of(message, pictures)
+        self._check_places(text, len(shown))
+        resize = self._resize(bounds)
+        inputs = self._inputs(text, shown, resize)
+        ids = tuple(inputs["input_ids"][0].tolist())
+        return Encoded(
+            text=text,
+            ids=ids,
+            types=self._types(ids),
+            features={k: v for k, v in inputs.items() if k not in _TOKEN_KEYS},
+            images=resize.records(shown, inputs),
+        )
+
+    def pictures(self, bounds: Bounds) -> Pictures:
+        """The images of a group of queries within bounds; large ones are kept as resized."""
+        resize = self._resize(bounds)
+        raw = partial(self._inputs, self._placeholder, resize=resize, more=RAW)
+        large = LargePictures(resize, lambda picture: raw([picture]), type(self.processor))
+        return Pictures(bounds, large.get)
+
+    def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
+        """Encode a message that differs from an encoded one only after its last image.
+
+        The images are not looked at again.  None where the messages differ before that, or where
+        the tokens of the ending cannot be told apart from those before.
+        """
+        text = self.chat(message)
+        head, ending = self._ending(text)
+        first_head, first_ending = self._ending(first.text)
+        tail = self._tokens(first_ending)
+        if head != first_head or first.ids[len(first.ids) - len(tail) :] != tail:
+            return None
+        ids = first.ids[: len(first.ids) - len(tail)] + self._tokens(ending)
+        return replace(first, text=text, ids=ids, types=self._types(ids))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of a reply, without special tokens but those that the family keeps."""
+        tokenizer = self.processor.tokenizer
+        added = tokenizer.added_tokens_decoder
+        special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
+        kept = {i for i, token in added.items() if token.content in self.family.kept_tokens}
+        text: str = tokenizer.decode(
+            [i for i in ids if i in kept or i not in special],
+            skip_special_tokens=False,
+            clean_up_tokenization_spaces=False,
+        )
+        return text
+
+    def stop_ids(self, checkpoint_says: Sequence[int]) -> list[int]:
+        """The tokens that end a reply: the checkpoint's, the tokenizer's and the family's."""
+        tokenizer = self.processor.tokenizer
+        vocabulary = tokenizer.get_vocab()
+        named = [vocabulary.get(token) for token in self.family.stops]
+        return sorted(
+            {i for i in (*checkpoint_says, tokenizer.eos_token_id, *named) if i is not None}
+        )
+
+    @property
+    def gives_types(self) -> bool:
+        """Whether the model wants to know which tokens are image features."""
+        return "mm_token_type_ids" in self.processor.model_input_names
+
+    @property
+    def pad_id(self) -> int:
+        """The token that fills up the left side of a batch."""
+        pad = self.processor.tokenizer.pad_token_id
+        return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
+
+    def _resize(self, bounds: Bounds) -> Resize:
+        return Resize(self.processor.image_processor, bounds, self.family.pixels_counted)
+
+    def _inputs(
+        self,
+        text: str,
+        shown: Sequence[Picture],
+        resize: Resize,
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Mapping[str, Any]:
+        """What the processor makes of a text and its images; ``more`` goes to its image side."""
+        inputs = self.processor(
+            text=[text],
+            images=[[picture.pixels for picture in shown]] if shown else None,
+            images_kwargs={**resize.as_arguments(), **more},
+            return_tensors="pt",
+        )
+        return with_thumbnails(inputs, shown, resize, more)
+
+    def _check_places(self, text: str, images: int) -> None:
+        places = text.count(self._placeholder)
+        if places != images:
+            raise ValueError(
+                f"{images} images, but {places} times {self._placeholder} after the chat template: "
+                "the template leaves images out, or a query's text holds the placeholder itself"
+            )
+
+    def _ending(self, text: str) -> tuple[str, str]:
+        """What stands up to the last image, and after it."""
+        at = text.rfind(self._placeholder) + len(self._placeholder)
+        return text[:at], text[at:]
+
+    def _tokens(self, text: str) -> tuple[int, ...]:
+        return tuple(self.processor.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _types(self, ids: Sequence[int]) -> tuple[int, ...]:
+        return tuple(int(i == self.processor.image_token_id) for i in ids)
+
+
+def pictures_of(message: Message, pictures: Pictures) -> list[Picture]:
+    """The images of a message, in its order."""
+    return [pictures.get(part.value) for part in message if part.kind is PartKind.IMAGE]
+
+
+def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str, Any]:
+    """One batch, padded on the left: tensors of shape (queries, tokens), and all their images."""
+    inputs = token_rows(batch, encoder)
+    if encoder.gives_types:
+        inputs["mm_token_type_ids"] = _padded([one.types for one in batch], 0)
+    with_images = [one.features for one in batch if one.images]
+    for key in with_images[0] if with_images else ():
+        inputs[key] = torch.cat([features[key] for features in with_images])
+    return {key: value.to(device) for key, value in inputs.items()}
+
+
+def token_rows(batch: Sequence[Encoded], encoder: Encoder) -> dict[str, Any]:
+    """The token ids of a batch, padded on the left, and which of them are no padding."""
+    return {
+        "input_ids": _padded([one.ids for one in batch], encoder.pad_id),
+        "attention_mask": _padded([[1] * len(one.ids) for one in batch], 0),
+    }
+
+
+def _padded(rows: Sequence[Sequence[int]], fill: int) -> Any:
+    longest = max(map(len, rows))
+    return torch.tensor([[fill] * (longest - len(row)) + list(row) for row in rows])

@@ -1,0 +1,139 @@
+"""Images as they are sent: decoded once, RGB, in the orientation that the annotations expect.
+
+FindIt's widths, heights and boxes are those of the *stored* pixels (:mod:`.image_files`).  Images
+of another size than their row are refused before a run, see :mod:`.image_checks`, so a file whose
+annotations were made after turning it does not slip through.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from ...boxes.spaces import chat_resize
+from ...core.image_files import decode, header
+from ..families import Bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PIL import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image as the processor gets it.
+
+    ``original`` is the size (w, h) of its file, ``sent`` that after the run's own limits.
+    ``pixels`` are of the size sent, or, where they were kept (:mod:`.large_pictures`), as the
+    processor resizes them; ``thumbnail`` is then what a processor that cuts tiles adds to these.
+    """
+
+    pixels: Image.Image
+    original: tuple[int, int]
+    sent: tuple[int, int]
+    thumbnail: Image.Image | None = None
+
+
+class RecentPixels:
+    """Decoded images, the least recently used gone first: large scenes serve many queries.
+
+    Args:
+        most: bytes of pixels (3 a pixel) that are kept; an image larger than that is not.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[tuple[str, int, int], Image.Image] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, path: str) -> Image.Image:
+        """The stored pixels of a file as RGB.
+
+        Raises:
+            OSError: the file is missing or broken.
+        """
+        state = Path(path).stat()
+        key = (path, state.st_mtime_ns, state.st_size)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        pixels = decode(path)
+        with self._lock:
+            self._kept[key] = pixels
+            while sum(map(_bytes_of, self._kept.values())) > self._most:
+                self._kept.popitem(last=False)
+        return pixels
+
+
+def _bytes_of(pixels: Image.Image) -> int:
+    return 3 * pixels.width * pixels.height
+
+
+_RECENT = RecentPixels(most=512 * 2**20)
+"""Three scenes of HR-InsDet, or a thousand photographs of COCO."""
+
+
+def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
+    """Apply the run's own limits: the first of the two resizes of Qwen's chat interface.
+
+    The filter is Pillow's default for a resize (bicubic), which is what that interface uses.
+    """
+    original = pixels.size
+    if bounds.two_step:
+        size = chat_resize(original)
+        if size != original:
+            pixels = pixels.resize(size)
+    return Picture(pixels, original, pixels.size)
+
+
+class Pictures:
+    """The images of one group of queries: each file is decoded and limited once.
+
+    The pixels of files that were seen lately are not decoded again for the next group either.
+
+    Args:
+        bounds: the run's limits.
+        kept: the pictures that are kept on disk by their path, None for others.
+    """
+
+    def __init__(
+        self, bounds: Bounds, kept: Callable[[str], Picture | None] = lambda path: None
+    ) -> None:
+        self._bounds = bounds
+        self._kept = kept
+        self._known: dict[str, Picture] = {}
+
+    def get(self, path: str) -> Picture:
+        """An image by its path; raises what :meth:`RecentPixels.get` raises."""
+        if path not in self._known:
+            self._known[path] = self._kept(path) or limited(_RECENT.get(path), self._bounds)
+        return self._known[path]
+
+
+@lru_cache(maxsize=16384)
+def stored_size(path: str) -> tuple[int, int]:
+    """The size (w, h) of an image file, from its header; (0, 0) where it cannot be read."""
+    try:
+        return header(path).size
+    except OSError:
+        return 0, 0
+
+
+_PIXELS_PER_TOKEN = 28 * 28
+_CHARACTERS_PER_TOKEN = 4
+
+
+def expected_length(paths: Sequence[str], texts: Sequence[str], bounds: Bounds) -> float:
+    """Roughly how many tokens a message will have: for sorting, without decoding anything."""
+    length = sum(map(len, texts)) / _CHARACTERS_PER_TOKEN
+    for path in paths:
+        width, height = stored_size(path)
+        area = max(width * height, bounds.min_pixels or 0)
+        length += min(area, bounds.max_pixels or area) / _PIXELS_PER_TOKEN
+    return length

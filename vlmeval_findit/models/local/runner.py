@@ -1,0 +1,344 @@
+"""Models on this machine, from messages to replies with their records.
+
+A :class:`Runner` is what a host wraps.  :class:`LocalRunner` runs transformers; offline vLLM is
+:class:`.vllm.VllmRunner`; both are told what to do by a row of the model table.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+from ...benchmarks.findit.variant import Variant
+from ...boxes.spaces import space_from
+from ...core.identity import Answering, Described
+from ...core.messages import Message, PartKind
+from ...core.replies import FAILED, Recorded
+from ..families import Bounds, LocalFamily, space_within
+from ..revision import known_revision
+from ..table import ModelRow
+from ..thinking import opened_by, split_thought
+from .batching import BatchLimit, in_batches, is_out_of_memory
+from .device import Placement, first_try
+from .pictures import expected_length
+
+log = logging.getLogger(__name__)
+
+
+class LocalReply(NamedTuple):
+    """A reply and what its run records."""
+
+    text: str
+    recorded: Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What a user may say about a run; None leaves it to the row, the checkpoint or the machine.
+
+    ``min_pixels``, ``max_pixels`` and ``patches`` are image bounds (:class:`..families.Bounds`),
+    ``template`` switches of the chat template, ``batch_size`` the most queries at once.
+    ``tensor_parallel_size`` and ``vllm`` (further arguments of its engine) are vLLM's.  ``space``
+    is the coordinate space of a checkpoint that was trained to answer in another than its row's.
+    """
+
+    revision: str | None = None
+    space: str | Mapping[str, Any] | None = None
+    device: str | None = None
+    dtype: str | None = None
+    attention: str | None = None
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    patches: int | None = None
+    max_new_tokens: int | None = None
+    batch_size: int | None = None
+    template: dict[str, Any] = field(default_factory=dict)
+    tensor_parallel_size: int | None = None
+    vllm: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationPlan:
+    """How the queries of one variant are run: bounds, limit on new tokens, and what is recorded."""
+
+    row: ModelRow
+    family: LocalFamily
+    bounds: Bounds
+    limit: int
+    space: dict[str, Any]
+
+
+def plan(row: ModelRow, variant: Variant, settings: RunSettings) -> GenerationPlan:
+    """What the protocol and the user's settings say about a variant.
+
+    Raises:
+        ValueError: the row is of a model that does not run on this machine, or bounds contradict.
+    """
+    if row.local is None:
+        raise ValueError(f"{row.name} does not run on this machine")
+    given = asdict(settings)
+    said = space_from(settings.space) if settings.space is not None else row.space(variant.row)
+    wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
+    bounds = row.local.bounds(variant.row).overridden(wanted)
+    return GenerationPlan(
+        row=row,
+        family=row.local,
+        bounds=bounds,
+        limit=settings.max_new_tokens or variant.max_new_tokens,
+        space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
+    )
+
+
+def describe(
+    row: ModelRow, checkpoint: str, variant: Variant, settings: RunSettings, engine: str
+) -> Described:
+    """What a run of a checkpoint is, as far as is known without torch and without a network."""
+    how = plan(row, variant, settings)
+    set_by_user = {
+        "bounds": how.bounds.as_dict(),
+        "max_new_tokens": how.limit,
+        "template": {**how.family.template, **settings.template},
+        "engine": engine,
+        "dtype": settings.dtype,
+        "attention": settings.attention,
+        **{f"vllm {name}": value for name, value in settings.vllm.items()},
+    }
+    return Described(
+        Answering(
+            kind=how.family.class_name,
+            row=row.name,
+            checkpoint=checkpoint,
+            revision=known_revision(checkpoint, settings.revision),
+            settings=set_by_user,
+            runs_here=True,
+        ),
+        how.space,
+    )
+
+
+def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
+    """The same with what torch and the hub say, still without loading the model.
+
+    Raises:
+        OSError: the checkpoint is not there.
+    """
+    from .device import choose, this_machine
+    from .transformer import checkpoint_revision
+
+    assert found.checkpoint is not None
+    placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
+    engine = found.settings["engine"]
+    known = {"dtype": placed.dtype, "attention": placed.attention} if engine != "vllm" else {}
+    return replace(
+        found,
+        revision=checkpoint_revision(found.checkpoint, settings.revision),
+        settings={**found.settings, **known},
+    )
+
+
+class Runner(Protocol):
+    """What answers messages."""
+
+    def answer_batch(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
+        """The replies to messages of one variant, in their order."""
+
+    def answer_variants(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
+        """The replies to messages that share their images; ``variant`` is that of any of them."""
+
+    @property
+    def at_once(self) -> int:
+        """How many messages are worth handing over together."""
+
+
+class LocalRunner:
+    """A transformers model on this machine."""
+
+    def __init__(
+        self,
+        loaded: Any,
+        row: ModelRow,
+        settings: RunSettings,
+        checkpoint: str,
+        placement: Placement,
+    ) -> None:
+        self._loaded = loaded
+        self._row = row
+        self._settings = settings
+        first = first_try(placement)
+        most = settings.batch_size or first.queries
+        self._limit = BatchLimit(most, first.tokens)
+        # Variants share pixels: more of them fit.
+        self._variants_limit = BatchLimit(4 * most, 4 * first.tokens)
+        self._placement = placement
+        self._who = {
+            "row": row.name,
+            "identifier": checkpoint,
+            "revision": loaded.revision,
+            "processor_revision": loaded.processor_revision,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self._who['row']} from {self._who['identifier']} ({self._who['revision']}) on "
+            f"{self._placement}, up to {self._limit.most} queries at once"
+        )
+
+    @property
+    def at_once(self) -> int:
+        """Four batches: enough to put similar lengths together, little to lose in a crash."""
+        return 4 * self._limit.most
+
+    def answer_batch(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
+        """Replies to messages of one variant, in their order.
+
+        A message whose image cannot be read, or that does not fit into memory alone, gets a reply
+        that counts as a failed call; the others are answered.
+        """
+        how = plan(self._row, variant, self._settings)
+        return in_batches(
+            messages,
+            length=lambda message: _expected(message, how.bounds),
+            limit=self._limit,
+            answer=lambda batch: self._answer(batch, how),
+            give_up=lambda message, why: failed_answer(why, how),
+            free=free_memory,
+        )
+
+    def answer_variants(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
+        """Replies to messages that share their images, which are prefilled once.
+
+        Messages that share none, or whose texts part before the last image, are answered as an
+        ordinary batch.
+        """
+        from .shared_prefix import common_length, continue_variants, covers_images, prefill
+
+        how = plan(self._row, variant, self._settings)
+        encoded = self._encode_variants(messages, how)
+        shared = common_length([one.ids for one in encoded]) if encoded else 0
+        if len(messages) < 2 or not shared or not covers_images(encoded[0], shared):
+            return self.answer_batch(messages, variant)
+        try:
+            prefix = prefill(self._loaded, encoded[0], shared)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            return self.answer_batch(messages, variant)
+        return in_batches(
+            encoded,
+            length=lambda one: len(one.ids),
+            limit=self._variants_limit,
+            answer=lambda batch: [
+                self._answered(one, new, how)
+                for one, new in zip(
+                    batch, continue_variants(self._loaded, prefix, batch, how.limit), strict=True
+                )
+            ],
+            give_up=lambda one, why: failed_answer(why, how),
+            free=free_memory,
+        )
+
+    def _encode_variants(self, messages: Sequence[Message], how: GenerationPlan) -> list[Any]:
+        """All messages encoded with one look at their images; empty where none can be shared."""
+        encoder = self._loaded.encoder
+        if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
+            return []
+        try:
+            first = encoder.encode(messages[0], encoder.pictures(how.bounds), how.bounds)
+        except OSError:
+            return []
+        others = [encoder.encode_like(first, message) for message in messages[1:]]
+        return [] if None in others else [first, *others]
+
+    def _answer(self, batch: Sequence[Message], how: GenerationPlan) -> list[LocalReply]:
+        """Replies to one batch; a message that cannot be encoded fails by itself."""
+        from .separate_prefill import generate
+
+        pictures = self._loaded.encoder.pictures(how.bounds)
+        encoded: dict[int, Any] = {}
+        answers: dict[int, LocalReply] = {}
+        for at, message in enumerate(batch):
+            try:
+                encoded[at] = self._loaded.encoder.encode(message, pictures, how.bounds)
+            except OSError as error:
+                answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
+        new = generate(self._loaded, list(encoded.values()), how.limit) if encoded else []
+        for at, generated in zip(encoded, new, strict=True):
+            answers[at] = self._answered(encoded[at], generated, how)
+        return [answers[at] for at in range(len(batch))]
+
+    def _answered(self, one: Any, new: Any, how: GenerationPlan) -> LocalReply:
+        text = self._loaded.encoder.decode(new.ids)
+        tokens = {"prompt": len(one.ids), "reply": len(new.ids)}
+        return spoken(how, one.text, text, new.finish_reason, one.images, tokens, self._who)
+
+
+def spoken(
+    how: GenerationPlan,
+    prompt: str,
+    text: str,
+    finish_reason: str,
+    images: Sequence[Any],
+    tokens: dict[str, int],
+    who: dict[str, str],
+) -> LocalReply:
+    """A reply with its thought taken out, and its record."""
+    marks = how.family.thought
+    said = split_thought((opened_by(prompt, marks) if marks else "") + text, marks)
+    return LocalReply(
+        said.reply.strip(),
+        Recorded(
+            space=how.space,
+            finish_reason=finish_reason,
+            images=tuple(images),
+            thought=said.thought,
+            ends_in_thought=said.ends_inside,
+            tokens=tokens,
+            model=who,
+        ),
+    )
+
+
+def failed_answer(why: str, how: GenerationPlan) -> LocalReply:
+    """A reply that is none: counted as a failed call, and asked again by the host's next run."""
+    log.error("FindIt: no answer: %s", why)
+    return LocalReply(f"{FAILED} via API. {why}", Recorded(space=how.space, call={"error": why}))
+
+
+def _paths(message: Message) -> list[str]:
+    return [part.value for part in message if part.kind is PartKind.IMAGE]
+
+
+def _expected(message: Message, bounds: Bounds) -> float:
+    texts = [part.value for part in message if part.kind is PartKind.TEXT]
+    return expected_length(_paths(message), texts, bounds)
+
+
+def free_memory() -> None:
+    """Give back what a failed batch held."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
+    """Load a checkpoint for this machine.
+
+    Raises:
+        OSError: the checkpoint is not there.
+    """
+    from .device import choose, this_machine
+    from .encoding import Encoder
+    from .transformer import load, load_processor
+
+    if row.local is None:
+        raise ValueError(f"{row.name} does not run on this machine")
+    placement = choose(this_machine(), settings.device, settings.dtype, settings.attention)
+    processor = load_processor(checkpoint, settings.revision)
+    encoder = Encoder(processor, row.local, settings.template)
+    loaded = load(checkpoint, encoder, placement, settings.revision)
+    return LocalRunner(loaded, row, settings, checkpoint, placement)

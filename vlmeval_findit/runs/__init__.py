@@ -1,0 +1,1 @@
+"""Scored runs: the files that a score leaves, and reading them back."""

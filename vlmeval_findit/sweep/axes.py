@@ -1,0 +1,152 @@
+"""From lists of axis values to variants of the grid.
+
+An axis that does not apply to a format is not taken: text has neither key nor structure, and the
+decomposed structure names its own keys.  So "text and JSON, key ``bbox_2d``" is one text cell and
+one JSON cell a representation, as in the paper's format search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any
+
+from ..benchmarks.findit.best_format import Format
+from ..benchmarks.findit.datasets import DATASETS, Dataset
+from ..benchmarks.findit.variant import CENTRES, Variant, problem
+from ..boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
+from ..boxes.representation import REPRESENTATIONS
+
+NO_CENTRE = "none"
+"""How a file says "no centre experiment"."""
+
+WINNER = "winner"
+"""How a stage says "as in the best format of the stage before"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An annotation table: a dataset, or its multi-label queries."""
+
+    dataset: str
+    multilabel: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.row.table_name(self.multilabel)
+
+    @property
+    def row(self) -> Dataset:
+        return DATASETS[self.dataset]
+
+
+def all_tables() -> dict[str, Table]:
+    """Every table by its name: the benchmark's, the demonstration's, the user's own."""
+    return {
+        row.table_name(multilabel): Table(row.name, multilabel)
+        for row in DATASETS.values()
+        for multilabel in (False, True)[: 1 + row.has_multilabel]
+    }
+
+
+def benchmark() -> tuple[Table, ...]:
+    """What ``datasets: all`` means: the tables that the release has."""
+    return tuple(t for t in all_tables().values() if t.row.subset_for(t.multilabel) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The values of every axis of a format; ``representations`` may be (``winner``,)."""
+
+    representations: tuple[str, ...] = tuple(REPRESENTATIONS)
+    outputs: tuple[str, ...] = OUTPUTS
+    keys: tuple[str, ...] = (DEFAULT_KEY,)
+    structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
+    centres: tuple[str, ...] = (NO_CENTRE,)
+
+    def after(self, winner: Format | None) -> Axes:
+        """These axes with ``winner`` replaced by the values of a format.
+
+        Raises:
+            ValueError: there is ``winner`` among them, and no format.
+        """
+        values: dict[str, Any] = {}
+        for axis, field in AXIS_FIELDS.items():
+            said = getattr(self, axis)
+            if WINNER in said:
+                if winner is None:
+                    raise ValueError(f"{axis}: {WINNER} needs a stage before")
+                values[axis] = (getattr(winner, field) or NO_CENTRE,)
+        return replace(self, **values)
+
+
+AXIS_FIELDS = {
+    "representations": "representation",
+    "outputs": "output",
+    "keys": "key",
+    "structures": "structure",
+    "centres": "centre",
+}
+"""Axis by axis the field of :class:`Format`."""
+
+AXIS_VALUES: dict[str, tuple[str, ...]] = {
+    "representations": tuple(REPRESENTATIONS),
+    "outputs": OUTPUTS,
+    "keys": KEYS,
+    "structures": STRUCTURES,
+    "centres": (NO_CENTRE, *CENTRES),
+}
+"""What ``all`` means on every axis."""
+
+
+def formats(axes: Axes) -> Iterator[Format]:
+    """Every format of the axes once, in the order of their lists; whether one fits is not asked."""
+    seen: set[Format] = set()
+    lists = (axes.representations, axes.outputs, axes.keys, axes.structures, axes.centres)
+    for representation, output, key, structure, centre in product(*lists):
+        if output == "text":
+            key, structure = DEFAULT_KEY, DEFAULT_STRUCTURE
+        if structure == "decomposed":
+            key = DEFAULT_KEY
+        made = Format(
+            representation, output, key, structure, None if centre == NO_CENTRE else centre
+        )
+        if made not in seen:
+            seen.add(made)
+            yield made
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What is shown beside the format: numbers of frames (empty: the dataset's own), captions."""
+
+    frames: tuple[int, ...] = ()
+    captions: tuple[bool, ...] = (False,)
+
+
+def variants(
+    tables: Sequence[Table], wanted: Iterable[Format], views: Views = Views()
+) -> list[Variant]:
+    """The cells of tables and formats that are in the grid; the others are left out."""
+    wanted = list(wanted)
+    found: dict[Variant, None] = {}
+    for table in tables:
+        for frames in _frames(table, views.frames):
+            for caption, made in product(views.captions, wanted):
+                variant = Variant(
+                    dataset=table.dataset,
+                    multilabel=table.multilabel,
+                    caption=caption,
+                    frames=frames,
+                    **asdict(made),
+                )
+                if problem(variant) is None:
+                    found[variant] = None
+    return list(found)
+
+
+def _frames(table: Table, wanted: Sequence[int]) -> Sequence[int]:
+    """The numbers of frames that a table has among those that are wanted."""
+    most = table.row.frames
+    return [n for n in wanted if n <= most] if wanted and most > 1 else [most]

@@ -1,0 +1,164 @@
+"""From the journal to prediction files in VLMEvalKit's own layout, and to scores beside them.
+
+What is written depends on the journal and the plan alone, so it is the same bytes after any number
+of kills; only ``scored_at`` in the provenance is a time, and files that would not change otherwise
+are left as they are.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from ..benchmarks.findit.scoring import RunScore, joined, score, without_details
+from ..core.prediction_files import holds_rows, write_rows
+from ..core.predictions import PREDICTION_FORMATS
+from ..core.replies import FAILED, Reply, call_failed, recorded
+from ..runs.results import detail_lines, provenance, write_score
+from .calls import Cell, ImageHash, keyed
+from .journal import Journal
+from .outputs import Output, adopt
+
+FAILED_CALL = f"{FAILED} via API."
+"""VLMEvalKit's own words for a failed call: its runner asks such rows again."""
+
+
+_ROWS, _LETTERS = 256, 1 << 20
+"""Rows that are scored at a time, and the letters of their replies: a reply may have millions."""
+
+
+def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
+    """Write the predictions and the score of a cell whose calls were all made.
+
+    No more than a few rows are in memory at a time: of the score that comes back, replies, boxes
+    and matches are left out.
+
+    Raises:
+        OSError: they cannot be written; each file is whole or as it was.
+    """
+    write_rows(output.path, lambda: prediction_rows(output.cell, keys, journal))
+    folder = output.path.parent
+    with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace", dir=folder) as details:
+        run = joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
+        if not _is_scored(run, output.path):
+            details.seek(0)
+            write_score(run, output.path, details)
+    return run
+
+
+def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
+    """Take in what prediction files have and the journal does not; see :func:`.outputs.adopt`.
+
+    A file that was written from this journal is not read row by row.
+    """
+    if not any(output.path.with_suffix(suffix).is_file() for suffix in PREDICTION_FORMATS):
+        return
+    cell = output.cell
+    keys = [keyed(cell, row, hashes).key for row in cell.rows]
+    if not holds_rows(output.path, prediction_rows(cell, keys, journal)):
+        adopt(output, keys, journal, hashes)
+
+
+def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> Iterator[dict[str, Any]]:
+    """The rows of a prediction file, with the columns that VLMEvalKit's runner writes."""
+    for index, key in zip(cell.rows, keys, strict=True):
+        yield _row(cell, index, journal.get(key))
+
+
+def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
+    """The scores of a few rows at a time, without what their details tell already."""
+    for replies in _few(map(_reply, rows)):
+        with _uncollected():
+            run = score(
+                output.cell.model, output.cell.task, replies, output.settings, output.identity
+            )
+            details.writelines(detail_lines(run))
+            yield replace(run, scored=tuple(map(without_details, run.scored)))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles: a million boxes have none, and it looks at each many times,
+    which is half of the time that they take."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _few(replies: Iterable[Reply]) -> Iterator[list[Reply]]:
+    """Replies in groups; at least one group."""
+    group: list[Reply] = []
+    letters = 0
+    for reply in replies:
+        if group and (len(group) == _ROWS or letters + len(reply.text) > _LETTERS):
+            yield group
+            group, letters = [], 0
+        group.append(reply)
+        letters += len(reply.text)
+    yield group
+
+
+def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:
+    query = cell.task.queries[index]
+    row: dict[str, Any] = {
+        "index": index,
+        "label": query.label,
+        "width": query.width,
+        "height": query.height,
+    }
+    if record is None:
+        return {**row, "prediction": f"{FAILED_CALL} never asked"}
+    extra = record["extra_records"]
+    if record["error"]:
+        row["prediction"] = f"{FAILED_CALL} {record['error']}"
+        extra = _of_failure(extra, record["error"])
+    else:
+        row["prediction"] = record["reply"]
+    if extra is not None:
+        row["extra_records"] = extra
+    return row
+
+
+def _of_failure(extra: Any, why: str) -> Any:
+    """The record of a failed call, which says so."""
+    before = recorded(extra)
+    if extra is None or call_failed(FAILED_CALL, before):
+        return extra
+    return replace(before, call={**before.call, "error": why}).as_json()
+
+
+def _reply(row: Mapping[str, Any]) -> Reply:
+    return Reply(row["index"], row["prediction"], recorded(row.get("extra_records")))
+
+
+def _is_scored(run: RunScore, predictions: Path) -> bool:
+    """Whether this very score lies there already: its provenance is written last."""
+    path = predictions.with_name(f"{predictions.stem}_provenance.json")
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    now = json.loads(json.dumps(provenance(run, predictions)))
+    return {**before, "scored_at": None} == {**now, "scored_at": None}
+
+
+_LEFT_BEHIND = re.compile(r"\..*_FindIt_.*\.(json|jsonl|csv)\.[a-z0-9_]{8}")
+
+
+def clean_up(folder: Path) -> None:
+    """Remove what a kill in the middle of writing a file left: never a file of its own name."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if _LEFT_BEHIND.fullmatch(path.name):
+                path.unlink(missing_ok=True)

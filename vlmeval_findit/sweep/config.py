@@ -1,0 +1,403 @@
+"""A sweep's YAML file: read with line numbers, and refused with a reason before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..benchmarks.findit.best_format import Format
+from ..boxes.spaces import SpaceError, space_from
+from ..core.model_names import check_model_name
+from ..core.predictions import PredictionError
+from ..core.spelling import nearest
+from ..models.table import MODELS, find_model
+from .axes import AXIS_VALUES, WINNER, Axes, Table, Views, all_tables, benchmark, formats
+from .axes import variants as cells_of
+from .yaml_lines import ConfigError, Marked, compose
+
+__all__ = ["ConfigError", "Inference", "ModelEntry", "Sweep", "parse_sweep", "read_sweep"]
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A model of a sweep.
+
+    ``settings`` go to its class (or, with endpoints, into every request) and are part of every
+    call's key; ``resources`` go to its class too, but what it says does not depend on them.
+    ``space`` and ``reads_like`` are as in :class:`.Settings`; ``checkpoint`` is a folder
+    or an identifier of a model on this machine, and ``row`` the row of the model table that it is
+    run like; ``served`` is a server's name for it, ``headers`` go with every request to a server
+    and are kept nowhere; ``line`` is where the file names it.
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    space: str | Mapping[str, Any] | None = None
+    reads_like: str | None = None
+    checkpoint: str | None = None
+    row: str | None = None
+    served: str | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """How calls are made: nothing that an answer may depend on.
+
+    ``threads`` are calls at a time to an API or to each endpoint, ``timeout`` the seconds for one
+    attempt of such a call, ``batch_size`` and ``variants``
+    the most calls that a local model gets together (of one variant; over one image), ``replicas``
+    the models of a Ray cluster (0: as many as fit), each with so many ``cpus`` and ``gpus``.
+    """
+
+    threads: int = 8
+    timeout: float = 600.0
+    batch_size: int = 8
+    variants: int = 32
+    replicas: int = 0
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Models x tables x formats, in stages.
+
+    ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
+    together, in US dollars (None: no limit); ``force`` overrules what runs recorded.
+    """
+
+    models: tuple[ModelEntry, ...]
+    tables: tuple[Table, ...]
+    stages: tuple[Axes, ...] = (Axes(),)
+    views: Views = field(default_factory=Views)
+    limit: int | None = None
+    work_dir: Path = Path("outputs")
+    journal: Path = Path("outputs/calls.jsonl")
+    skip_missing: bool = False
+    force: bool = False
+    inference: Inference = field(default_factory=Inference)
+    max_usd: float | None = None
+    source: Path | None = None
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The sweep of a file.
+
+    Raises:
+        ConfigError: it cannot be used; the message names file, line and reason.
+        OSError: it cannot be read.
+    """
+    return replace(parse_sweep(path.read_text(encoding="utf-8"), str(path)), source=path)
+
+
+_AXES = tuple(AXIS_VALUES)
+_KEYS = (
+    "models",
+    "datasets",
+    *_AXES,
+    "stages",
+    "frames",
+    "captions",
+    "limit",
+    "work_dir",
+    "journal",
+    "skip_missing_images",
+    "inference",
+    "max_usd",
+)
+
+
+def parse_sweep(text: str, name: str = "sweep") -> Sweep:
+    """The sweep of a YAML text; ``name`` is what messages call it.
+
+    Raises:
+        ConfigError: it cannot be used; the message names file, line and reason.
+    """
+    top = compose(text, name)
+    fields = top.fields(_KEYS)
+    for wanted in ("models", "datasets"):
+        if wanted not in fields:
+            raise top.error(f"{wanted} is missing")
+    if "stages" in fields and (both := [axis for axis in _AXES if axis in fields]):
+        raise fields[both[0]].error(f"{both[0]} stands in every stage, where there are stages")
+    work_dir = _path(fields.get("work_dir"), Path("outputs"))
+    sweep = Sweep(
+        models=_models(fields["models"]),
+        tables=_tables(fields["datasets"]),
+        stages=_stages(fields),
+        views=Views(_frames(fields.get("frames")), _captions(fields.get("captions"))),
+        limit=_optional(fields.get("limit"), _count),
+        work_dir=work_dir,
+        journal=_path(fields.get("journal"), work_dir / "calls.jsonl"),
+        skip_missing=bool(_optional(fields.get("skip_missing_images"), _yes_or_no)),
+        inference=_inference(fields.get("inference")),
+        max_usd=_optional(fields.get("max_usd"), _positive),
+    )
+    _refuse_unused(sweep, fields)
+    return sweep
+
+
+# --- models and tables ----------------------------------------------------------------------------
+
+_MODEL_KEYS = (
+    "name",
+    "settings",
+    "resources",
+    "space",
+    "reads_like",
+    "checkpoint",
+    "row",
+    "served",
+    "headers",
+)
+
+
+def _models(marked: Marked) -> tuple[ModelEntry, ...]:
+    entries = [_model(entry) for entry in marked.entries()]
+    _refuse_twice(marked, [entry.name for entry in entries])
+    return tuple(entries)
+
+
+def _model(marked: Marked) -> ModelEntry:
+    if not marked.is_mapping:
+        entry = ModelEntry(_word(marked), line=marked.line)
+        _check_known(marked, entry.name)
+        return entry
+    fields = marked.fields(_MODEL_KEYS)
+    if "name" not in fields:
+        raise marked.error("a model needs a name")
+    entry = ModelEntry(
+        name=_word(fields["name"]),
+        settings=_mapping(fields.get("settings")),
+        resources=_mapping(fields.get("resources")),
+        space=_optional(fields.get("space"), _space),
+        reads_like=_optional(fields.get("reads_like"), _model_row),
+        checkpoint=_optional(fields.get("checkpoint"), _word),
+        row=_optional(fields.get("row"), _model_row),
+        served=_optional(fields.get("served"), _word),
+        headers=_optional(fields.get("headers"), _headers),
+        line=fields["name"].line,
+    )
+    _check_known(fields["name"], entry.name, entry.space is not None or entry.row is not None)
+    return entry
+
+
+def _check_known(marked: Marked, name: str, said: bool = False) -> None:
+    """Results are scored at the end, so the space must be known at the start."""
+    try:
+        check_model_name(name)
+    except PredictionError as error:
+        raise marked.error(f"{error} (`served` may have one)") from None
+    if not said and find_model(name) is None:
+        raise marked.error(
+            f"no model {name!r} in the model table{nearest(name, MODELS)}; "
+            "one that the table does not have needs `row` or `space`"
+        )
+
+
+def _model_row(marked: Marked) -> str:
+    name = _word(marked)
+    if find_model(name) is None:
+        raise marked.error(f"no model {name!r} in the model table{nearest(name, MODELS)}")
+    return name
+
+
+def _space(marked: Marked) -> str | Mapping[str, Any]:
+    value = marked.value
+    try:
+        space_from(value)
+    except (SpaceError, TypeError) as error:
+        raise marked.error(str(error)) from None
+    return value  # type: ignore[no-any-return]
+
+
+def _tables(marked: Marked) -> tuple[Table, ...]:
+    if marked.value == "all":
+        return benchmark()
+    known = all_tables()
+    names = []
+    for entry in marked.entries():
+        name = _word(entry)
+        if name not in known:
+            raise entry.error(f"no dataset {name!r}{nearest(name, known)}")
+        names.append(name)
+    _refuse_twice(marked, names)
+    return tuple(known[name] for name in names)
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+
+def _stages(fields: Mapping[str, Marked]) -> tuple[Axes, ...]:
+    if "stages" not in fields:
+        return (_axes(fields, may_win=False),)
+    stages = fields["stages"].entries()
+    return tuple(_axes(stage.fields(_AXES), may_win=at > 0) for at, stage in enumerate(stages))
+
+
+def _axes(fields: Mapping[str, Marked], may_win: bool) -> Axes:
+    said = {axis: _axis(axis, fields[axis], may_win) for axis in _AXES if axis in fields}
+    return Axes(**said)
+
+
+def _axis(axis: str, marked: Marked, may_win: bool) -> tuple[str, ...]:
+    if marked.value == "all":
+        return AXIS_VALUES[axis]
+    if marked.value == WINNER:
+        if not may_win:
+            raise marked.error(f"{WINNER} is the best format of the stage before: there is none")
+        return (WINNER,)
+    words = []
+    for entry in marked.entries():
+        word = _word(entry)
+        if word not in AXIS_VALUES[axis]:
+            what = axis.removesuffix("s")
+            raise entry.error(f"no {what} {word!r}{nearest(word, AXIS_VALUES[axis])}")
+        words.append(word)
+    _refuse_twice(marked, words)
+    return tuple(words)
+
+
+def _frames(marked: Marked | None) -> tuple[int, ...]:
+    if marked is None:
+        return ()
+    if marked.value == "all":
+        return tuple(range(1, 1 + max(table.row.frames for table in all_tables().values())))
+    counts = [_count(entry) for entry in marked.entries()]
+    _refuse_twice(marked, counts)
+    return tuple(counts)
+
+
+def _captions(marked: Marked | None) -> tuple[bool, ...]:
+    if marked is None:
+        return (False,)
+    if marked.value == "all":
+        return (False, True)
+    return tuple(dict.fromkeys(_yes_or_no(entry) for entry in marked.entries()))
+
+
+def _refuse_unused(sweep: Sweep, fields: Mapping[str, Marked]) -> None:
+    """Refuse a value that was written down but fits no cell: somebody wanted it."""
+    for table in sweep.tables:
+        first = sweep.stages[0]
+        if not cells_of([table], formats(first), sweep.views):
+            raise fields["datasets"].error(f"no cell of {table.name} fits the axes")
+    stages = fields["stages"].entries() if "stages" in fields else [None]
+    for axes, stage in zip(sweep.stages, stages, strict=True):
+        own = fields if stage is None else stage.fields(_AXES)
+        used = cells_of(sweep.tables, formats(_without_winner(axes)), sweep.views)
+        for axis, values in _used_values(used).items():
+            if axis not in own or own[axis].value in ("all", WINNER):
+                continue
+            for entry in own[axis].entries():
+                if entry.value not in values:
+                    raise entry.error(f"{axis}: {entry.value} fits no cell of this sweep")
+
+
+def _without_winner(axes: Axes) -> Axes:
+    return axes.after(Format("xyxy", "json")) if _has_winner(axes) else axes
+
+
+def _has_winner(axes: Axes) -> bool:
+    return any(WINNER in getattr(axes, axis) for axis in _AXES)
+
+
+def _used_values(used: Iterable[Any]) -> dict[str, set[Any]]:
+    values: dict[str, set[Any]] = {axis: set() for axis in (*_AXES, "frames", "captions")}
+    for cell in used:
+        values["representations"].add(cell.representation)
+        values["outputs"].add(cell.output)
+        values["structures"].add(cell.structure)
+        values["centres"].add(cell.centre or "none")
+        values["frames"].add(cell.frames)
+        values["captions"].add(cell.caption)
+        # Text has no key and `decomposed` names its own: their default is nobody's wish.
+        if cell.output == "json" and cell.structure != "decomposed":
+            values["keys"].add(cell.key)
+    return values
+
+
+# --- plain values ---------------------------------------------------------------------------------
+
+
+def _optional(marked: Marked | None, read: Callable[[Marked], Value]) -> Value | None:
+    return None if marked is None or marked.value is None else read(marked)
+
+
+def _word(marked: Marked) -> str:
+    if not isinstance(marked.value, str) or not marked.value:
+        raise marked.error(f"{marked.value!r} should be a name")
+    return marked.value
+
+
+def _count(marked: Marked) -> int:
+    value = marked.value
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise marked.error(f"{value!r} should be a whole number, at least 1")
+    return value
+
+
+def _yes_or_no(marked: Marked) -> bool:
+    if not isinstance(marked.value, bool):
+        raise marked.error(f"{marked.value!r} should be true or false")
+    return marked.value
+
+
+def _path(marked: Marked | None, default: Path) -> Path:
+    return default if marked is None else Path(_word(marked)).expanduser()
+
+
+def _mapping(marked: Marked | None) -> Mapping[str, Any]:
+    if marked is None:
+        return {}
+    if not marked.is_mapping:
+        raise marked.error("should be a mapping of names to values")
+    return marked.value  # type: ignore[no-any-return]
+
+
+def _refuse_twice(marked: Marked, values: Sequence[Any]) -> None:
+    for entry, value in zip(marked.entries(), values, strict=True):
+        if values.count(value) > 1:
+            raise entry.error(f"{value} stands twice")
+
+
+def _headers(marked: Marked) -> Mapping[str, str]:
+    for name, value in _mapping(marked).items():
+        if not isinstance(value, str):  # not shown: it may be a key
+            raise marked.error(f"the header {name!r} should be a text")
+    return _mapping(marked)
+
+
+def _positive(marked: Marked) -> float:
+    value = marked.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+        raise marked.error(f"{value!r} should be a number, more than 0")
+    return float(value)
+
+
+_INFERENCE = tuple(Inference.__dataclass_fields__)
+_FRACTIONS = ("cpus", "gpus")
+
+
+def _inference(marked: Marked | None) -> Inference:
+    if marked is None:
+        return Inference()
+    fields = marked.fields(_INFERENCE)
+    return Inference(**{name: _amount(name, value) for name, value in fields.items()})
+
+
+def _amount(name: str, marked: Marked) -> Any:
+    if name == "timeout":
+        return _positive(marked)
+    if name not in _FRACTIONS:
+        return _count(marked)
+    if not isinstance(marked.value, int | float) or marked.value < 0:
+        raise marked.error(f"{marked.value!r} should be a number, at least 0")
+    return float(marked.value)

@@ -1,0 +1,180 @@
+"""What a run would do, counted without a model, a network or a key.
+
+Missing images are no error: equal ones are then counted by their names, and calls over them have
+no weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.best_format import Format
+from ..core.files import file_sha256
+from ..models.http.chat import ChatModel, parts_of
+from ..models.http.estimate import Load, Scale
+from .axes import variants
+from .calls import Call, Cell
+from .config import ModelEntry, Sweep
+from .journal import records
+from .plan import Plan, make_plan
+from .run import Chosen, Tables, wanted_formats
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is counted together: some cells of one model.
+
+    ``model`` is its name in a journal, ``chat`` how it is asked where that is over HTTP.
+    """
+
+    name: str
+    model: str
+    cells: tuple[Cell, ...]
+    chat: ChatModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What one group would be asked.
+
+    ``queries`` are rows of cells, ``images`` distinct files, ``calls`` distinct calls, ``finished``
+    those that the journal has; ``load`` is what the others send (None: not over HTTP).
+    """
+
+    name: str
+    cells: int
+    queries: int
+    images: int
+    calls: int
+    finished: int
+    load: Load | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The counts of every group; ``images`` of all together, ``missing`` those that are no file."""
+
+    counts: tuple[Count, ...]
+    images: int
+    missing: int
+
+
+def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
+    """Count cells, queries, images, calls, finished calls, and what calls over HTTP send."""
+    names, scale = _ImageNames(), Scale()
+    finished = _finished(journal)
+    plans: dict[Any, Plan] = {}
+    counts = []
+    for group in groups:
+        # Models that are asked the same are planned once: a key has the model's name in it, so
+        # not where the journal knows one.
+        known = group.model if group.model in finished else None
+        same = (known, *((cell.variant, cell.rows, repr(cell.settings)) for cell in group.cells))
+        if same not in plans:
+            plans[same] = make_plan(group.cells, names)
+        plan, done = plans[same], finished.get(group.model, frozenset())
+        left = [call for call in plan.calls if call.key not in done]
+        load = None if group.chat is None else _load(left, group.chat, scale)
+        finished_calls = len(plan.calls) - len(left)
+        counts.append(
+            Count(
+                group.name,
+                len(plan.cells),
+                plan.queries,
+                plan.images,
+                len(plan.calls),
+                finished_calls,
+                load,
+            )
+        )
+    return DryRun(tuple(counts), len(names.seen), len(names.missing))
+
+
+def sweep_groups(
+    sweep: Sweep,
+    settings: Mapping[str, Mapping[str, Any]],
+    chats: Mapping[str, ChatModel],
+    chosen: Chosen | None = None,
+) -> list[Group]:
+    """The cells of a sweep, a group a model.
+
+    A later stage is counted as if the first format of the stage before won: as many calls.
+
+    Args:
+        sweep: the sweep.
+        settings: by model what is part of every call's key (:meth:`.run.Host.settings`).
+        chats: by model how it is asked, where that is over HTTP.
+        chosen: by model the one format that it is asked in.
+
+    Raises:
+        FileNotFoundError: a table is nowhere; the message says how to make it.
+    """
+    tables = Tables(skip_missing=None)
+
+    def cells(entry: ModelEntry) -> tuple[Cell, ...]:
+        found = variants(sweep.tables, all_formats(sweep, entry, chosen), sweep.views)
+        given = settings[entry.name]
+        return tuple(tables.cell(entry.name, one, sweep.limit, given) for one in found)
+
+    return [
+        Group(entry.name, entry.name, cells(entry), chats.get(entry.name)) for entry in sweep.models
+    ]
+
+
+def all_formats(sweep: Sweep, entry: ModelEntry, chosen: Chosen | None) -> list[Format]:
+    """The formats of all stages, each once."""
+    found: dict[Format, None] = {}
+    winner: Format | None = None
+    for stage in range(len(sweep.stages) if chosen is None else 1):
+        wanted = wanted_formats(sweep, stage, entry.name, chosen, winner)
+        found.update(dict.fromkeys(wanted))
+        winner = wanted[0]
+    return list(found)
+
+
+def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
+    def one(call: Call) -> Load:
+        variant = call.cell.variant
+        space = chat.space(variant)
+        parts = parts_of(call.cell.message(call.row))
+        try:
+            return scale.load(parts, variant, space, chat.manner(space))
+        except OSError:
+            # An image is not there yet, or is none: its call would fail and send nothing.
+            return Load()
+
+    with ThreadPoolExecutor(4) as pool:
+        return reduce(Load.__add__, pool.map(one, calls), Load())
+
+
+def _finished(journal: Path | None) -> dict[str, frozenset[str]]:
+    """The keys of answered calls in a journal, by model."""
+    if journal is None or not journal.is_file():
+        return {}
+    found: dict[str, set[str]] = {}
+    for record in records(journal):
+        if not record.get("error"):
+            found.setdefault(record.get("model", ""), set()).add(record["key"])
+    return {model: frozenset(keys) for model, keys in found.items()}
+
+
+class _ImageNames:
+    """Names of images by content where they are there, else by path."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Path, str] = {}
+        self.missing: set[Path] = set()
+
+    def __call__(self, path: Path) -> str:
+        if path not in self.seen:
+            try:
+                self.seen[path] = file_sha256(path)
+            except OSError:
+                self.missing.add(path)
+                self.seen[path] = str(path)
+        return self.seen[path]

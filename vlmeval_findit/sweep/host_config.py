@@ -1,0 +1,57 @@
+"""A sweep as a ``--config`` file of VLMEvalKit's own runner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..benchmarks.findit.datasets import Family
+from .axes import variants
+from .config import Sweep
+from .dry_run import all_formats
+from .run import Chosen
+
+CLASSES = {
+    Family.OBJDET: "FindItObjectDetection",
+    Family.REFEXP: "FindItReferringExpression",
+    Family.REFEXP_ALL: "FindItReferringExpression",
+    Family.INSDET: "FindItInstanceDetection",
+    Family.OBJDET_VIDEO: "FindItVideoDetection",
+    Family.INSDET_VIDEO: "FindItVideoDetection",
+}
+"""By the family of a dataset the class that :mod:`..host.datasets` has for it."""
+
+
+class ExportError(ValueError):
+    """A sweep that VLMEvalKit's file cannot say; the message says why."""
+
+
+def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
+    """The content of the file: every model runs on every dataset of it.
+
+    Raises:
+        ExportError: models have different formats or spaces, or a stage waits for results.
+    """
+    if len(sweep.stages) > 1 and chosen is None:
+        raise ExportError("a stage that waits for the best format of another cannot be exported")
+    wanted = {entry.name: tuple(all_formats(sweep, entry, chosen)) for entry in sweep.models}
+    if len(set(wanted.values())) > 1:
+        raise ExportError(
+            "the models have formats of their own, but VLMEvalKit runs every model on every "
+            "dataset of a file: export one model at a time"
+        )
+    said = {(repr(entry.space), repr(entry.reads_like)) for entry in sweep.models}
+    if len(said) > 1:
+        raise ExportError("the models differ in space or reads_like: export one model at a time")
+    first = sweep.models[0]
+    scoring: dict[str, Any] = {"space": first.space, "reads_like": first.reads_like}
+    more = {name: value for name, value in scoring.items() if value is not None}
+    if sweep.skip_missing:
+        more["skip_missing"] = True
+    cells = variants(sweep.tables, wanted[first.name], sweep.views)
+    return {
+        # Without a class VLMEvalKit takes its own entry of this name.
+        "model": {entry.name: {**entry.settings, **entry.resources} for entry in sweep.models},
+        "data": {
+            v.name: {"class": CLASSES[v.row.family], "dataset": v.name, **more} for v in cells
+        },
+    }

@@ -1,0 +1,110 @@
+"""One piece of work and one model: the adapter to what a model can do.
+
+A model may answer several messages at once, in one of two ways; one that cannot is asked message by
+message.  Whatever goes wrong with a message is a failed answer, never an exception: one bad image
+must not end a sweep.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..core.redaction import quoted
+from ..core.replies import call_failed, recorded
+from ..core.work import Answer, HostMessage, Work, said
+
+log = logging.getLogger(__name__)
+
+
+class ModelAsker:
+    """A model object of VLMEvalKit's kind.
+
+    ``generate(message=, dataset=)`` it must have.  Messages over the same images go to its
+    ``generate_variants`` and those of one variant to its ``generate_batch``, where it has them.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def ask(self, work: Work) -> list[Answer]:
+        if len(work.messages) > 1:
+            together = self._together(work)
+            if together is not None:
+                return together
+        return [
+            self._one(message, dataset)
+            for message, dataset in zip(work.messages, work.datasets, strict=True)
+        ]
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
+
+    def _one(self, message: HostMessage, dataset: str) -> Answer:
+        return _timed(lambda: [self._model.generate(message=_copy(message), dataset=dataset)], 1)[0]
+
+    def _together(self, work: Work) -> list[Answer] | None:
+        """The answers to all messages at once; None where the model cannot, or failed to."""
+        ask = self._way(work)
+        if ask is None:
+            return None
+        count = len(work.messages)
+        answers = _timed(lambda: ask([_copy(message) for message in work.messages]), count)
+        if any(answer.error is None for answer in answers):
+            return answers
+        log.warning("%d messages at once failed (%s): one at a time", count, answers[0].error)
+        return None
+
+    def _way(self, work: Work) -> Callable[[list[HostMessage]], Sequence[Any]] | None:
+        name = "generate_variants" if work.shares_images else "generate_batch"
+        method = getattr(self._model, name, None)
+        if method is None:
+            return None
+        if "dataset" not in inspect.signature(method).parameters:
+            return lambda messages: method(messages)
+        return lambda messages: method(messages, dataset=work.datasets[0])
+
+
+def _copy(message: HostMessage) -> HostMessage:
+    """The host's models change messages in place."""
+    return [dict(part) for part in message]
+
+
+def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
+    """Answers with their seconds; an exception is as many failures."""
+    start = time.perf_counter()
+    try:
+        replies = list(ask())
+        if len(replies) != count:
+            raise RuntimeError(f"{len(replies)} replies to {count} messages")
+    except Exception as error:
+        failed = Answer("", error=said(error), seconds=(time.perf_counter() - start) / count)
+        return [failed] * count
+    seconds = (time.perf_counter() - start) / count
+    return [answer_from(reply)._replace(seconds=seconds) for reply in replies]
+
+
+def plain(value: Any) -> Any:
+    """What a model records, as JSON has it: whatever it is must not cost the reply beside it."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.loads(json.dumps(value, default=str), parse_constant=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"not JSON: {said(error)}"
+
+
+def answer_from(reply: Any) -> Answer:
+    """The answer in what a model returned: a string, or a text with a record."""
+    extra = None
+    if isinstance(reply, Mapping):
+        extra, reply = reply.get("extra_records"), reply.get("prediction")
+    if not isinstance(reply, str):
+        return Answer("", extra, error=f"the model returned {type(reply).__name__}, not a text")
+    if call_failed(reply, recorded(extra)):
+        return Answer("", extra, error=quoted(reply, 500))
+    return Answer(reply, extra)

@@ -1,0 +1,238 @@
+"""Where a run's results go, what run they are of, and what lies there already.
+
+What contradicts the run that lies there is refused before the first call.  Answers that nobody but
+the prediction file has are taken into the journal; replies of another run are never written over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.scoring import check_settings, refuse_variable, run_space
+from ..benchmarks.findit.task import run_identity
+from ..boxes.spaces import SpaceError, space_from
+from ..core.identity import (
+    Answering,
+    Contradiction,
+    Described,
+    Identity,
+    continued,
+    contradictions,
+    identity_path,
+    overruled,
+    read_identity,
+    write_identity,
+)
+from ..core.predictions import PREDICTION_FORMATS, PredictionError, read_predictions
+from ..core.redaction import scrubbed
+from ..core.replies import Recorded, Reply
+from ..core.settings import Settings
+from ..core.work import Answer
+from .calls import Cell, ImageHash, Keyed, keyed
+from .journal import Journal
+from .model_asker import plain
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a cell's results go, what run they are of, and how they are scored.
+
+    ``path`` is the prediction file.
+    """
+
+    path: Path
+    cell: Cell
+    settings: Settings
+    identity: Identity
+
+
+def prediction_path(work_dir: Path, cell: Cell) -> Path:
+    """Where VLMEvalKit would put the predictions of a cell."""
+    return work_dir / cell.model / f"{cell.model}_{cell.task.name}.json"
+
+
+def prepare_output(
+    path: Path, cell: Cell, settings: Settings, found: Described, host: Mapping[str, str]
+) -> Output:
+    """Where a cell's results go, once it is sure that they can be scored and replace nothing.
+
+    Args:
+        path: the prediction file.
+        cell: what is asked of whom.
+        settings: what the user says of scoring; a space goes before that of the model's row.
+        found: who answers, as far as it is known.
+        host: the program that the model is of, with its version.
+
+    Raises:
+        SpaceError: nothing says the model's coordinate space.
+        IdentityError: the predictions that lie there are of another run.
+    """
+    check_settings(settings, cell.variant)
+    said = found.space
+    if settings.space is not None:
+        said = space_from(settings.space).as_dict()
+        if found.space not in (None, said) and not found.answering.hosts_own:
+            raise SpaceError(
+                f"{cell.model} answers in {found.space}, and records it with every reply: "
+                f"another space cannot be said of it ({settings.source} {said})"
+            )
+    space = run_space(cell.model, cell.variant, settings, said).space.as_dict()
+    now = run_identity(cell.task, cell.model, found.answering, cell.rows, space)
+    now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
+    recorded = read_identity(path)
+    if recorded is not None:
+        against = contradictions(recorded, now)
+        refuse_variable(settings, [one for one in against if one.is_space], f"{path}")
+    return Output(path, cell, settings, continued(recorded, now, settings.force, path))
+
+
+def found_here(output: Output, answering: Answering) -> Output:
+    """An output whose identity says what only the machine that makes the calls knows.
+
+    Raises:
+        IdentityError: it contradicts what was recorded.
+    """
+    now = replace(output.identity, answering=answering)
+    recorded = read_identity(output.path)
+    return replace(output, identity=continued(recorded, now, output.settings.force, output.path))
+
+
+def made_before(output: Output, keys: Sequence[str], journal: Journal) -> Output:
+    """An output whose answers that the journal has were made as this run makes them.
+
+    Raises:
+        IdentityError: they were made otherwise.
+    """
+    if read_identity(output.path) is not None:
+        return output  # it says so itself, and was asked
+    against: dict[str, Contradiction] = {}
+    for key in filter(journal.__contains__, keys):
+        for what, before in (journal[key].get("made_by") or {}).items():
+            now = output.identity.made_by.get(what)
+            if None not in (before, now) and before != now:
+                against.setdefault(what, Contradiction(f"{what} of answers", before, now))
+    notes = overruled(
+        list(against.values()),
+        output.settings.force,
+        f"{output.path}: the journal {journal.path} has answers that were made otherwise",
+        "Use another journal.",
+    )
+    return replace(output, identity=replace(output.identity, forced=tuple(notes)))
+
+
+_ELSEWHERE = "Use another work_dir, or move them away."
+
+
+def adopt(output: Output, keys: Sequence[str], journal: Journal, hashes: ImageHash) -> None:
+    """Take answers into the journal that the prediction file has and the journal does not.
+
+    So a run goes on under the engine that was begun under VLMEvalKit's runner, or before its
+    journal was lost, and nothing is paid for twice.  A file of any format is looked for.
+
+    Raises:
+        PredictionError: the file has replies of which nothing says that they are of this run, or
+            rows that this run does not ask.
+    """
+    for suffix in PREDICTION_FORMATS:
+        path = output.path.with_suffix(suffix)
+        if not path.is_file():
+            continue
+        if output.identity.forced and _another(output):
+            set_aside(path)
+        else:
+            _adopt_file(path, output, keys, journal, hashes)
+
+
+def _adopt_file(
+    path: Path, output: Output, keys: Sequence[str], journal: Journal, hashes: ImageHash
+) -> None:
+    known = dict(zip(output.cell.rows, keys, strict=True))
+    recorded = read_identity(output.path)
+    found = []
+    try:
+        replies = read_predictions(path)
+    except PredictionError as error:
+        log.warning("%s", error)
+        set_aside(path)
+        return
+    for reply in replies:
+        if reply.failed:
+            continue
+        key = known.get(reply.index)
+        if key is None:
+            raise PredictionError(
+                f"{path} holds row {reply.index}, which is not among the "
+                f"{len(known)} rows of this run. {_ELSEWHERE}"
+            )
+        if key in journal and (path.suffix != ".json" or journal[key]["reply"] == reply.text):
+            continue  # the other formats cannot hold every reply
+        if key in journal or recorded is None or not _by_the_same(reply, output.identity):
+            raise PredictionError(
+                f"{path} holds a reply to row {reply.index} that is not in the journal "
+                f"{journal.path}. {_ELSEWHERE}"
+            )
+        made = keyed(output.cell, reply.index, hashes)
+        extra = reply.recorded.as_json() if reply.recorded != Recorded() else None
+        answer = Answer(reply.text, extra)
+        found.append(record_of(output.cell, reply.index, answer, made, recorded))
+    journal.append(found)
+
+
+def _another(output: Output) -> bool:
+    """Whether what lies there is of another run than the one that was forced."""
+    recorded = read_identity(output.path)
+    return recorded is None or recorded.forced != output.identity.forced
+
+
+def _by_the_same(reply: Reply, run: Identity) -> bool:
+    """Whether nothing says that a reply is of another checkpoint than its run's."""
+    said = reply.recorded.model.get("revision")
+    return None in (said, run.answering.revision) or said == run.answering.revision
+
+
+def set_aside(path: Path) -> Path:
+    """Give a prediction file that is going to be replaced another name, and keep it."""
+    for number in count(1):
+        aside = path.with_name(f"{path.stem}.replaced-{number}{path.suffix}")
+        if not aside.exists():
+            path.rename(aside)
+            log.warning("%s is kept as %s", path, aside.name)
+            return aside
+    raise AssertionError("some number is free")
+
+
+def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) -> dict[str, Any]:
+    """One line of the journal."""
+    record = answer.record
+    # Our own askers have done it; models of VLMEvalKit's own have not.
+    text, extra, error = scrubbed([answer.text, plain(answer.extra), answer.error])
+    return {
+        "key": made.key,
+        "model": cell.model,
+        "settings": dict(cell.settings),
+        "dataset": cell.variant.name,
+        "row": row,
+        "prompt_sha256": made.prompt_sha256,
+        "image_sha256": list(made.image_sha256),
+        "reply": text,
+        "extra_records": extra,
+        "tokens": plain(record.get("tokens")),
+        "finish_reason": plain(record.get("finish_reason")) or None,
+        "seconds": round(answer.seconds, 6),
+        "error": error,
+        "made_by": run.made_by,
+    }
+
+
+def begin(output: Output) -> Output:
+    """Write what the run is, before its first call."""
+    output.path.parent.mkdir(parents=True, exist_ok=True)
+    write_identity(identity_path(output.path), output.identity)
+    return output

@@ -1,0 +1,190 @@
+"""Which format a model answers best in (protocol section 6), and the file that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..benchmarks.findit.best_format import RULE, Format, FormatAverage, ranked, view_of
+from ..benchmarks.findit.metrics import SHOWN
+from ..benchmarks.findit.variant import CENTRES, Variant, problem
+from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
+from ..boxes.representation import REPRESENTATIONS
+from ..core.files import atomic_write
+from ..core.statistics import INTERVALS, Interval, intervals
+from ..runs.scored_run import load_run
+from .axes import NO_CENTRE, WINNER, Axes, Table
+from .config import ModelEntry, Sweep
+from .run import Result
+from .yaml_lines import ConfigError, Marked, compose
+
+STAGES = (
+    Axes(keys=("bbox_2d",)),
+    Axes(representations=(WINNER,), outputs=("json",), keys=KEYS),
+)
+"""The paper's two stages: all representations in both outputs, then all keys at the winner."""
+
+
+class SearchError(ValueError):
+    """Results that name no winner; the message says why."""
+
+
+def search_sweep(entry: ModelEntry, table: Table, limit: int, places: tuple[Path, Path]) -> Sweep:
+    """The two stages for one model, as a sweep; ``places`` are its work dir and its journal."""
+    return Sweep(
+        models=(entry,),
+        tables=(table,),
+        stages=STAGES,
+        limit=limit,
+        work_dir=places[0],
+        journal=places[1],
+    )
+
+
+def averages(results: Sequence[Result]) -> list[FormatAverage]:
+    """The formats of one model that were run in every view of every table, the best one first."""
+    views = {view_of(result.variant) for result in results}
+    found = ranked((result.variant, result.figures) for result in results)
+    return [average for average in found if average.views == len(views)]
+
+
+def best_format(results: Sequence[Result]) -> Format:
+    """The winner among the results of one model.
+
+    Raises:
+        SearchError: no call of a cell was answered, or no format was run on every table.
+    """
+    for result in results:
+        if not result.totals.responses:
+            raise SearchError(
+                f"every call of {result.model} on {result.variant.name} failed: no format can be "
+                f"chosen. {result.path} says why; run again to ask again."
+            )
+    found = averages(results)
+    if not found:
+        raise SearchError("no format was run on every table: there is no average to choose by")
+    return found[0].format
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
+    """What a file of formats says of one model: the winner, averages, every cell with intervals."""
+    winner = best_format(results)
+    tables = sorted({result.variant.table for result in results})
+    return {
+        "winner": format_fields(winner),
+        "tables": tables,
+        "prompts": prompts,
+        "averages": [
+            {
+                "format": str(average.format),
+                "F1@0.5": round(average.f1, 4),
+                "mIoU": round(average.miou, 4),
+                "Adherence": round(average.adherence, 4),
+            }
+            for average in averages(results)
+        ],
+        "cells": [_cell(result) for result in results],
+    }
+
+
+def _cell(result: Result) -> dict[str, Any]:
+    figures, bounds = result.figures, intervals_of(result)
+    cell: dict[str, Any] = {"dataset": result.variant.name, "rows": result.rows}
+    for name in SHOWN:
+        cell[name] = round(figures.named[name], 4)
+        interval = bounds[name]
+        cell[f"{name} 95 %"] = (
+            None if interval is None else [round(interval.low, 4), round(interval.high, 4)]
+        )
+    if result.totals.failed:
+        cell["failed calls"] = result.totals.failed
+        cell["F1@0.5 (failed calls as misses)"] = round(figures.f1_failed_missed, 4)
+    return cell
+
+
+def intervals_of(result: Result) -> dict[str, Interval | None]:
+    """The 95 % intervals of a cell's figures, from the files that its score left."""
+    return intervals(load_run(result.path.with_name(f"{result.path.stem}_provenance.json")))
+
+
+def format_fields(made: Format) -> dict[str, str]:
+    """A format as a file says it."""
+    return {name: value or NO_CENTRE for name, value in asdict(made).items()}
+
+
+def write_formats(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what was found of some models; what the file says of others stays.
+
+    Raises:
+        ConfigError: the file is there and is none of these.
+    """
+    models = dict(_models_of(path)) if path.is_file() else {}
+    models.update(found)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as f:
+        f.write("# Best formats: python run_findit.py sweep CONFIG --formats THIS_FILE\n")
+        known = {name: models[name] for name in sorted(models)}
+        whole = {"rule": RULE, "intervals": INTERVALS, "models": known}
+        yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
+
+
+def read_formats(path: Path) -> dict[str, Format]:
+    """The winners of a file by model.
+
+    Raises:
+        ConfigError: it is none; the message names file, line and reason.
+        OSError: it cannot be read.
+    """
+    top = compose(path.read_text(encoding="utf-8"), str(path))
+    models = top.fields(("rule", "intervals", "models")).get("models")
+    if models is None or not models.is_mapping:
+        raise top.error("models is missing: a file of formats has a winner for every model")
+    return {name: _winner(models.fields(list(models.value))[name]) for name in models.value}
+
+
+_FIELDS: Mapping[str, Sequence[str]] = {
+    "representation": tuple(REPRESENTATIONS),
+    "output": OUTPUTS,
+    "key": KEYS,
+    "structure": STRUCTURES,
+    "centre": (NO_CENTRE, *CENTRES),
+}
+
+
+def _winner(entry: Marked) -> Format:
+    known = ("winner", "tables", "prompts", "averages", "cells")
+    winner = entry.fields(known).get("winner")
+    if winner is None:
+        raise entry.error("winner is missing")
+    fields = winner.fields(_FIELDS)
+    for name in ("representation", "output"):
+        if name not in fields:
+            raise winner.error(f"{name} is missing")
+    for name, marked in fields.items():
+        if marked.value not in _FIELDS[name]:
+            raise marked.error(
+                f"no {name} {marked.value!r} (there are: {', '.join(_FIELDS[name])})"
+            )
+    values = {name: marked.value for name, marked in fields.items()}
+    if values.get("centre") == NO_CENTRE:
+        values["centre"] = None
+    made = Format(**values)
+    why = problem(Variant("Pascal", multilabel=True, **asdict(made)))
+    if why is not None:
+        raise winner.error(why)
+    return made
+
+
+def _models_of(path: Path) -> Mapping[str, Any]:
+    top = compose(path.read_text(encoding="utf-8"), str(path))
+    models = top.value.get("models") if isinstance(top.value, dict) else None
+    if not isinstance(models, dict):
+        raise ConfigError(f"{path} is no file of formats; it is not written over")
+    return models
