@@ -1,0 +1,1 @@
+"""Benchmarks, one folder each: what their scores must mean."""
