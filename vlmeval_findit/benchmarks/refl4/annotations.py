@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from .refusals import Code, RefusedError
 
@@ -78,7 +78,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_id(value: object) -> bool:
+def is_id(value: object) -> TypeGuard[Id]:
     """Whether a value can tell one expression from another: a text, or a number but NaN."""
     return isinstance(value, str) or (is_number(value) and value == value)
 
