@@ -17,6 +17,12 @@ Id = int | float | str
 """An id.  7 and 7.0 are the same one, "7" is another."""
 
 
+SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0
+"""Sides in pixels: both limits themselves are medium."""
+
+SIZES = ("small", "medium", "large")
+
+
 class Split(Enum):
     """Which annotations are scored."""
 
@@ -61,6 +67,8 @@ class Known:
     """What the release's files hold."""
 
     rows: Mapping[Split, int]
+    sizes: Mapping[str, int]
+    """Expressions by the size of their box."""
     instances: Mapping[str, int]
     """Distinct boxes by the prefix of ``ori_category_id``."""
     images: Mapping[str, int]
@@ -68,6 +76,7 @@ class Known:
 
 RELEASE = Known(
     rows={Split.VAL: 13420, Split.TEST: 31921},
+    sizes={"small": 9345, "medium": 23280, "large": 12716},
     instances={"refcoco": 14186, "o365": 4467},
     images={"refcoco": 6502, "o365": 3233},
 )
@@ -156,6 +165,14 @@ def of_split(
     return tuple(one for part in parts.values() for one in part)
 
 
+def size_of(annotation: Annotation) -> str:
+    """small, medium or large, by the side of the square with the true box's area."""
+    s = math.sqrt(annotation.bbox[2] * annotation.bbox[3])
+    if s < SMALL_BELOW:
+        return "small"
+    return "medium" if s <= LARGE_ABOVE else "large"
+
+
 def read_parquet(path: Path) -> list[Annotation]:
     """The rows of one of the release's Parquet files, in order.
 
@@ -195,7 +212,7 @@ def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
 def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]:
     """How the annotations of a split differ in number from the release; nothing where they agree.
 
-    Rows are known of each split, instances and images of ``all`` only.
+    Rows are known of each split, sizes, instances and images of ``all`` only.
     """
     given = list(annotations)
     rows = Counter(one.split for one in given)
@@ -203,6 +220,8 @@ def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]
         (f"expressions of {part.value}", rows[part], RELEASE.rows[part]) for part in split.parts
     ]
     if split is Split.ALL:
+        sizes = Counter(map(size_of, given))
+        pairs += [(f"{size} boxes", sizes[size], RELEASE.sizes[size]) for size in SIZES]
         for prefix in RELEASE.instances:
             mine = [one for one in given if one.ori_category_id.startswith(f"{prefix}_")]
             instances = len({one.bbox_id for one in mine})
@@ -210,8 +229,3 @@ def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]
             pairs.append((f"instances of {prefix}", instances, RELEASE.instances[prefix]))
             pairs.append((f"images of {prefix}", images, RELEASE.images[prefix]))
     return [f"{is_} {what}, the release has {has}" for what, is_, has in pairs if is_ != has]
-
-
-def side(bbox: Sequence[float]) -> float:
-    """The side in pixels of the square with a box's area; ``bbox`` is (x, y, width, height)."""
-    return math.sqrt(bbox[2] * bbox[3])

@@ -36,7 +36,7 @@ KNOWN: Mapping[str, tuple[int, int]] = MappingProxyType(
 )
 """Reviews of all splits of a dataset, and how many of them are errors."""
 
-ID_KEYS = ("ann_id", "annotation_id", "annId", "ref_ann_id", "id")
+ID_KEYS = ("ann_id", "annotation_id", "original_id", "id")
 EXPRESSION_KEYS = ("caption", "expression", "sentence", "sent", "raw")
 """Keys that hold a review's annotation id and expression: the first that is there counts."""
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 
 SOURCE = (
     "arXiv 2406.16866, tables 4 and 5, figures 10 and 11 (class_macc); "
     "class_acc of CogVLM-Grounding from the benchmark's README"
 )
 CLEANED_SOURCE = "arXiv 2406.16866, tables 1 and 2"
-
-EXPRESSIONS: Mapping[str, int] = MappingProxyType(
-    {"val": 13420, "test": 31921, "small": 9345, "medium": 23280, "large": 12716}
-)
-"""How many expressions the rows were measured on, by split and by size."""
 
 
 class Output(Enum):
@@ -48,7 +41,7 @@ class Published:
     class_acc: float | None
     """Known of one model only."""
     output: Output
-    source: str = SOURCE
+    source: str
 
     @property
     def named(self) -> dict[str, float | None]:
@@ -84,7 +77,12 @@ class PublishedCleaned:
     source: str = CLEANED_SOURCE
 
 
-# acc at 0.5, 0.75, 0.9; macc, of val, of test; small, medium and large: acc, macc; class_macc.
+_COLUMNS = (
+    *("acc_050", "acc_075", "acc_090", "macc", "macc_val", "macc_test"),
+    *("small_acc", "small_macc", "medium_acc", "medium_macc", "large_acc", "large_macc"),
+    "class_macc",
+)
+
 # A dagger marks masks.
 _ROWS = """
 GPT-4V             9.91  1.19  0.12  2.88  2.96  2.85  2.13  0.49 10.29  2.78 14.93  4.83  1.42
@@ -129,10 +127,11 @@ def _row(line: str) -> Published:
     name, *values = line.split()
     model = name.removesuffix("†")
     return Published(
-        model,
-        *map(float, values),
+        model=model,
+        **dict(zip(_COLUMNS, map(float, values), strict=True)),
         class_acc=_CLASS_ACC.get(model),
         output=Output.BOX if model == name else Output.MASK,
+        source=SOURCE,
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .annotations import Split
+from .annotations import SIZES, Split
 from .classes import Source, class_name
 from .figures import macc, percentages
 from .overlap import THRESHOLDS
-from .sums import SIZES, WORDINGS, WORDS, By, Sums
+from .sums import WORDINGS, WORDS, By, Sums
 
 _ORDER = {
     By.TOTAL: ("",),

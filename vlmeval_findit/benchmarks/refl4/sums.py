@@ -9,16 +9,12 @@ from enum import Enum
 
 import numpy as np
 
-from .annotations import Annotation, side
+from .annotations import Annotation, size_of
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .judging import Judged
 from .overlap import THRESHOLDS
 from .predictions import Reason
 
-SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0
-"""Sides in pixels: both limits themselves are medium."""
-
-SIZES = ("small", "medium", "large")
 WORDS = ("<=10", "11-20", "21-40", ">40")
 WORDINGS = ("original", "rewritten")
 
@@ -72,14 +68,6 @@ class Sums:
     def all_by(self, by: By) -> dict[str, Tally]:
         """The tallies of a kind, by name."""
         return {name: tally for (kind, name), tally in self.tallies.items() if kind is by}
-
-
-def size_of(annotation: Annotation) -> str:
-    """small, medium or large, by the side of the square with the true box's area."""
-    s = side(annotation.bbox)
-    if s < SMALL_BELOW:
-        return "small"
-    return "medium" if s <= LARGE_ABOVE else "large"
 
 
 def words_of(annotation: Annotation) -> str | None:
