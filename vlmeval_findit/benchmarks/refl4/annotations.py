@@ -16,7 +16,6 @@ from .refusals import Code, RefusedError
 Id = int | float | str
 """An id.  7 and 7.0 are the same one, "7" is another."""
 
-
 SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0
 """Sides in pixels: both limits themselves are medium."""
 
@@ -127,6 +126,9 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
         raise bad("split", f"{row['split']!r} is neither val nor test")
     x, y, width, height = map(float, box)
     rewritten = row.get("is_rewrite")
+    # As a text "False" would be true.
+    if isinstance(rewritten, str):
+        raise bad("is_rewrite", f"{rewritten!r} is neither true nor false")
     return Annotation(
         id=row["id"],
         bbox=(x, y, width, height),

@@ -109,7 +109,9 @@ def plain_id(value: object) -> str | None:
     if isinstance(value, str):
         text = value.strip()
         return str(int(text)) if text.isascii() and text.isdecimal() else text or None
-    return str(int(value)) if math.isfinite(value) and value == int(value) else None
+    # An int of four hundred digits is none that could be asked whether it is finite.
+    whole = isinstance(value, int) or (math.isfinite(value) and value == int(value))
+    return str(int(value)) if whole else None
 
 
 def plain_expression(text: str) -> str:

@@ -80,7 +80,7 @@ def _float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # an integer of more than 308 digits
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def predictions_from(items: object, where: str = "predictions") -> Predictions:
