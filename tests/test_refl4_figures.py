@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.benchmarks.refl4 import conformance
 from vlmeval_findit.benchmarks.refl4.annotations import Annotation, Split, size_of
 from vlmeval_findit.benchmarks.refl4.classes import (
     AUTHORS,
@@ -317,6 +318,8 @@ def test_the_last_bit_follows_the_order_of_operations() -> None:
     got = figures(sums(judged))
     assert (got.macc, got.small_macc) == (56.00000000000001, 56.0)
     assert got.class_macc == 56.0
+    two_of_three = figures(sums([*judged[:1], *judged[:1], replace(one, hits=(False,) * 10)]))
+    assert two_of_three.acc_050 == two_of_three.small_acc == 66.66666666666666
 
 
 def test_an_absent_size_is_none_and_stays_so_when_rounded() -> None:
@@ -371,6 +374,11 @@ CASE = {
         ({"better": {"figures": {"medium_acc": 0.0}}}, "medium_acc is None, should be 0.0"),
         ({"better": {"figures": {"acc_0.6": 0.0}}}, "no figure acc_0.6"),
         ({"better": {"refuse": "no_id"}}, "scored, should be refused as no_id"),
+        (
+            {"split": "test", "better": {"refuse": "no_id"}},
+            "refused (annotations: none of 1 annotations is of the split test (empty_split)), "
+            "should be refused as no_id",
+        ),
         ({"split": "test"}, "refused (annotations: none of 1 annotations is of the split test"),
         ({"corrected_classes": {"class_macc": 1.0}}, "corrected class_macc is 20.0, should be 1.0"),
         (
@@ -410,4 +418,15 @@ def test_the_public_cases_agree(shared: Path) -> None:
     path = shared / "parity" / "ref_l4_public.jsonl.gz"
     if not path.is_file():
         pytest.skip(f"no {path}")
+    assert agreement(path) == (51, 51, [])
+
+
+@pytest.mark.shared
+def test_the_public_cases_agree_to_the_last_bit(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = shared / "parity" / "ref_l4_public.jsonl.gz"
+    if not path.is_file():
+        pytest.skip(f"no {path}")
+    monkeypatch.setattr(conformance, "TOLERANCE", 0.0)
     assert agreement(path) == (51, 51, [])

@@ -55,4 +55,4 @@ def judge(annotations: Sequence[Annotation], answers: Sequence[Answer]) -> list[
 
 def _boxes(boxes: Sequence[Corners]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
-        return np.array(boxes, dtype=np.float64).reshape(-1, 4).astype(np.float32)
+        return np.array(boxes, dtype=np.float32).reshape(-1, 4)
