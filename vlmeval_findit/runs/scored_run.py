@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ class Basis:
     scored_at: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """One scored run: a model over one question.  ``path`` is its prediction file."""
 
@@ -77,7 +78,7 @@ class Run:
     def benchmark(self) -> Benchmark:
         return benchmark_of(self.question.name)
 
-    @property
+    @cached_property
     def sums(self) -> Mapping[str, float]:
         """The sums of all rows, of their slices too."""
         return add_up(row.all_sums() for row in self.rows)

@@ -15,7 +15,8 @@ from ..benchmarks.findit.variant import CENTRES, Variant, problem
 from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 from ..core.files import atomic_write
-from ..core.statistics import INTERVALS, Interval, intervals
+from ..core.statistics import INTERVALS, Interval
+from ..runs.intervals import intervals
 from ..runs.scored_run import load_run
 from .axes import NO_CENTRE, WINNER, Axes, Table
 from .config import ModelEntry, Sweep
