@@ -132,7 +132,7 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
     pictures = cells.alike() if metric.over else float((cells.whole > 0).sum())
     if pictures < FEWEST:
         return value / 100, nothing, 0.0
-    influence = np.bincount(cells.picture, cells.influence(), len(given.pictures))
+    influence = _add_up(cells.picture, cells.influence(), len(given.pictures))
     return value / 100, influence, pictures
 
 
@@ -147,7 +147,7 @@ def _totals(metric: Metric, given: Clustered, slicing: Slicing) -> dict[str, flo
         for name in names
         for value, total in zip(
             slicing.values,
-            np.bincount(slicing.of[inside], given.sums[name][inside], len(slicing.values)),
+            _add_up(slicing.of[inside], given.sums[name][inside], len(slicing.values)),
             strict=True,
         )
     }
@@ -164,9 +164,9 @@ class _Cells:
 
     def influence(self) -> Array:
         """By how much each cell moves the mean of the slices' ratios."""
-        wholes = np.bincount(self.slice, self.whole)
-        ratio = _ratio(np.bincount(self.slice, self.part), wholes)
-        counted = np.bincount(self.slice, self.whole > 0)
+        wholes = _add_up(self.slice, self.whole)
+        ratio = _ratio(_add_up(self.slice, self.part), wholes)
+        counted = _add_up(self.slice, self.whole > 0)
         # n / (n - 1): influences are taken around the value that these very pictures gave.
         scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
         moved = self.part - ratio[self.slice] * self.whole
@@ -183,8 +183,8 @@ class _Cells:
 
         After Kish: a picture of a rare class weighs more than others.
         """
-        wholes = np.bincount(self.slice, self.whole)
-        weights = np.bincount(self.picture, self.whole / wholes[self.slice])
+        wholes = _add_up(self.slice, self.whole)
+        weights = _add_up(self.picture, self.whole / wholes[self.slice])
         return float(weights.sum() ** 2 / (weights**2).sum())
 
 
@@ -192,11 +192,17 @@ def _cells(part: Array, whole: Array, slicing: Slicing, picture: Places) -> _Cel
     inside = slicing.of >= 0
     pictures = int(picture.max(initial=0)) + 1
     keys, at = np.unique(slicing.of[inside] * pictures + picture[inside], return_inverse=True)
-    parts = np.bincount(at, part[inside], len(keys))
-    wholes = np.bincount(at, whole[inside], len(keys))
+    parts = _add_up(at, part[inside], len(keys))
+    wholes = _add_up(at, whole[inside], len(keys))
     of = keys // pictures
-    counts = np.bincount(of, wholes)[of] > 0
+    counts = _add_up(of, wholes)[of] > 0
     return _Cells(of[counts], keys[counts] % pictures, parts[counts], wholes[counts])
+
+
+def _add_up(places: Places, values: Array, length: int = 0) -> Array:
+    """The sum of the values at each place."""
+    made: Array = np.bincount(places, values, length).astype(float)
+    return made
 
 
 def _ratio(part: Array, whole: Array) -> Array:

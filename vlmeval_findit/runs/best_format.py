@@ -25,8 +25,9 @@ _DIGITS = 1
 def rule(benchmark: Benchmark) -> str:
     """How a winner is found, as everything that names one says it."""
     first, *others = (_in_text(metric.name) for metric in benchmark.ranking)
-    then = "; ".join([first + ", averaged over the tables", ", ".join(f"then {x}" for x in others)])
-    return f"highest {then}, each to a tenth of a percent; then the grid's order"
+    parts = [f"{first}, averaged over the tables"]
+    parts += [", ".join(f"then {name}" for name in others)] * bool(others)
+    return f"highest {'; '.join(parts)}, each to a tenth of a percent; then the grid's order"
 
 
 def _in_text(name: str) -> str:
