@@ -166,7 +166,7 @@ class _Cells:
         """By how much each cell moves the mean of the slices' ratios."""
         wholes = _add_up(self.slice, self.whole)
         ratio = _ratio(_add_up(self.slice, self.part), wholes)
-        counted = _add_up(self.slice, self.whole > 0)
+        counted = _add_up(self.slice, (self.whole > 0).astype(float))
         # n / (n - 1): influences are taken around the value that these very pictures gave.
         scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
         moved = self.part - ratio[self.slice] * self.whole
