@@ -1,4 +1,4 @@
-"""Metrics as ratios of sums: on one query, on a run, on arrays; FindIt's as the protocol has them."""
+"""Metrics as ratios of sums: on one query, on a run, on arrays; and FindIt's own."""
 
 from __future__ import annotations
 
