@@ -1,4 +1,4 @@
-"""The recipe of docs/architecture.md, followed to the letter: a benchmark of letters in one folder."""
+"""The recipe of docs/architecture.md, to the letter: a benchmark of letters in one folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "*.safetensors")
     shutil.copytree(ROOT / "vlmeval_findit", folder / "vlmeval_findit", ignore=ignored)
     shutil.copy(ROOT / "run_findit.py", folder)
-    before = {path for path in folder.rglob("*.py")}
+    before = set(folder.rglob("*.py"))
     for name, content in files_of_the_recipe().items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
