@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ..runs.scored_run import UNKNOWN_PROMPTS, Run
+from ..runs.provenance import UNKNOWN_PROMPTS
+from ..runs.scored_run import Run
 
 
 @dataclass(frozen=True, slots=True)
