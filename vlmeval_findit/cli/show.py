@@ -10,10 +10,9 @@ from ..benchmarks.findit.release_prompts import prompt_set
 from ..benchmarks.findit.task import load_task
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import reference_size
-from ..core.messages import Part, PartKind
+from ..core.messages import Message, PartKind, located
 from ..core.places import image_folder
 from ..models.families import LocalFamily
-from ..models.http.payload import located
 from ..models.table import ModelRow, find_model, unknown_space
 
 
@@ -32,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     if args.index not in task.queries:
         raise ValueError(f"{args.data} has no row {args.index} (it has {len(task.queries)})")
     query, variant = task.queries[args.index], task.variant
-    folder = image_folder(variant.row.images)
+    folder = image_folder(variant.images)
     name, make = prompt_set()
     print(f"{variant.name}, row {query.index}, prompts {name}, images in {folder.path}\n")
     for part in make(query, variant):
@@ -45,22 +44,22 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _print_model(model: str, query: Query, variant: Variant, parts: Sequence[Part]) -> None:
+def _print_model(model: str, query: Query, variant: Variant, message: Message) -> None:
     """The space in which a model answers, and what it is sent or shown."""
     named, _, checkpoint = model.partition("=")
     row = find_model(named)
     if row is None:
         raise unknown_space(named)
-    space = row.space(variant.row)
+    space = row.space(variant)
     w, h = reference_size(space, query.width, query.height)
     print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
-    print(f"replies are read as {row.reads(variant)}")
+    print(f"replies are read as {row.reads(variant.reply)}")
     if row.api is not None:
         from .sent_request import print_sent
 
-        print_sent(parts, variant, space, row.api)
+        print_sent(message, variant, space, row.api)
     if row.local is not None:
-        _print_shown(row, checkpoint or _checkpoint(named, row.local), variant, parts)
+        _print_shown(row, checkpoint or _checkpoint(named, row.local), variant, message)
 
 
 def _checkpoint(named: str, family: LocalFamily) -> str:
@@ -68,12 +67,12 @@ def _checkpoint(named: str, family: LocalFamily) -> str:
     return family.checkpoints.get(named, next(iter(family.checkpoints.values())))
 
 
-def _print_shown(row: ModelRow, checkpoint: str, variant: Variant, parts: Sequence[Part]) -> None:
+def _print_shown(row: ModelRow, checkpoint: str, variant: Variant, message: Message) -> None:
     """The text after the chat template and the sizes of each image; nothing is downloaded."""
     from ..models.local.model_input import NotHereError, shown
 
     try:
-        seen = shown(row, checkpoint, variant, tuple(parts))
+        seen = shown(row, checkpoint, variant, message)
     except NotHereError as error:
         print(f"\nWhat it is shown cannot be said here: {error}")
         print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,16 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks.findit.datasets import DATASETS, Family
 from ..benchmarks.findit.metrics import FIGURES
-from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.release_prompts import prompt_set
 from ..benchmarks.findit.scoring import check_settings, score_file
 from ..benchmarks.findit.task import Task, load_task
 from ..benchmarks.findit.variant import VariantError, is_variant, parse
 from ..core.image_checks import rows_to_leave_out, skips_missing
-from ..core.messages import PartKind
 from ..core.places import image_folder
 from ..core.settings import settings_from
 from ..runs.results import score_row, write_score
-from ..sweep.calls import Cell, settings_of
+from ..sweep.calls import Cell, Prompts, settings_of
+from ..sweep.model_asker import HostMessage, host_message
 from . import entries
 
 log = logging.getLogger(__name__)
@@ -95,17 +94,16 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         self._config = {**_ours({"space": space, "reads_like": reads_like}), **_ours(given)}
         self.settings = settings_from(self._config)
         check_settings(self.settings, self.task.variant)
-        self.folder = image_folder(self.task.variant.row.images)
+        self.prompts = prompts_of(self.task)
         skip = skips_missing() if skip_missing is None else skip_missing
         # Scoring alone needs no images, but then it must expect the rows that inference had.
         self.left_out = (
             frozenset()
             if mode == "eval" and not skip
-            else rows_to_leave_out(list(self.task.queries.values()), self.folder, skip)
+            else rows_to_leave_out(list(self.task.queries.values()), self.prompts.folder, skip)
         )
-        _, self._make = prompt_set()
         super().__init__(dataset=dataset, skip_noimg=skip_noimg)
-        self.img_root = str(self.folder.path)
+        self.img_root = str(self.prompts.folder.path)
 
     @classmethod
     def supported_datasets(cls) -> VariantNames:
@@ -123,18 +121,15 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
             }
         )
 
-    def build_prompt(self, line: int | Mapping[str, Any]) -> list[dict[str, str]]:
-        """The interleaved message of a row, images as absolute paths."""
+    def build_prompt(self, line: int | Mapping[str, Any]) -> HostMessage:
+        """The interleaved message of a row, images as paths of files."""
         row = self.data.iloc[line] if isinstance(line, int) else line
-        return _host_message(
-            self._make(self.task.queries[int(row["index"])], self.task.variant),
-            self.folder.path,
-        )
+        return host_message(self.prompts.message(int(row["index"])))
 
     def dump_image(self, line: Mapping[str, Any]) -> list[str]:
         """The paths of a row's images: support shots first."""
         query = self.task.queries[int(line["index"])]
-        return [str(self.folder.path / name) for name in (*query.support, *query.images)]
+        return [str(self.prompts.folder.path / name) for name in (*query.support, *query.images)]
 
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> dict[str, float]:
         """Score a prediction file, leave the score's files beside it, return the figures."""
@@ -171,11 +166,9 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         """
         return Cell(
             model=model,
-            task=self.task,
+            prompts=self.prompts,
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),
-            folder=self.folder,
-            make=self._make,
             settings=settings_of(self.task.variant, settings),
         )
 
@@ -244,20 +237,6 @@ DATASET_CLASSES = (
 )
 
 
-def _host_message(parts: Sequence[Any], folder: Path) -> list[dict[str, str]]:
-    return [
-        {
-            "type": part.kind.value,
-            "value": str(folder / part.value) if part.kind is PartKind.IMAGE else part.value,
-        }
-        for part in parts
-    ]
-
-
-def messages_of(task: Task) -> Iterator[tuple[int, list[dict[str, str]]]]:
-    """The message of every row of a task, with its index, as the host would send it."""
-    folder = image_folder(task.variant.row.images).path
-    _, make = prompt_set()
-    query: Query
-    for index, query in task.queries.items():
-        yield index, _host_message(make(query, task.variant), folder)
+def prompts_of(task: Task) -> Prompts:
+    """The messages of a task, with the prompt set in force."""
+    return Prompts(task, image_folder(task.variant.images), prompt_set()[1])

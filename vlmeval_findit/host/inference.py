@@ -265,8 +265,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
         executor = ThreadsExecutor(lambda: [load()], how.threads)
 
     def record(call: Call, answer: Answer) -> Record:
-        asked = keyed(cell, call.row, hashes)
-        return record_of(cell, call.row, answer, asked, output.identity)
+        return record_of(cell, call.row, answer, call.asked, output.identity)
 
     calls = Calls(plan, left, _SIZES, hashes)
     with CallsBar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -17,13 +17,12 @@ from ..benchmarks.findit.task import load_task
 from ..benchmarks.findit.variant import Variant, parse
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described, read_identity
-from ..core.messages import PartKind
+from ..core.messages import Message, PartKind
 from ..core.predictions import PredictionError, read_predictions, split_name
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..models.revision import fingerprint
-
-HostMessage = Sequence[Mapping[str, Any]]
+from ..sweep.model_asker import HostMessage, message_from
 
 
 def recorded_reply(text: str, record: Recorded) -> RecordedReply:
@@ -54,8 +53,8 @@ class FindItBaseline(FindItModel):
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of a FindIt dataset."""
-        variant = variant_of(dataset)
-        sight = see(_of(message, PartKind.IMAGE), _of(message, PartKind.TEXT), variant)
+        variant, parts = question_of(dataset), message_from(message)
+        sight = see(_of(parts, PartKind.IMAGE), _of(parts, PartKind.TEXT), variant)
         return recorded_reply(*answer(self._baseline, sight, variant))
 
 
@@ -102,25 +101,25 @@ class FindItReplay(FindItModel):
         Raises:
             PredictionError: it was not recorded.
         """
-        key = _key(message)
-        replies = self._replies(variant_of(dataset).name if dataset is None else dataset)
-        if key not in replies:
+        asked = message_from(message)
+        replies = self._replies(question_of(dataset).name if dataset is None else dataset)
+        if asked not in replies:
             raise PredictionError(f"{self._source}: no reply to this message of {dataset}")
-        return replies[key]
+        return replies[asked]
 
-    def _load(self, dataset: str) -> dict[str, RecordedReply]:
-        from .datasets import messages_of
+    def _load(self, dataset: str) -> dict[Message, RecordedReply]:
+        from .datasets import prompts_of
 
         path = _recorded_file(self._source, dataset)
         task = load_task(dataset)
         space = _space(path, task.variant, self._settings)
-        keys = {index: _key(message) for index, message in messages_of(task)}
+        prompts = prompts_of(task)
         return {
-            keys[reply.index]: recorded_reply(
+            prompts.message(reply.index): recorded_reply(
                 reply.text, replace(reply.recorded, space=reply.recorded.space or space)
             )
             for reply in read_predictions(path)
-            if reply.index in keys and not reply.failed
+            if reply.index in task.queries and not reply.failed
         }
 
 
@@ -156,8 +155,8 @@ def _space(path: Path, variant: Variant, said: Settings) -> Mapping[str, Any]:
     return run_space(model, variant, said, recorded).space.as_dict()
 
 
-def variant_of(dataset: str | None) -> Variant:
-    """The variant that the host says a message is of.
+def question_of(dataset: str | None) -> Variant:
+    """The question that the host says a message is of.
 
     Raises:
         ValueError: it says none.
@@ -167,12 +166,8 @@ def variant_of(dataset: str | None) -> Variant:
     return parse(dataset)
 
 
-def _of(message: HostMessage, kind: PartKind) -> list[str]:
-    return [part["value"] for part in message if part["type"] == kind.value]
-
-
-def _key(message: HostMessage) -> str:
-    return "\x00".join(f"{part['type']}:{part['value']}" for part in message)
+def _of(message: Message, kind: PartKind) -> list[str]:
+    return [part.value for part in message if part.kind is kind]
 
 
 MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..benchmarks.findit.variant import Variant, parse
+from ..benchmarks.findit.variant import parse
 from ..core.identity import Answering, Described
+from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.work import Asker
@@ -90,9 +91,9 @@ class VLMEvalKitHost:
             return asked_with(made, Answering())
         return asked_with(made, described(entry.name, made, parse(_ANY)).answering)
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+    def describe(self, entry: ModelEntry, question: Question) -> Described:
         made = with_space(entry_of(entry.name, entry.settings), _space(entry))
-        return described(entry.name, made, variant)
+        return described(entry.name, made, question)
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return on_this_machine(entry_of(entry.name, entry.settings), found)

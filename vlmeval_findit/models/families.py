@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..benchmarks.findit.datasets import Dataset
 from ..boxes.spaces import Space
+from ..core.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Bounds:
         return new
 
 
-BoundsRule = Callable[[Dataset], Bounds]
+BoundsRule = Callable[[Question], Bounds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +89,33 @@ class LocalFamily:
         return (*self.keeps, *marks)
 
 
-# --- bounds, by dataset ---------------------------------------------------------------------------
+# --- bounds, by question --------------------------------------------------------------------------
 
 
-def processors_own(dataset: Dataset) -> Bounds:
+def processors_own(question: Question) -> Bounds:
     """The checkpoint's own processor decides."""
     return Bounds()
 
 
-def qwen2_5_bounds(dataset: Dataset) -> Bounds:
+def qwen2_5_bounds(question: Question) -> Bounds:
     """The paper's two ways: the simple interface for instance detection, else the chat one."""
-    if dataset.family.has_references:
+    if question.has_references:
         return Bounds(min_pixels=200_704, max_pixels=12_845_056)
     return Bounds(min_pixels=200_704, max_pixels=1_605_632, two_step=True)
 
 
-def qwen3_bounds(dataset: Dataset) -> Bounds:
+def qwen3_bounds(question: Question) -> Bounds:
     """As Qwen2.5-VL without the second resize.
 
     The protocol states the greatest area for instance detection only; the others are those of
     Qwen2.5-VL.  These models answer in thousandths, so no score is read in wrong pixels by it.
     """
-    return replace(qwen2_5_bounds(dataset), two_step=False)
+    return replace(qwen2_5_bounds(question), two_step=False)
 
 
-def internvl3_bounds(dataset: Dataset) -> Bounds:
+def internvl3_bounds(question: Question) -> Bounds:
     """Up to 64 tiles for instance detection, else the processor's own twelve."""
-    return Bounds(patches=64 if dataset.family.has_references else 12)
+    return Bounds(patches=64 if question.has_references else 12)
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.datasets import Dataset
-from ..benchmarks.findit.variant import Variant
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..core.question import Question
 from .families import (
     THINK,
     BoundsRule,
@@ -33,20 +32,20 @@ from .families import (
 NANO_CHECKPOINT = str(Path(__file__).with_name("findit_nano"))
 """The folder of the checkpoint that ships with the package."""
 
-# --- spaces, by dataset ---------------------------------------------------------------------------
+# --- spaces, by question --------------------------------------------------------------------------
 
-SpaceRule = Callable[[Dataset], Space]
+SpaceRule = Callable[[Question], Space]
 
 
 def _always(space: Space) -> SpaceRule:
-    return lambda dataset: space
+    return lambda question: space
 
 
 def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     """The paper's API runs shrink the 8192x6144 scenes of HR-InsDet before sending."""
 
-    def rule(dataset: Dataset) -> Space:
-        shrinks = dataset.images == "HRInsDet"
+    def rule(question: Question) -> Space:
+        shrinks = question.images == "HRInsDet"
         return Space(kind, scene_max_size=longer_side if shrinks else None)
 
     return rule
@@ -55,7 +54,7 @@ def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
 def _smart_resize(bounds: BoundsRule) -> SpaceRule:
     """Pixels of the processor's input, within the very bounds that inference has."""
     within = Space("smart_resize", min_pixels=1, max_pixels=1)
-    return lambda dataset: space_within(within, bounds(dataset))
+    return lambda question: space_within(within, bounds(question))
 
 
 _GRID = _always(Space("grid1000"))
@@ -85,7 +84,7 @@ class ApiFacts:
     """How the paper's runs ask a proprietary model through OpenRouter.
 
     ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
-    the provider's default).  ``max_tokens`` limits the output (None: the variant's own limit).
+    the provider's default).  ``max_tokens`` limits the output (None: the question's own limit).
     ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
     """
 
@@ -97,7 +96,7 @@ class ApiFacts:
 
 
 def _without_reasoning(identifier: str, image_detail: str | None = None) -> ApiFacts:
-    """Reasoning switched off, greedy, the variant's limit."""
+    """Reasoning switched off, greedy, the question's limit."""
     return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, image_detail=image_detail)
 
 
@@ -110,11 +109,11 @@ def _with_default_reasoning(identifier: str) -> ApiFacts:
 class ModelRow:
     """One row of the table.
 
-    ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
-    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered; ``api``
-    how it is asked where it is proprietary; ``opens_thought`` whether its chat template begins the
-    reply inside a thought, so that a server's reply lacks the mark that opens it; ``local`` how it
-    is run on this machine (None: it is not).
+    ``names`` is a regular expression that a whole model name must match (any case); ``space`` says
+    the coordinate space by question, ``schemes`` how ``unconstrained`` prompts are answered,
+    ``api`` how it is asked where it is proprietary, ``opens_thought`` whether its chat template
+    begins the reply inside a thought, so that a server's reply lacks the mark that opens it,
+    ``local`` how it is run on this machine (None: it is not).
     """
 
     name: str
@@ -130,12 +129,12 @@ class ModelRow:
         """Its name among VLMEvalKit's models: as people would type it."""
         return self.name.replace(" ", "-")
 
-    def reads(self, variant: Variant) -> ReplyFormat:
-        """How its replies to a variant are read."""
-        scheme = self.schemes.get((variant.output, variant.multilabel))
-        if variant.representation != "unconstrained" or scheme is None:
-            return variant.reply
-        return replace(scheme, multilabel=variant.multilabel, frames=variant.frames)
+    def reads(self, asked: ReplyFormat) -> ReplyFormat:
+        """How its replies are read where a format was asked for."""
+        scheme = self.schemes.get((asked.output, asked.multilabel))
+        if asked.representation != "unconstrained" or scheme is None:
+            return asked
+        return replace(scheme, multilabel=asked.multilabel, frames=asked.frames)
 
 
 _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"

@@ -74,7 +74,7 @@ def prepare_output(
         SpaceError: nothing says the model's coordinate space.
         IdentityError: the predictions that lie there are of another run.
     """
-    check_settings(settings, cell.variant)
+    check_settings(settings, cell.task.variant)
     said = found.space
     if settings.space is not None:
         said = space_from(settings.space).as_dict()
@@ -83,7 +83,7 @@ def prepare_output(
                 f"{cell.model} answers in {found.space}, and records it with every reply: "
                 f"another space cannot be said of it ({settings.source} {said})"
             )
-    space = run_space(cell.model, cell.variant, settings, said).space.as_dict()
+    space = run_space(cell.model, cell.task.variant, settings, said).space.as_dict()
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     recorded = read_identity(path)
@@ -217,7 +217,7 @@ def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) 
         "key": made.key,
         "model": cell.model,
         "settings": dict(cell.settings),
-        "dataset": cell.variant.name,
+        "dataset": cell.question.name,
         "row": row,
         "prompt_sha256": made.prompt_sha256,
         "image_sha256": list(made.image_sha256),

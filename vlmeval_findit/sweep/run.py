@@ -17,10 +17,11 @@ from ..benchmarks.findit.variant import Variant
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.places import image_folder
+from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.work import Answer, Stop
 from .axes import formats, variants
-from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
+from .calls import Call, Cell, ImageHash, ImageHashes, Prompts, settings_of
 from .cell_files import adopt_others, clean_up, finish
 from .config import ModelEntry, Sweep
 from .executors import Executor
@@ -75,7 +76,7 @@ class Host(Protocol):
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         """What a model's answers depend on beside messages: part of every key."""
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+    def describe(self, entry: ModelEntry, question: Question) -> Described:
         """Who answers, and in which space, as far as is known before anything is loaded."""
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
@@ -140,6 +141,7 @@ class Tables:
         self._skip = skip_missing
         self._tasks: dict[tuple[str, int], Task] = {}
         self._left_out: dict[tuple[str, int], frozenset[int]] = {}
+        self._prompts: dict[Variant, Prompts] = {}
         self._make = prompt_set()[1]
 
     def task(self, variant: Variant) -> Task:
@@ -162,23 +164,24 @@ class Tables:
         Raises:
             ImageError: images are missing, and rows without are not to be left out.
         """
-        task = self.task(variant)
-        folder = image_folder(variant.row.images)
+        if variant not in self._prompts:
+            task, folder = self.task(variant), image_folder(variant.images)
+            self._prompts[variant] = Prompts(task, folder, self._make)
+        prompts = self._prompts[variant]
+        queries = prompts.task.queries
         at = (variant.table, variant.frames)
         if at not in self._left_out:
             self._left_out[at] = (
                 frozenset()
                 if self._skip is None
-                else rows_to_leave_out(list(task.queries.values()), folder, self._skip)
+                else rows_to_leave_out(list(queries.values()), prompts.folder, self._skip)
             )
         left_out = self._left_out[at]
         return Cell(
             model=model,
-            task=task,
-            rows=tuple(index for index in task.queries if index not in left_out)[:limit],
+            prompts=prompts,
+            rows=tuple(index for index in queries if index not in left_out)[:limit],
             left_out=tuple(sorted(left_out)),
-            folder=folder,
-            make=self._make,
             settings=settings_of(variant, given),
         )
 
@@ -266,7 +269,7 @@ def _stages(
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
             done = {r.variant for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
-            cells = [cell for cell in cells if cell.variant not in done]
+            cells = [cell for cell in cells if cell.question not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
         for _, outputs in prepared:
             for output in outputs:
@@ -296,7 +299,7 @@ def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host)
             prediction_path(sweep.work_dir, cell),
             cell,
             settings,
-            host.describe(entry, cell.variant),
+            host.describe(entry, cell.question),
             host.version,
         )
         for cell in cells
@@ -343,8 +346,7 @@ def run_model(
     by = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
-        asked = keyed(call.cell, call.row, hashes)
-        return record_of(call.cell, call.row, answer, asked, by[id(call.cell)])
+        return record_of(call.cell, call.row, answer, call.asked, by[id(call.cell)])
 
     keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
     keeping.write_complete()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.variant import Variant, parse
+from ..benchmarks.findit.variant import parse
 from ..core.identity import Answering, Described
+from ..core.question import Question
 from ..models.http.chat import ChatModel, served_key, server_model, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.http.services import endpoints
@@ -64,8 +65,8 @@ class ServersHost:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
-        return chat_model(entry).describe(variant, self._endpoints(entry))
+    def describe(self, entry: ModelEntry, question: Question) -> Described:
+        return chat_model(entry).describe(question, self._endpoints(entry))
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return found

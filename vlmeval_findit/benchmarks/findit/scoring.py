@@ -74,7 +74,7 @@ def run_space(
     row = find_model(model)
     if row is None:
         raise unknown_space(model)
-    return SpaceInForce(row.space(variant.row), f"model table: {row.name}")
+    return SpaceInForce(row.space(variant), f"model table: {row.name}")
 
 
 def _against_space(
@@ -127,7 +127,7 @@ def reply_format(
             )
     else:
         row = MODELS.get(recorded_row) or find_model(model)
-    return variant.reply if row is None else row.reads(variant)
+    return variant.reply if row is None else row.reads(variant.reply)
 
 
 # --- the score ------------------------------------------------------------------------------------
