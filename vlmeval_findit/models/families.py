@@ -66,7 +66,8 @@ class LocalFamily:
     """How the models of a family are run.
 
     ``class_name`` is the VLMEvalKit class (for ``--config``), ``checkpoints`` maps the names that
-    people type to Hugging Face identifiers.  ``template`` are switches of the chat template.
+    people type to Hugging Face identifiers.  ``layout`` is how its image processor lays out
+    pictures (:data:`.local.resize.LAYOUTS`).  ``template`` are switches of the chat template.
     ``stops`` end a reply in addition to what the checkpoint says.  Special tokens are stripped from
     a reply, but those that ``keeps`` names; a thought goes into a field of its own.
     ``pixels_counted`` is how often the processor's areas count a pixel (GLM counts both frames of
@@ -76,6 +77,7 @@ class LocalFamily:
     class_name: str
     checkpoints: Mapping[str, str]
     bounds: BoundsRule
+    layout: str
     template: Mapping[str, Any] = field(default_factory=dict)
     stops: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()

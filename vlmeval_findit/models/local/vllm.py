@@ -17,7 +17,7 @@ from ..revision import revision_of
 from ..table import ModelRow
 from .encoding import Encoder, pictures_of
 from .pictures import Picture, Pictures
-from .resize import Resize
+from .resize import resize_of
 from .runner import GenerationPlan, LocalReply, RunSettings, failed_answer, plan, spoken
 from .transformer import ended
 
@@ -62,9 +62,7 @@ class VllmRunner:
                 shown[at] = pictures_of(message, pictures)
             except OSError as error:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
-        resize = Resize(
-            self._encoder.processor.image_processor, how.bounds, how.family.pixels_counted
-        )
+        resize = resize_of(how.family, self._encoder.processor.image_processor, how.bounds)
         prompts = [
             {
                 "prompt": self._encoder.chat(messages[at]),
