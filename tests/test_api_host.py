@@ -130,7 +130,7 @@ def test_without_a_key_there_is_no_model(
 
 def one_message() -> list[dict[str, str]]:
     from vlmeval_findit.benchmarks.findit.task import load_task
-    from vlmeval_findit.host.datasets import prompts_of
+    from vlmeval_findit.sweep.calls import prompts_of
 
     return host_message(prompts_of(load_task(DATA)).message(0))
 

@@ -121,7 +121,7 @@ def test_a_server_answers_what_the_model_answers(
 
     monkeypatch.setenv("LMUData", str(lmu))
     from vlmeval_findit.benchmarks.findit.task import load_task
-    from vlmeval_findit.host.datasets import prompts_of
+    from vlmeval_findit.sweep.calls import prompts_of
 
     prompts = prompts_of(load_task(DATA))
     for row in rows:

@@ -12,7 +12,7 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..benchmarks.findit.scoring import run_space
+from ..benchmarks.findit.run_space import run_space
 from ..benchmarks.findit.task import load_task
 from ..benchmarks.findit.variant import Variant, parse
 from ..core.files import file_sha256
@@ -22,6 +22,7 @@ from ..core.predictions import PredictionError, read_predictions, split_name
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..models.revision import fingerprint
+from ..sweep.calls import prompts_of
 from ..sweep.model_asker import HostMessage, message_from
 
 
@@ -108,8 +109,6 @@ class FindItReplay(FindItModel):
         return replies[asked]
 
     def _load(self, dataset: str) -> dict[Message, RecordedReply]:
-        from .datasets import prompts_of
-
         path = _recorded_file(self._source, dataset)
         task = load_task(dataset)
         space = _space(path, task.variant, self._settings)

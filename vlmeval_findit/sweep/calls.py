@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..benchmarks.findit.prompts import MessageMaker
-from ..benchmarks.findit.task import Task
+from ..benchmarks import benchmark_of
 from ..core.files import file_sha256
 from ..core.messages import Message, PartKind, located
-from ..core.places import Folder
-from ..core.question import Question
+from ..core.places import Folder, image_folder
+from ..core.question import AnyTask, Question
+
+MessageMaker = Callable[[Any, Any], Message]
+"""From a query and its question to a message, images relative to the image folder."""
 
 ImageHash = Callable[[Path], str]
 """From an image's path to a name of its content."""
@@ -40,7 +42,7 @@ class Prompts:
     again for another model, for a file that lies there already, or for the journal.
     """
 
-    def __init__(self, task: Task, folder: Folder, make: MessageMaker) -> None:
+    def __init__(self, task: AnyTask, folder: Folder, make: MessageMaker) -> None:
         self.task = task
         self.folder = folder
         self._make = make
@@ -63,7 +65,13 @@ class Prompts:
         return self._known[index]
 
     def _parts(self, index: int) -> Message:
-        return self._make(self.task.queries[index], self.task.variant)
+        return self._make(self.task.queries[index], self.task.question)
+
+
+def prompts_of(task: AnyTask) -> Prompts:
+    """The messages of a task, by the prompt set in force."""
+    words = benchmark_of(task.question.name).prompts()[0]
+    return Prompts(task, image_folder(task.question.images), words.message)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,12 +89,12 @@ class Cell:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def task(self) -> Task:
+    def task(self) -> AnyTask:
         return self.prompts.task
 
     @property
     def question(self) -> Question:
-        return self.task.variant
+        return self.task.question
 
 
 class Call(NamedTuple):

@@ -8,20 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..benchmarks.findit.best_format import Format
-from ..benchmarks.findit.metrics import Figures, Totals
-from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.scoring import RunScore
-from ..benchmarks.findit.task import Task, load_task
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks import benchmark_of, load
+from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
-from ..core.places import image_folder
-from ..core.question import Question
+from ..core.metric import figures
+from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Answer, Stop
+from ..runs.score import RunScore
 from .axes import formats, variants
-from .calls import Call, Cell, ImageHash, ImageHashes, Prompts, settings_of
+from .calls import Call, Cell, ImageHash, ImageHashes, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up, finish
 from .config import ModelEntry, Sweep
 from .executors import Executor
@@ -108,23 +105,21 @@ class Result:
     """The score of one cell; ``path`` is its prediction file."""
 
     model: str
-    variant: Variant
-    figures: Figures
-    totals: Totals
+    question: Question
+    sums: Mapping[str, float]
     rows: int
+    failed: int
     path: Path
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        """The figures in percent, by the names of metrics."""
+        return figures(benchmark_of(self.question.name).metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> Result:
     """What is kept of a score in memory."""
-    return Result(
-        run.model,
-        run.task.variant,
-        run.figures,
-        run.totals,
-        len(run.scored),
-        path,
-    )
+    return Result(run.model, run.task.question, run.sums, len(run.rows), run.failed, path)
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -139,37 +134,34 @@ class Tables:
 
     def __init__(self, skip_missing: bool | None) -> None:
         self._skip = skip_missing
-        self._tasks: dict[tuple[str, int], Task] = {}
-        self._left_out: dict[tuple[str, int], frozenset[int]] = {}
-        self._prompts: dict[Variant, Prompts] = {}
-        self._make = prompt_set()[1]
+        self._tasks: dict[_Rows, AnyTask] = {}
+        self._left_out: dict[_Rows, frozenset[int]] = {}
+        self._prompts: dict[Question, Prompts] = {}
 
-    def task(self, variant: Variant) -> Task:
-        """The task of a variant.
+    def task(self, question: Question) -> AnyTask:
+        """The task of a question.
 
         Raises:
             FileNotFoundError: its table is nowhere.
             TableError: its table cannot be read.
         """
-        at = (variant.table, variant.frames)
+        at = _rows_of(question)
         if at not in self._tasks:
-            self._tasks[at] = load_task(variant.name)
-        return replace(self._tasks[at], name=variant.name, variant=variant)
+            self._tasks[at] = load(question.name)
+        return replace(self._tasks[at], name=question.name, question=question)
 
     def cell(
-        self, model: str, variant: Variant, limit: int | None, given: Mapping[str, Any]
+        self, model: str, question: Question, limit: int | None, given: Mapping[str, Any]
     ) -> Cell:
-        """A model over the first ``limit`` usable rows of a variant.
+        """A model over the first ``limit`` usable rows of a question.
 
         Raises:
             ImageError: images are missing, and rows without are not to be left out.
         """
-        if variant not in self._prompts:
-            task, folder = self.task(variant), image_folder(variant.images)
-            self._prompts[variant] = Prompts(task, folder, self._make)
-        prompts = self._prompts[variant]
+        if question not in self._prompts:
+            self._prompts[question] = prompts_of(self.task(question))
+        prompts, at = self._prompts[question], _rows_of(question)
         queries = prompts.task.queries
-        at = (variant.table, variant.frames)
         if at not in self._left_out:
             self._left_out[at] = (
                 frozenset()
@@ -182,8 +174,16 @@ class Tables:
             prompts=prompts,
             rows=tuple(index for index in queries if index not in left_out)[:limit],
             left_out=tuple(sorted(left_out)),
-            settings=settings_of(variant, given),
+            settings=settings_of(question, given),
         )
+
+
+_Rows = tuple[str, str, int]
+
+
+def _rows_of(question: Question) -> _Rows:
+    """What says which rows a question asks: benchmark, table, frames."""
+    return benchmark_of(question.name).name, question.table, question.frames
 
 
 def cells_of(
@@ -267,7 +267,7 @@ def _stages(
         going = [entry for entry in sweep.models if entry.name not in stopped]
         for entry in going:
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
-            done = {r.variant for r in results if r.model == entry.name}
+            done = {r.question for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
             cells = [cell for cell in cells if cell.question not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
