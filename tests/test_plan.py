@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.best_format import Format
-from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.variant import grid, problem
-from vlmeval_findit.core.places import Folder
-from vlmeval_findit.sweep.axes import (
+from vlmeval_findit.benchmarks.findit.formats import Format
+from vlmeval_findit.benchmarks.findit.grid import (
     AXIS_VALUES,
     Axes,
     Table,
@@ -23,6 +20,9 @@ from vlmeval_findit.sweep.axes import (
     formats,
     variants,
 )
+from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.variant import grid, problem
+from vlmeval_findit.core.places import Folder
 from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
 from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
 from vlmeval_findit.sweep.run import Tables

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from host_runs import REPOSITORY, environment, require_host
 
+from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.sweep.axes import all_tables, benchmark
 from vlmeval_findit.sweep.config import ConfigError, Inference, ModelEntry, parse_sweep, read_sweep
 from vlmeval_findit.sweep.host_config import CLASSES, host_config
 from vlmeval_findit.sweep.search import STAGES

@@ -127,15 +127,16 @@ def _match_batch(
     same_list = [] if agree is None else same.tolist()
     results = []
     p = t = 0
-    for p_count, t_count in zip(predicted, expected, strict=True):
-        p_end, t_end = p + p_count, t + t_count
+    for reading, truth in zip(readings, truths, strict=True):
+        p_end, t_end = p + len(reading.boxes), t + len(truth.boxes)
+        has_labels = truth.labels or reading.labels
         results.append(
             Matched(
                 box_list[p:p_end],
                 iou_list[t:t_end],
                 hit_list[t:t_end],
                 [None if box is None else box - p for box in taken[t:t_end]],
-                same_list[t:t_end],
+                same_list[t:t_end] if has_labels else [],
             )
         )
         p, t = p_end, t_end

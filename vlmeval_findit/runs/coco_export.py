@@ -153,7 +153,7 @@ def _true_labels(run: RunScore, one: ScoredRow) -> tuple[str, ...]:
 
 def _query(run: RunScore, one: ScoredRow) -> Query:
     """The query of a row of one of FindIt's tables."""
-    found: Query = run.task.queries[one.index]
+    found: Query = run.task.queries[one.index]  # type: ignore[assignment]
     return found
 
 

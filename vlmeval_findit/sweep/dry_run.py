@@ -17,9 +17,8 @@ from ..benchmarks.findit.formats import Format
 from ..core.files import file_sha256
 from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load, Scale
-from .axes import variants
 from .calls import Call, Cell
-from .config import ModelEntry, Sweep
+from .config import ModelEntry, Sweep, questions_of
 from .journal import records
 from .plan import Plan, make_plan
 from .run import Chosen, Tables, wanted_formats
@@ -117,7 +116,7 @@ def sweep_groups(
     tables = Tables(skip_missing=None)
 
     def cells(entry: ModelEntry) -> tuple[Cell, ...]:
-        found = variants(sweep.tables, all_formats(sweep, entry, chosen), sweep.views)
+        found = questions_of(sweep, all_formats(sweep, entry, chosen))
         given = settings[entry.name]
         return tuple(tables.cell(entry.name, one, sweep.limit, given) for one in found)
 

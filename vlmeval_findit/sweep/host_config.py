@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..benchmarks.findit.datasets import Family
-from .axes import variants
-from .config import Sweep
+from ..benchmarks import benchmark_of
+from .config import Sweep, questions_of
 from .dry_run import all_formats
 from .run import Chosen
-
-CLASSES = {
-    Family.OBJDET: "FindItObjectDetection",
-    Family.REFEXP: "FindItReferringExpression",
-    Family.REFEXP_ALL: "FindItReferringExpression",
-    Family.INSDET: "FindItInstanceDetection",
-    Family.OBJDET_VIDEO: "FindItVideoDetection",
-    Family.INSDET_VIDEO: "FindItVideoDetection",
-}
-"""By the family of a dataset the class that :mod:`..host.datasets` has for it."""
 
 
 class ExportError(ValueError):
@@ -47,11 +36,16 @@ def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
     more = {name: value for name, value in scoring.items() if value is not None}
     if sweep.skip_missing:
         more["skip_missing"] = True
-    cells = variants(sweep.tables, wanted[first.name], sweep.views)
+    cells = questions_of(sweep, wanted[first.name])
     return {
         # Without a class VLMEvalKit takes its own entry of this name.
         "model": {entry.name: {**entry.settings, **entry.resources} for entry in sweep.models},
         "data": {
-            v.name: {"class": CLASSES[v.row.family], "dataset": v.name, **more} for v in cells
+            asked.name: {
+                "class": benchmark_of(asked.name).host_class(asked),
+                "dataset": asked.name,
+                **more,
+            }
+            for asked in cells
         },
     }

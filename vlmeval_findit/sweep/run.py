@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.formats import Format
+from ..benchmarks.findit.grid import formats, variants
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.metric import figures
@@ -17,10 +18,9 @@ from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Answer, Stop
 from ..runs.score import RunScore
-from .axes import formats, variants
 from .calls import Call, Cell, ImageHash, ImageHashes, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up, finish
-from .config import ModelEntry, Sweep
+from .config import ModelEntry, Sweep, questions_of
 from .executors import Executor
 from .journal import Journal
 from .journal_lines import Record
@@ -189,10 +189,10 @@ def _rows_of(question: Question) -> _Rows:
 def cells_of(
     sweep: Sweep, entry: ModelEntry, tables: Tables, host: Host, wanted: Sequence[Format]
 ) -> list[Cell]:
-    """The cells of a model in some formats, table by table."""
-    found = variants(sweep.tables, wanted, sweep.views)
+    """The cells of a model in some formats, table by table, then questions of their own."""
     given = host.settings(entry)
-    return [tables.cell(entry.name, variant, sweep.limit, given) for variant in found]
+    asked = questions_of(sweep, wanted)
+    return [tables.cell(entry.name, question, sweep.limit, given) for question in asked]
 
 
 Chosen = Mapping[str, Format]
@@ -261,12 +261,14 @@ def _stages(
     tables, hashes = Tables(sweep.skip_missing), ImageHashes()
     results: list[Result] = []
     winners: dict[str, Format] = {}
+    compared: set[Question] = set()
     stopped: dict[str, ModelStoppedError] = {}
     for stage in range(len(sweep.stages) if chosen is None else 1):
         prepared = []
         going = [entry for entry in sweep.models if entry.name not in stopped]
         for entry in going:
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
+            compared.update(variants(sweep.tables, wanted, sweep.views))
             done = {r.question for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
             cells = [cell for cell in cells if cell.question not in done]
@@ -284,7 +286,7 @@ def _stages(
         if stage + 1 < len(sweep.stages):
             for entry in going:
                 if entry.name not in stopped:
-                    own = [r for r in results if r.model == entry.name]
+                    own = [r for r in results if r.model == entry.name and r.question in compared]
                     winners[entry.name] = around.pick(own)
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
