@@ -63,6 +63,16 @@ def is_meant(name: str) -> bool:
     return name.startswith(tuple(prefix.rstrip("_") for prefix in prefixes()))
 
 
+@cache
+def host_classes() -> frozenset[str]:
+    """The names of all classes that our datasets have under VLMEvalKit."""
+    return frozenset(
+        benchmark.host_class(benchmark.parse(name))
+        for benchmark in benchmarks()
+        for name in benchmark.listed()
+    )
+
+
 def any_question() -> Question:
     """Some question, for what is the same of all."""
     benchmark = benchmarks()[0]

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from .image_files import ImageFileError, Size, header, misfit
@@ -71,6 +72,20 @@ def skips_missing() -> bool:
 
 
 def _problem(path: Path, size: Size | None) -> str | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return _looked_at(path, size)
+    return _known(path, size, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+
+
+@lru_cache(maxsize=1 << 17)
+def _known(path: Path, size: Size | None, state: tuple[int, ...]) -> str | None:
+    """What was found of a file in this state: one run checks its images more than once."""
+    return _looked_at(path, size)
+
+
+def _looked_at(path: Path, size: Size | None) -> str | None:
     try:
         return misfit(header(path), size)
     except ImageFileError as error:

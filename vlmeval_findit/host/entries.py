@@ -19,6 +19,7 @@ from ..models.http.endpoint import Endpoint
 from ..models.revision import known_revision
 from ..models.table import find_model
 from ..sweep.calls import given_key
+from ..sweep.host_config import is_ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +208,7 @@ def renamed_datasets() -> dict[str, str]:
     return {
         name: str(said["dataset"])
         for name, said in data.items()
-        if isinstance(said, dict)
-        and str(said.get("class", "")).startswith("FindIt")
-        and said.get("dataset", name) != name
+        if isinstance(said, dict) and is_ours(name, said) and said.get("dataset", name) != name
     }
 
 

@@ -11,14 +11,15 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
+from ..benchmarks import benchmark_of, load, parse
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..benchmarks.findit.run_space import run_space
-from ..benchmarks.findit.task import load_task
-from ..benchmarks.findit.variant import Variant, parse
+from ..benchmarks.findit.variant import parse as parse_variant
+from ..boxes.spaces import space_from
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described, read_identity
 from ..core.messages import Message, PartKind
 from ..core.predictions import PredictionError, read_predictions, split_name
+from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..models.revision import fingerprint
@@ -48,13 +49,13 @@ class FindItBaseline(FindItModel):
         self._baseline = baseline
 
     @classmethod
-    def describe(cls, variant: Variant, baseline: Baseline = full_image) -> Described:
+    def describe(cls, question: Question, baseline: Baseline = full_image) -> Described:
         """What a run with the constructor's arguments is."""
         return Described(Answering(cls.__name__, settings={"baseline": baseline.__name__}), SPACE)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of a FindIt dataset."""
-        variant, parts = question_of(dataset), message_from(message)
+        variant, parts = parse_variant(question_of(dataset).name), message_from(message)
         sight = see(_of(parts, PartKind.IMAGE), _of(parts, PartKind.TEXT), variant)
         return recorded_reply(*answer(self._baseline, sight, variant))
 
@@ -80,13 +81,13 @@ class FindItReplay(FindItModel):
     @classmethod
     def describe(
         cls,
-        variant: Variant,
+        question: Question,
         predictions: str | None = None,
         space: str | Mapping[str, Any] | None = None,
     ) -> Described:
         """What a run with the constructor's arguments is: of the recorded file, its content."""
-        path = _recorded_file(_source(predictions), variant.name)
-        found = _space(path, variant, Settings(space=space))
+        path = _recorded_file(_source(predictions), question.name)
+        found = _space(path, question, Settings(space=space))
         settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
         return Described(Answering(cls.__name__, settings=settings), found)
 
@@ -110,8 +111,8 @@ class FindItReplay(FindItModel):
 
     def _load(self, dataset: str) -> dict[Message, RecordedReply]:
         path = _recorded_file(self._source, dataset)
-        task = load_task(dataset)
-        space = _space(path, task.variant, self._settings)
+        task = load(dataset)
+        space = _space(path, task.question, self._settings)
         prompts = prompts_of(task)
         return {
             prompts.message(reply.index): recorded_reply(
@@ -145,23 +146,28 @@ def _recorded_file(source: Path, dataset: str) -> Path:
     return found[0]
 
 
-def _space(path: Path, variant: Variant, said: Settings) -> Mapping[str, Any]:
-    """The space of recorded replies: their run's, or that of the first reply that says one."""
+def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] | None:
+    """The space of recorded replies: their run's, or that of the first reply that says one; else
+    that of a new run of the recorded model.
+    """
     run = read_identity(path)
     model = run.model if run is not None else split_name(path)[0]
     own = (reply.recorded.space for reply in read_predictions(path))
     recorded = run.space if run is not None and run.space else next(filter(None, own), None)
-    return run_space(model, variant, said, recorded).space.as_dict()
+    if recorded is not None:
+        return space_from(recorded).as_dict()
+    nobody = Described(Answering(), None)
+    return benchmark_of(question.name).space(model, question, said, nobody)
 
 
-def question_of(dataset: str | None) -> Variant:
+def question_of(dataset: str | None) -> Question:
     """The question that the host says a message is of.
 
     Raises:
         ValueError: it says none.
     """
     if dataset is None:
-        raise ValueError("this model answers FindIt datasets only, and was told none")
+        raise ValueError("this model answers datasets of ours only, and was told none")
     return parse(dataset)
 
 

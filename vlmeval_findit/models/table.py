@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..boxes.reply_format import ReplyFormat
-from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.question import Question
+from ..core.settings import Settings
+from ..core.spelling import nearest
 from .families import (
     THINK,
     BoundsRule,
@@ -326,6 +328,30 @@ def find_model(name: str) -> ModelRow | None:
         if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
             return row
     return None
+
+
+def row_like(name: str) -> ModelRow:
+    """The row of a model whose way of answering is said to be another's.
+
+    Raises:
+        SpaceError: the table has no such model.
+    """
+    row = find_model(name)
+    if row is None:
+        raise SpaceError(f"reads_like: no model {name!r} in the model table{nearest(name, MODELS)}")
+    return row
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that no score could be made with.
+
+    Raises:
+        SpaceError: an unknown space or model; the message says which is nearest.
+    """
+    if settings.space is not None:
+        space_from(settings.space)
+    if settings.reads_like is not None:
+        row_like(settings.reads_like)
 
 
 def local_names() -> dict[str, tuple[ModelRow, str]]:

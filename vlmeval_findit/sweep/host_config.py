@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ..benchmarks import benchmark_of
+from ..benchmarks import benchmark_of, host_classes, is_meant
 from .config import Sweep, questions_of
 from .dry_run import all_formats
 from .run import Chosen
+
+
+def is_ours(name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of such a file's ``data`` is a dataset of ours: by its class or its name."""
+    by_class = str(entry.get("class", "")) in host_classes()
+    return by_class or is_meant(str(entry.get("dataset", name)))
 
 
 class ExportError(ValueError):

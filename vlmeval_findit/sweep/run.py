@@ -102,7 +102,10 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The score of one cell; ``path`` is its prediction file."""
+    """The score of one cell; ``path`` is its prediction file.
+
+    ``compared``: its format is one of the axes', not that of a question which the sweep names.
+    """
 
     model: str
     question: Question
@@ -110,6 +113,7 @@ class Result:
     rows: int
     failed: int
     path: Path
+    compared: bool = True
 
     @property
     def figures(self) -> Mapping[str, float | None]:
@@ -261,14 +265,14 @@ def _stages(
     tables, hashes = Tables(sweep.skip_missing), ImageHashes()
     results: list[Result] = []
     winners: dict[str, Format] = {}
-    compared: set[Question] = set()
     stopped: dict[str, ModelStoppedError] = {}
     for stage in range(len(sweep.stages) if chosen is None else 1):
         prepared = []
+        cells_of_axes: set[Question] = set()
         going = [entry for entry in sweep.models if entry.name not in stopped]
         for entry in going:
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
-            compared.update(variants(sweep.tables, wanted, sweep.views))
+            cells_of_axes.update(variants(sweep.tables, wanted, sweep.views))
             done = {r.question for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
             cells = [cell for cell in cells if cell.question not in done]
@@ -278,15 +282,16 @@ def _stages(
                 adopt_others(output, journal, hashes)
         for entry, outputs in prepared:
             try:
-                results += run_model(sweep, entry, outputs, journal, around, hashes)
+                found = run_model(sweep, entry, outputs, journal, around, hashes)
             except ModelStoppedError as error:
                 log.error("%s", error)
                 stopped[entry.name] = error
-                results += error.results
+                found = error.results
+            results += [replace(one, compared=one.question in cells_of_axes) for one in found]
         if stage + 1 < len(sweep.stages):
             for entry in going:
                 if entry.name not in stopped:
-                    own = [r for r in results if r.model == entry.name and r.question in compared]
+                    own = [r for r in results if r.model == entry.name and r.compared]
                     winners[entry.name] = around.pick(own)
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
