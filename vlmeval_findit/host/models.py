@@ -11,14 +11,14 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
-from ..benchmarks import benchmark_of, load, parse
+from ..benchmarks import benchmark_of, load, name_after_model, parse
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
 from ..benchmarks.findit.variant import parse as parse_variant
 from ..boxes.spaces import space_from
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described, read_identity
 from ..core.messages import Message, PartKind
-from ..core.predictions import PredictionError, read_predictions, split_name
+from ..core.predictions import PredictionError, read_predictions
 from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
@@ -151,7 +151,8 @@ def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] 
     that of a new run of the recorded model.
     """
     run = read_identity(path)
-    model = run.model if run is not None else split_name(path)[0]
+    named = name_after_model(path.stem)
+    model = run.model if run is not None else named[0] if named else path.stem
     own = (reply.recorded.space for reply in read_predictions(path))
     recorded = run.space if run is not None and run.space else next(filter(None, own), None)
     if recorded is not None:
