@@ -153,6 +153,10 @@ class Benchmark(Protocol):
         """A run's figures by a threshold that can be turned; None where there is none."""
         return None
 
+    def host_class(self, question: Any) -> str:
+        """The class of its dataset under VLMEvalKit, as ``--config`` files name it."""
+        return "".join(filter(str.isalnum, self.name)) + "Dataset"
+
     def published(self) -> Sequence[Published]:
         """What others published about their models."""
         return ()
