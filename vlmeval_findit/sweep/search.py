@@ -18,8 +18,9 @@ from ..benchmarks.findit.variant import CENTRES, Variant, parse, problem
 from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 from ..core.files import atomic_write
-from ..core.statistics import INTERVALS, Interval, intervals
+from ..core.statistics import INTERVALS, Interval
 from ..runs.best_format import FormatAverage, ranked, rule
+from ..runs.intervals import intervals
 from ..runs.scored_run import load_run
 from .config import ModelEntry, Sweep
 from .run import Result

@@ -30,6 +30,7 @@ class FindIt(Benchmark):
     ranking = RANKING
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
+    format_axes = ("representation", "output format")
 
     def parse(self, name: str) -> Variant:
         return parse(name)
