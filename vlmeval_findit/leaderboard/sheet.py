@@ -10,6 +10,7 @@ from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 
+from ..core.files import replacing
 from ..core.statistics import METRICS
 from ..core.visible import visible
 from .board import Board
@@ -51,10 +52,8 @@ def write_sheet(board: Board, path: Path) -> None:
     _table_sheet(book.create_sheet("Formats"), sweep_rows(board))
     _table_sheet(book.create_sheet("Not compared"), apart_rows(board) or [{"reason": "none"}])
     _about_sheet(book.create_sheet("About"), board)
-    # Whole or not at all, as the other files.
-    temporary = path.with_name(f".{path.name}")
-    book.save(temporary)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        book.save(temporary)
 
 
 def _put(sheet: Any, row: int, column: int, value: Any) -> Any:

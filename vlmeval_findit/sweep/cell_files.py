@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from ..benchmarks import prefixes
 from ..benchmarks.findit.scoring import RunScore, joined, score, without_details
+from ..core.files import left_behind
 from ..core.prediction_files import holds_rows, write_rows
 from ..core.predictions import PREDICTION_FORMATS
 from ..core.replies import FAILED, Reply, call_failed, recorded
@@ -153,12 +154,14 @@ def _is_scored(run: RunScore, predictions: Path) -> bool:
     return {**before, "scored_at": None} == {**now, "scored_at": None}
 
 
-_LEFT_BEHIND = re.compile(r"\..*_FindIt_.*\.(json|jsonl|csv)\.[a-z0-9_]{8}")
+_WRITTEN = (*PREDICTION_FORMATS, ".jsonl", ".csv")
+"""What the files of a cell end in."""
 
 
 def clean_up(folder: Path) -> None:
     """Remove what a kill in the middle of writing a file left: never a file of its own name."""
     if folder.is_dir():
         for path in folder.iterdir():
-            if _LEFT_BEHIND.fullmatch(path.name):
+            name = left_behind(path)
+            if name and name.endswith(_WRITTEN) and any(f"_{one}" in name for one in prefixes()):
                 path.unlink(missing_ok=True)
