@@ -37,7 +37,7 @@ from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.sweep.config import Inference, ModelEntry
 from vlmeval_findit.sweep.executors import ThreadsExecutor
 from vlmeval_findit.sweep.journal import Journal, NotOursError, records
-from vlmeval_findit.sweep.lock import DiskFullError, JournalError
+from vlmeval_findit.sweep.journal_errors import DiskFullError, JournalError
 from vlmeval_findit.sweep.model_asker import ModelAsker, answer_from
 from vlmeval_findit.sweep.run import StoppedError
 from vlmeval_findit.sweep.servers import ServersHost

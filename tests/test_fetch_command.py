@@ -16,6 +16,7 @@ from stand_ins import IMAGES, errand, files_of, jpeg, set_up_release
 from web import Answer, Web, web_server
 
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.lock import Lock
 from vlmeval_findit.data.fetch.images import BY_HAND, bring
 from vlmeval_findit.data.fetch.sources import SOURCES
 from vlmeval_findit.data.fetch.store import PARTS
@@ -226,12 +227,11 @@ def test_two_runs_in_one_folder(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from filelock import FileLock
-
     set_up_release(tmp_path, monkeypatch, web)
     parts = tmp_path / "lmu" / "images" / "COCO_train2014" / PARTS
-    parts.mkdir(parents=True)
-    with FileLock(parts / "lock"):
+    with Lock(parts / "lock", ""):
         assert main(["fetch", "Mini"]) == 2
-    assert "another fetch is at work there" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{parts / 'lock'} is held by process {os.getpid()} on " in said
+    assert "another fetch is at work there" in said
     assert main(["fetch", "Mini"]) == 0

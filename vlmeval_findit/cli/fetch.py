@@ -13,6 +13,7 @@ from pathlib import Path
 from ..benchmarks.findit.annotation_tables import read_table
 from ..benchmarks.findit.datasets import Dataset
 from ..benchmarks.findit.release_subsets import tables_of
+from ..core.lock import Lock
 from ..core.places import image_folder
 from ..data.fetch.annotations import (
     has_subset,
@@ -221,15 +222,8 @@ def _bring(
 @contextmanager
 def _locked(store: Store) -> Iterator[None]:
     """One fetch at a time in a folder: two would write the same partial files."""
-    from filelock import FileLock, Timeout
-
-    parts = store.folder / PARTS
-    parts.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(parts / "lock", timeout=0):
-            yield
-    except Timeout:
-        raise ValueError(f"{store.folder}: another fetch is at work there") from None
+    with Lock(store.folder / PARTS / "lock", "another fetch is at work there"):
+        yield
 
 
 # --- printing -------------------------------------------------------------------------------------

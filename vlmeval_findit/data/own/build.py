@@ -19,6 +19,7 @@ from ...boxes.representation import REPRESENTATIONS
 from ...core.data_root import lmu_data_root, own_datasets_file
 from ...core.files import atomic_write
 from ...core.image_files import Size
+from ...core.lock import alone
 from .annotations import AnnotationError, Annotations, Box
 from .exif import Drawn
 from .pictures import checked_pictures, placed, refuse
@@ -230,10 +231,8 @@ def _write_ids(path: Path, annotations: Annotations) -> None:
 
 
 def _register(name: str, images: Path) -> None:
-    from filelock import FileLock
-
     path = own_datasets_file()
-    with FileLock(path.with_name(f"{path.name}.lock")):
+    with alone(path.with_name(f"{path.name}.lock")):
         rows = {row.name: {"folder": row.folder} for row in own_datasets().values()}
         rows[name] = {"folder": str(images.resolve())}
         with atomic_write(path) as f:
