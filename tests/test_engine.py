@@ -31,7 +31,7 @@ from engine_fakes import (
 from vlmeval_findit.benchmarks.findit.variant import Variant, parse
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
-from vlmeval_findit.core.predictions import PredictionError
+from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.sweep.config import Inference, ModelEntry

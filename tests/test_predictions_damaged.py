@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import Query, write_tabl
 from vlmeval_findit.benchmarks.findit.scoring import score
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.core.predictions import PredictionError, read_predictions
+from vlmeval_findit.core.prediction_reader import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
 from vlmeval_findit.runs.results import write_score
 

@@ -31,7 +31,7 @@ from vlmeval_findit.core.identity import (
     identity_path,
     write_identity,
 )
-from vlmeval_findit.core.predictions import PredictionError
+from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.core.settings import Settings, settings_from
 from vlmeval_findit.runs.results import write_score

@@ -40,6 +40,13 @@ def benchmarks() -> list[Benchmark]:
     return [_of_folder(folder) for folder in sorted(prefixes().values())]
 
 
+def is_meant_for_us(name: str) -> bool:
+    """Whether somebody who types a name means a benchmark of ours: FindIt-Pascal is refused by us
+    with the nearest name, not by the host as unknown.
+    """
+    return name.startswith(tuple(prefix.rstrip("_") for prefix in prefixes()))
+
+
 def benchmark_of(name: str) -> Benchmark:
     """The benchmark that a name belongs to.
 

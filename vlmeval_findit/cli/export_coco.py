@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..benchmarks.findit.scoring import score_file
-from ..core.prediction_files import prediction_files
 from ..core.settings import settings_from
 from ..data.own.coco_out import NO_CONFIDENCES, export
+from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 
 

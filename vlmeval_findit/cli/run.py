@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..benchmarks import is_meant_for_us
 from ..benchmarks.findit.task import load_task
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
@@ -91,7 +92,7 @@ def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
         ValueError: the configuration gives one another name than its own.
     """
     if ours.config is None:
-        return {name: {} for name in ours.data or () if name.startswith("FindIt")}
+        return {name: {} for name in ours.data or () if is_meant_for_us(name)}
     found = {}
     for name, entry in _config(ours, "data").items():
         if not str(entry.get("class", "")).startswith("FindIt"):
@@ -165,7 +166,7 @@ def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
 
 
 def _is_our_server(ours: argparse.Namespace) -> bool:
-    return bool(ours.base_url) and any(name.startswith("FindIt") for name in ours.data or ())
+    return bool(ours.base_url) and any(is_meant_for_us(name) for name in ours.data or ())
 
 
 _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--max-tokens")
@@ -173,7 +174,7 @@ _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--m
 
 def _check_server(ours: argparse.Namespace, rest: Sequence[str]) -> None:
     """What would be left unheard is refused."""
-    if any(not name.startswith("FindIt") for name in ours.data):
+    if any(not is_meant_for_us(name) for name in ours.data):
         raise ValueError("--base-url: run FindIt's datasets and others apart")
     for flag in _SAMPLING:
         if any(word.partition("=")[0] == flag for word in rest):

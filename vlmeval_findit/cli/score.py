@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..benchmarks.findit.scoring import score_file
 from ..boxes.spaces import SpaceError, spaces_help
-from ..core.prediction_files import prediction_files
 from ..core.settings import Settings, settings_from
+from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
 from .printing import print_rows
 

@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
+from ..benchmarks import prefixes
+
 
 def register_datasets(dataset_module: ModuleType) -> None:
     """Make our dataset classes known to ``vlmeval.dataset``; doing it twice does nothing more."""
@@ -65,10 +67,11 @@ def is_findit_run(argv: Sequence[str]) -> bool:
     replies at 32,767 characters, and it fixes the format before it makes a dataset.
     """
     for flag, value in pairwise(argv):
-        if value.startswith("FindIt_"):
+        if value.startswith(tuple(prefixes())):
             return True
         if flag == "--config" and Path(value).is_file():
-            return "FindIt_" in Path(value).read_text(encoding="utf-8", errors="replace")
+            text = Path(value).read_text(encoding="utf-8", errors="replace")
+            return any(prefix in text for prefix in prefixes())
     return False
 
 

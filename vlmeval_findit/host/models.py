@@ -18,10 +18,11 @@ from ..benchmarks.findit.variant import Variant, parse
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described, read_identity
 from ..core.messages import PartKind
-from ..core.predictions import PredictionError, read_predictions, split_name
+from ..core.prediction_reader import PredictionError, read_predictions
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..models.revision import fingerprint
+from ..runs.prediction_names import split_name
 
 HostMessage = Sequence[Mapping[str, Any]]
 

@@ -20,7 +20,7 @@ from ..benchmarks.findit.variant import Variant
 from ..core.files import file_sha256
 from ..core.messages import PartKind, prompt_hash
 from ..core.places import PlaceError, image_folder
-from ..core.predictions import PredictionError, read_predictions
+from ..core.prediction_reader import PredictionError, read_predictions
 from ..runs.scored_run import Run
 
 

@@ -21,7 +21,7 @@ from ..benchmarks.findit.annotation_tables import meta_path
 from ..benchmarks.findit.scoring import RunScore, Scored
 from ..core.files import atomic_write, file_sha256
 from ..core.identity import as_values, installed
-from ..core.predictions import XLSX_CELL_LIMIT
+from ..core.prediction_reader import XLSX_CELL_LIMIT
 from ..core.settings import Settings
 from ..core.visible import as_csv
 

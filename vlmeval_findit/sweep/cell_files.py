@@ -19,8 +19,8 @@ from typing import IO, Any
 from ..benchmarks import prefixes
 from ..benchmarks.findit.scoring import RunScore, joined, score, without_details
 from ..core.files import left_behind
-from ..core.prediction_files import holds_rows, write_rows
-from ..core.predictions import PREDICTION_FORMATS
+from ..core.prediction_reader import PREDICTION_FORMATS
+from ..core.prediction_writer import holds_rows, write_rows
 from ..core.replies import FAILED, Reply, call_failed, recorded
 from ..runs.results import detail_lines, provenance, write_score
 from .calls import Cell, ImageHash, keyed

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ..benchmarks.findit.best_format import Format
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
-from ..core.predictions import PredictionError
+from ..core.prediction_reader import PredictionError
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from .axes import AXIS_VALUES, WINNER, Axes, Table, Views, all_tables, benchmark, formats

@@ -28,7 +28,7 @@ from ..core.identity import (
     read_identity,
     write_identity,
 )
-from ..core.predictions import PREDICTION_FORMATS, PredictionError, read_predictions
+from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.redaction import scrubbed
 from ..core.replies import Recorded, Reply
 from ..core.settings import Settings

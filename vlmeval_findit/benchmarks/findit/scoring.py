@@ -24,11 +24,12 @@ from ...core.identity import (
     read_identity,
     rows_text,
 )
-from ...core.predictions import PredictionError, read_predictions, split_name
+from ...core.prediction_reader import PredictionError, read_predictions
 from ...core.replies import Reply
 from ...core.settings import Settings, settings_from
 from ...core.spelling import nearest
 from ...models.table import MODELS, find_model, unknown_space
+from ...runs.prediction_names import split_name
 from .metrics import Figures, Totals, add_up, figures, totals
 from .query import Query
 from .task import Task, load_task
