@@ -86,7 +86,7 @@ def test_whatever_an_asker_does_is_a_failed_answer(
     kept = list(records(tmp_path / "calls.jsonl"))
     assert len(kept) == asker.calls == CALLS
     failed = [record["error"] for record in kept if record["error"]]
-    assert len(failed) == CALLS // 10 == sum(result.totals.failed for result in results)
+    assert len(failed) == CALLS // 10 == sum(result.failed for result in results)
     assert all(error in one for one in failed)
 
 
@@ -124,7 +124,7 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     errors = [record["error"] for record in kept if record["error"]]
     assert len(kept) == 19
     assert asker.calls == 19 - len(errors)
-    assert sum(result.totals.failed for result in results) == len(errors) > 1
+    assert sum(result.failed for result in results) == len(errors) > 1
     assert all(error.startswith("an image cannot be read: [Errno") for error in errors)
     assert {"No such file", "Is a directory"} <= {
         words for words in ("No such file", "Is a directory") for error in errors if words in error
@@ -176,7 +176,7 @@ def test_cells_that_were_finished_before_the_end_are_written(tmp_path: Path) -> 
     asker = stop_at(4 * 7 + 2, Stop.SPENT)
     with pytest.raises(UnfinishedError) as unfinished:
         go(demo_sweep(tmp_path, one_table), FakeHost(asker, EXECUTORS["local"]))
-    (found,) = {result.variant.table for result in unfinished.value.results}
+    (found,) = {result.question.table for result in unfinished.value.results}
     assert found == "Demo_insdet"
     assert len(list((tmp_path / "out").rglob("*_score.csv"))) == 4
 
@@ -221,7 +221,7 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     answers = [Answer("", extra, error="HTTP 504: too late") for extra in extras]
     asker = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
-    assert result.totals.failed == 4
+    assert result.failed == 4
     kept = list(records(tmp_path / "calls.jsonl"))[:4]
     assert [record["extra_records"] for record in kept] == extras
     rows = {row["index"]: row for row in json.loads(result.path.read_text())}
@@ -265,7 +265,7 @@ def test_replies_come_back_from_the_predictions_as_they_came(replies: list[str])
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
     asker = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
-    assert result.totals.responses == 19
+    assert result.rows - result.failed == 19
 
     def strict(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
@@ -280,5 +280,5 @@ def test_a_record_without_end_does_not_cost_the_reply(tmp_path: Path) -> None:
     endless.append(endless)
     asker = Asking(lambda number: Answer("[1, 2, 3, 4]", endless))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
-    assert result.totals.responses == 19
+    assert result.rows - result.failed == 19
     assert "not JSON" in next(records(tmp_path / "calls.jsonl"))["extra_records"]

@@ -146,7 +146,7 @@ def test_failures_are_recorded_retried_and_never_answers(
     model = FakeModel(fail)
     results = go(demo_sweep(tmp_path), FakeHost(model))
     failed = [r for r in records(tmp_path / "calls.jsonl") if r["error"]]
-    assert len(failed) == CALLS // 7 == sum(r.totals.failed for r in results)
+    assert len(failed) == CALLS // 7 == sum(r.failed for r in results)
     assert failed[0]["error"] == "RuntimeError: call 7 went wrong"
     said = files(tmp_path / "out")
     wrong = [name for name in undisturbed if f"{FAILED} via API. RuntimeError" in said[name]]
@@ -522,7 +522,7 @@ def test_a_server_that_fails_is_passed_by(servers: tuple[Server, Server], tmp_pa
     servers[0].status = 503
     host = ServersHost([server.url for server in servers], Inference(threads=2))
     results = go(demo_sweep(tmp_path), host)
-    assert sum(result.totals.failed for result in results) == 0
+    assert sum(result.failed for result in results) == 0
     assert len(servers[1].seen) == CALLS
 
 

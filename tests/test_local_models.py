@@ -14,12 +14,11 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.scoring import score
-from vlmeval_findit.benchmarks.findit.task import Task
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.records import Reason, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.core.question import Task
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.models.local.pictures import Pictures, decode, limited
 from vlmeval_findit.models.local.runner import (
@@ -31,6 +30,7 @@ from vlmeval_findit.models.local.runner import (
     spoken,
 )
 from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.runs.score import score
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -216,8 +216,8 @@ def test_perfect_boxes_of_a_run_with_other_bounds_score_in_full() -> None:
     query = Query(0, "cat", 2000, 1500, ("a.png",), Truth((truth,), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
     reply = Reply(0, f'[{{"bbox": {said}}}]', Recorded(space=how.space))
-    assert score("Qwen2.5-VL-7B", task, [reply]).figures.miou > 99.9
-    assert score("Qwen2.5-VL-7B", task, [Reply(0, reply.text)]).figures.miou < 60
+    assert score("Qwen2.5-VL-7B", task, [reply]).figures["mIoU"] > 99.9
+    assert score("Qwen2.5-VL-7B", task, [Reply(0, reply.text)]).figures["mIoU"] < 60
 
 
 def test_the_first_resize_is_that_of_qwens_own_package() -> None:
@@ -383,7 +383,7 @@ def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
     query = Query(0, "cat", 320, 200, ("a.png",), Truth(((1.0, 2.0, 3.0, 4.0),), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
     run = score("Qwen3.5-9B", task, [Reply(0, answer.text, answer.recorded)])
-    assert run.scored[0].reading.reason is Reason.TRUNCATED_THINKING
+    assert run.rows[0].reason == Reason.TRUNCATED_THINKING.value
 
 
 def test_without_thinking_nothing_is_thought() -> None:

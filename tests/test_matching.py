@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from vlmeval_findit.benchmarks.findit.metrics import Figures, Totals, add_up, figures, totals
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.matching import assign, iou, match, plain_label
-from vlmeval_findit.boxes.records import Matched, Reading, Reason, Truth
+from vlmeval_findit.boxes.records import Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Corners
 
 A: Corners = (0, 0, 10, 10)
@@ -148,7 +147,7 @@ def test_one_row_or_column_is_what_scipy_chooses(cost: np.ndarray) -> None:
 
 def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
     result = one(reading(FAR, HALF), truth(A, FAR))
-    assert result == Matched([[*FAR], [*HALF]], [0.5, 1.0], [True, True])
+    assert result == Matched([[*FAR], [*HALF]], [0.5, 1.0], [True, True], [1, 0], [])
     assert result.tp == 2
 
 
@@ -186,7 +185,7 @@ def test_one_query(said: Reading, true: Truth, ious: list[float], hits: list[boo
 
 def test_boxes_are_scaled_by_axis() -> None:
     result = one(reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), (0.5, 0.25))
-    assert result == Matched([[50, 50, 150, 100]], [1.0], [True])
+    assert result == Matched([[50, 50, 150, 100]], [1.0], [True], [0], [])
 
 
 @pytest.mark.parametrize(
@@ -232,13 +231,13 @@ def test_frames_are_matched_one_by_one() -> None:
     assert one(reading(A, frames=[2]), true).tp == 0
     # Boxes stay in the order in which they were said.
     assert one(reading(FAR, A, frames=[2, 0]), true) == Matched(
-        [[*FAR], [*A]], [1.0, 0.0, 1.0], [True, False, True]
+        [[*FAR], [*A]], [1.0, 0.0, 1.0], [True, False, True], [1, None, 0], []
     )
 
 
 def test_an_empty_batch() -> None:
     assert match([], [], []) == []
-    assert match([reading()], [truth()], [(1, 1)]) == [Matched([], [], [])]
+    assert match([reading()], [truth()], [(1, 1)]) == [Matched([], [], [], [], [])]
 
 
 @st.composite
@@ -312,63 +311,20 @@ def test_a_label_that_nobody_asked_for_is_no_hit() -> None:
     assert (list(result.ious), list(result.hits)) == ([1.0], [False])
 
 
-# --- metrics --------------------------------------------------------------------------------------
+def test_the_match_says_which_box_took_which_object_and_whether_labels_agree() -> None:
+    said = reading(FAR, A, HALF, labels=["cat", "dog", "cat"])
+    result = one(said, truth(A, FAR, labels=["cat", "cat"]))
+    # The box that lies best has the other label: it costs more than one that lies half as well.
+    assert result.assigned == [2, 0]
+    assert result.labels_agree == [True, True]
+    alone = one(reading(A, labels=["dog"]), truth(A, FAR, labels=["cat", "cat"]))
+    assert (alone.assigned, alone.labels_agree) == ([0, None], [False, False])
 
 
-def test_figures_by_hand() -> None:
-    sums = Totals(responses=8, adherent=6, tp=3, n_pred=5, n_gt=10, iou_sum=4.0)
-    assert figures(sums) == Figures(
-        f1=pytest.approx(40.0),  # 2 * 0.6 * 0.3 / (0.6 + 0.3)
-        miou=40.0,
-        adherence=75.0,
-        precision=60.0,
-        recall=30.0,
-        f1_failed_missed=pytest.approx(40.0),
+def test_queries_without_labels_say_nothing_of_them_whoever_else_is_in_their_batch() -> None:
+    both = match(
+        [reading(A), reading(A, labels=["cat"])],
+        [truth(A), truth(A, labels=["cat"])],
+        [(1.0, 1.0)] * 2,
     )
-
-
-def test_empty_denominators_give_0() -> None:
-    assert figures(Totals()) == Figures(0, 0, 0, 0, 0, 0)
-
-
-def test_a_failed_call_is_no_answer() -> None:
-    failed = totals(reading(reason=Reason.FAILED_CALL), Matched([], [0.0, 0.0], [False, False]))
-    assert failed == Totals(failed=1, n_gt_failed=2)
-    answered = totals(reading(A), Matched([[*A]], [1.0], [True]))
-    both = figures(answered + failed)
-    assert both.f1 == both.recall == both.adherence == 100.0
-    # As an answer without boxes: precision 1, recall 1/3.
-    assert both.f1_failed_missed == pytest.approx(50.0)
-
-
-def test_a_box_may_count_in_a_reply_that_does_not_adhere() -> None:
-    said = reading(A, reason=Reason.WRONG_KEY)
-    assert totals(said, one(said, truth(A))) == Totals(
-        responses=1, adherent=0, tp=1, n_pred=1, n_gt=1, iou_sum=1.0
-    )
-
-
-counts = st.integers(0, 9)
-
-
-@given(
-    st.lists(
-        st.builds(
-            Totals, counts, counts, counts, counts, counts, counts, counts,
-            st.integers(0, 64).map(lambda n: n / 16),
-        )
-    ),
-    st.integers(0, 9),
-)  # fmt: skip
-def test_totals_of_shards_add_up_to_those_of_the_whole(parts: list[Totals], at: int) -> None:
-    assert add_up(parts[:at]) + add_up(parts[at:]) == add_up(parts)
-
-
-@given(counts, counts, counts)
-def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
-    f = figures(Totals(tp=tp, n_pred=tp + wrong, n_gt=tp + missed))
-    if f.precision + f.recall:
-        mean = 2 * f.precision * f.recall / (f.precision + f.recall)
-        assert f.f1 == pytest.approx(mean)
-    else:
-        assert f.f1 == 0
+    assert [result.labels_agree for result in both] == [[], [True]]

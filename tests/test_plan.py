@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.best_format import Format
+from vlmeval_findit.benchmarks.findit.formats import Format
 from vlmeval_findit.benchmarks.findit.variant import grid, problem
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.sweep.axes import (

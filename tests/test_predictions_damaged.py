@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import Query, write_table
-from vlmeval_findit.benchmarks.findit.scoring import score
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.prediction_reader import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
 from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.score import score
 
 ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]
 
@@ -291,7 +291,7 @@ def test_scores_of_odd_records_are_valid_json(tmp_path: Path, task: Any, field: 
         row = {"index": 0, "prediction": "[1, 2, 30, 40]", "extra_records": {"findit": record}}
         path.write_text(json.dumps([row]))
         run = score("m", task, read_predictions(path))
-        assert run.totals.tp == 1
+        assert run.sums["tp"] == 1
         write_score(run, path)
         strict(path.with_name(f"{path.stem}_provenance.json").read_text())
         for line in path.with_name(f"{path.stem}_details.jsonl").read_text().splitlines():

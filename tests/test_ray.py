@@ -67,11 +67,11 @@ def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
     (tmp_path / "calls.jsonl").unlink()
     (marks / "poison").touch()
     results = go(demo_sweep(tmp_path, POISONED), ray_host(lambda: load_fragile(marks)))
-    failed = sum(result.totals.failed for result in results)
+    failed = sum(result.failed for result in results)
     assert 0 < failed < 19
     (marks / "poison").unlink()
     results = go(demo_sweep(tmp_path, POISONED), ray_host(lambda: load_fragile(marks)))
-    assert sum(result.totals.failed for result in results) == 0
+    assert sum(result.failed for result in results) == 0
     ours = files(tmp_path / "out")
     assert ours == {name: undisturbed[name] for name in ours}
 

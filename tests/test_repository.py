@@ -1,4 +1,4 @@
-"""The repository itself: clean under its tools, and its README says what the program does."""
+"""The repository itself: clean under its tools, and its pages say what the program does."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from vlmeval_findit.models.table import MODELS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+}
 
 
 @pytest.mark.parametrize(
@@ -41,17 +46,59 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert lines[0].endswith("-m pytest -n 2 --dist worksteal")
 
 
-def test_the_readme_names_every_row_of_the_tables() -> None:
+def test_the_readme_is_read_to_its_end() -> None:
+    assert len(README.split()) <= 900
+
+
+def test_the_protocol_names_every_row_of_the_tables() -> None:
     for name in (*REPRESENTATIONS, *KINDS, *DATASETS):
-        assert f"`{name.removeprefix('Demo_')}`" in README or f"`{name}`" in README, name
-    assert NAME in README
+        assert f"`{name}`" in PROTOCOL, name
+    assert NAME in PROTOCOL
 
 
-def test_names_in_the_readme_are_valid() -> None:
-    names = set(re.findall(r"\bFindIt_[A-Za-z0-9][\w-]*\w", README))
-    assert len(names) > 8
+def test_sections_of_the_protocol_that_the_code_cites_are_there() -> None:
+    sections = set(re.findall(r"^## (\d+)\. ", PROTOCOL, re.MULTILINE))
+    cited = {
+        number
+        for path in (*(ROOT / "vlmeval_findit").rglob("*.py"), *(ROOT / "configs").glob("*.yaml"))
+        for numbers in re.findall(r"protocol sections? ([\d, and]+)", path.read_text("utf-8"))
+        for number in re.findall(r"\d+", numbers)
+    }
+    assert cited
+    assert cited <= sections
+
+
+def test_names_in_the_pages_are_valid() -> None:
+    # But for names with a place to fill in (FindIt_RefCOCO_<representation>) and of one's own data.
+    found = r"\bFindIt_[A-Za-z0-9][\w-]*+(?!<)"
+    names = {name for page in PAGES.values() for name in re.findall(found, page)}
+    names = {name for name in names if not name.startswith("FindIt_MyData")}
+    assert len(names) > 30
     for name in names:
         parse(name)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    anchors = {page: set(map(anchor, headings(text))) for page, text in PAGES.items()}
+    for page, text in PAGES.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"\w+:", link):
+                continue
+            path, _, part = link.partition("#")
+            target = (ROOT / page).parent / path if path else ROOT / page
+            assert target.exists(), f"{page}: {link}"
+            if part:
+                assert part in anchors[str(target.resolve().relative_to(ROOT))], f"{page}: {link}"
+
+
+def headings(page: str) -> list[str]:
+    without_code = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"^#+ (.*)$", without_code, re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """What GitHub makes of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_every_command_has_a_module_and_a_line_of_help(capsys: pytest.CaptureFixture[str]) -> None:

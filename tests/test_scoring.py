@@ -12,15 +12,10 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.metrics import FIGURES
+from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.scoring import (
-    RunScore,
-    check_settings,
-    reply_format,
-    score_file,
-)
-from vlmeval_findit.benchmarks.findit.task import load_task, run_identity
+from vlmeval_findit.benchmarks.findit.run_space import check_settings, reply_format
+from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
@@ -33,8 +28,10 @@ from vlmeval_findit.core.identity import (
 )
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
-from vlmeval_findit.core.settings import Settings, settings_from
+from vlmeval_findit.core.settings import Settings, SettingsError, settings_from
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.score import RunScore, score_file
 
 WIDTH, HEIGHT = 200, 100
 BOX = (20.0, 10.0, 120.0, 60.0)
@@ -107,14 +104,14 @@ WRONG = "[0, 0, 10, 10]"
 def test_figures_by_hand(predicted) -> None:
     """Three of four say a box, two of them are right (IoU 1 and 0.5)."""
     run = score_file(predicted(SVG, [RIGHT, HALF, WRONG, "no dog"]))
-    assert (run.totals.tp, run.totals.n_pred, run.totals.n_gt) == (2, 3, 4)
-    assert run.figures.precision == pytest.approx(200 / 3)
-    assert run.figures.recall == pytest.approx(50)
-    assert run.figures.f1 == pytest.approx(400 / 7)
-    assert run.figures.miou == pytest.approx(37.5)
-    assert run.figures.adherence == pytest.approx(75)
+    assert (run.sums["tp"], run.sums["n_pred"], run.sums["n_gt"]) == (2, 3, 4)
+    assert run.figures["Precision"] == pytest.approx(200 / 3)
+    assert run.figures["Recall"] == pytest.approx(50)
+    assert run.figures["F1@0.5"] == pytest.approx(400 / 7)
+    assert run.figures["mIoU"] == pytest.approx(37.5)
+    assert run.figures["Adherence"] == pytest.approx(75)
     assert run.reasons == {"no box": 1}
-    assert run.spaces[0].source == "model table: Qwen3-VL"
+    assert run.spaces[0]["source"] == "model table: Qwen3-VL"
 
 
 def test_several_boxes_by_hand(predicted) -> None:
@@ -126,55 +123,55 @@ def test_several_boxes_by_hand(predicted) -> None:
     ]
     texts = [json.dumps([{"bbox": box} for box in boxes]) for boxes in replies]
     run = score_file(predicted(PASCAL, texts))
-    assert (run.totals.tp, run.totals.n_pred, run.totals.n_gt) == (4, 5, 6)
-    assert run.figures.f1 == pytest.approx(800 / 11)
-    assert run.figures.miou == pytest.approx(400 / 6)
-    assert run.figures.adherence == 100
+    assert (run.sums["tp"], run.sums["n_pred"], run.sums["n_gt"]) == (4, 5, 6)
+    assert run.figures["F1@0.5"] == pytest.approx(800 / 11)
+    assert run.figures["mIoU"] == pytest.approx(400 / 6)
+    assert run.figures["Adherence"] == 100
 
 
 def test_labels_by_hand(predicted) -> None:
     name = "FindIt_Pascal_multilabel_xyxy_text"
     path = predicted(name, ["Traffic-light: [0, 0, 1, 1]\nDOG: [100, 100, 600, 600]"])
     run = score_file(path)
-    assert [one.matched.ious for one in run.scored] == [[1.0, 0.0]]
-    assert run.totals.tp == 1
+    assert [row.details["ious"] for row in run.rows] == [[1.0, 0.0]]
+    assert run.sums["tp"] == 1
     path = predicted(name, ["Traffic Light.: [100, 100, 600, 600]\nDOG: [100, 100, 600, 600]"])
-    assert score_file(path).totals.tp == 2
+    assert score_file(path).sums["tp"] == 2
 
 
 def test_a_video_is_thinned_to_the_frames_of_the_variant(predicted) -> None:
     text = "\n".join(f"{frame}: {RIGHT}" for frame in (1, 2, 3))
     run = score_file(predicted("FindIt_iGround_f3_xyxy_text", [text]))
-    assert (run.totals.tp, run.totals.n_gt, run.figures.f1) == (3, 3, 100)
+    assert (run.sums["tp"], run.sums["n_gt"], run.figures["F1@0.5"]) == (3, 3, 100)
     run = score_file(predicted("FindIt_iGround_xyxy_text", [text]))
-    assert (run.totals.tp, run.totals.n_gt) == (3, 8)
+    assert (run.sums["tp"], run.sums["n_gt"]) == (3, 8)
 
 
 def test_a_query_without_a_box(predicted) -> None:
     run = score_file(predicted("FindIt_D3_xyxy_json", ["[]", "[]"]))
-    assert (run.totals.n_pred, run.totals.n_gt, run.figures.adherence) == (0, 1, 100)
+    assert (run.sums["n_pred"], run.sums["n_gt"], run.figures["Adherence"]) == (0, 1, 100)
     run = score_file(predicted("FindIt_D3_xyxy_json", ['[{"bbox": [100, 100, 600, 600]}]'] * 2))
-    assert (run.totals.tp, run.totals.n_pred, run.figures.precision) == (1, 2, 50)
+    assert (run.sums["tp"], run.sums["n_pred"], run.figures["Precision"]) == (1, 2, 50)
 
 
 def test_failed_calls_are_counted_apart(predicted) -> None:
     run = score_file(predicted(SVG, [RIGHT, FAILED, FAILED + " via API.", WRONG]))
-    assert (run.totals.responses, run.totals.failed, run.totals.n_gt) == (2, 2, 2)
-    assert run.figures.f1 == 50
-    assert run.figures.adherence == 100
-    assert run.figures.f1_failed_missed == pytest.approx(100 / 3)
+    assert (run.sums["responses"], run.sums["failed"], run.sums["n_gt"]) == (2, 2, 2)
+    assert run.figures["F1@0.5"] == 50
+    assert run.figures["Adherence"] == 100
+    assert F1_FAILED_MISSED.value(run.sums) == pytest.approx(100 / 3)
     assert run.reasons == {"failed call": 2}
 
 
 def test_a_run_over_some_rows(predicted) -> None:
     run = score_file(predicted(SVG, {3: RIGHT, 1: WRONG}))
-    assert [one.query.index for one in run.scored] == [3, 1]
-    assert run.totals.n_gt == 2
+    assert [row.index for row in run.rows] == [3, 1]
+    assert run.sums["n_gt"] == 2
 
 
 def test_an_empty_reply_is_an_answer(predicted) -> None:
     run = score_file(predicted(SVG, ["", RIGHT]))
-    assert (run.totals.responses, run.totals.adherent) == (2, 1)
+    assert (run.sums["responses"], run.sums["adherent"]) == (2, 1)
     assert run.reasons == {"empty": 1}
 
 
@@ -194,7 +191,7 @@ UNIT, PIXELS = {"kind": "unit"}, {"kind": "pixels"}
 
 
 def sources(run: RunScore) -> list[tuple[str, str]]:
-    return [(s.space.kind, s.source) for s in run.spaces]
+    return [(s["kind"], s["source"]) for s in run.spaces]
 
 
 def record(path: Path, space: Mapping[str, Any] | None = None, **fields: Any) -> Identity:
@@ -229,11 +226,11 @@ def test_a_space_that_contradicts_the_record_is_refused(
     path = predicted(SVG, ["[20, 10, 120, 60]"] * 2, spaces=spaces)
     if not spaces:
         record(path, PIXELS)
-    assert score_file(path).figures.f1 == 100
+    assert score_file(path).figures["F1@0.5"] == 100
     with pytest.raises(IdentityError, match=r'recorded {"kind": "pixels"}, now {"kind": "unit"}'):
         score_file(path, Settings("unit"))
     forced = score_file(path, Settings("unit", force=True))
-    assert forced.figures.f1 == 0
+    assert forced.figures["F1@0.5"] == 0
     assert forced.forced == ('coordinate space: recorded {"kind": "pixels"}, now {"kind": "unit"}',)
     assert sources(forced) == [("unit", "setting")]
     monkeypatch.setenv("FINDIT_SPACE", "unit")
@@ -249,10 +246,9 @@ def test_a_space_that_contradicts_the_record_is_refused(
 def test_predictions_without_records_keep_the_space_of_their_run(predicted) -> None:
     """A sheet that the host wrote drops the records: bounds never fall back to the table's."""
     path = predicted(SVG, [RIGHT], model="Qwen2.5-VL")
-    table = score_file(path).spaces[0].space
-    assert table.max_pixels == 1_605_632
+    assert score_file(path).spaces[0]["max_pixels"] == 1_605_632
     record(path, {"kind": "smart_resize", "min_pixels": 784, "max_pixels": 250_000})
-    assert score_file(path).spaces[0].space.max_pixels == 250_000
+    assert score_file(path).spaces[0]["max_pixels"] == 250_000
 
 
 def test_a_reply_in_another_space_than_its_run_is_refused(predicted) -> None:
@@ -294,7 +290,7 @@ def test_predictions_that_say_another_query_than_the_table(
     (row,) = json.loads(path.read_text())
     right = {"label": query.label, "width": float(WIDTH), "height": str(HEIGHT)}
     path.write_text(json.dumps([{**row, **right}]))
-    assert score_file(path).figures.f1 == 100
+    assert score_file(path).figures["F1@0.5"] == 100
     path.write_text(json.dumps([{**row, **right, column: value}]))
     with pytest.raises(IdentityError) as error:
         score_file(path)
@@ -309,11 +305,11 @@ def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
     with pytest.raises(SpaceError, match="'mine' is not known"):
         score_file(free, dataset=SVG)
     run = score_file(free, Settings("grid1000"), dataset=SVG)
-    assert (run.model, run.task.name, run.figures.f1) == ("mine", SVG, 100)
+    assert (run.model, run.task.name, run.figures["F1@0.5"]) == ("mine", SVG, 100)
     made = run_identity(run.task, "Qwen3-VL", Answering(), [0], {"kind": "grid1000"})
     write_identity(identity_path(free), made)
     run = score_file(free)
-    assert (run.model, run.task.name, run.figures.f1) == ("Qwen3-VL", SVG, 100)
+    assert (run.model, run.task.name, run.figures["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
 
 
 def test_a_file_that_was_renamed_is_refused(predicted) -> None:
@@ -330,7 +326,7 @@ def test_a_file_that_was_renamed_is_refused(predicted) -> None:
 def test_every_reply_in_the_space_that_was_recorded_with_it(predicted) -> None:
     texts = ["[0.1, 0.1, 0.6, 0.6]", "[20, 10, 120, 60]", RIGHT]
     run = score_file(predicted(SVG, texts, spaces=[UNIT, PIXELS]))
-    assert run.figures.f1 == 100
+    assert run.figures["F1@0.5"] == 100
     assert sources(run) == [
         ("unit", "recorded by the run"),
         ("pixels", "recorded by the run"),
@@ -344,7 +340,7 @@ def test_the_settings_of_a_space_are_applied(predicted) -> None:
     x, y = 196 / WIDTH, 112 / HEIGHT
     text = f"[{20 * x:.3f}, {10 * y:.3f}, {120 * x:.3f}, {60 * y:.3f}]"
     run = score_file(predicted(SVG, [text], spaces=[space]))
-    assert run.figures.miou == pytest.approx(100, abs=0.01)
+    assert run.figures["mIoU"] == pytest.approx(100, abs=0.01)
 
 
 def test_an_unknown_model_is_an_error_that_says_how_to_go_on(predicted) -> None:
@@ -356,12 +352,12 @@ def test_an_unknown_model_is_an_error_that_says_how_to_go_on(predicted) -> None:
     for kind in ("grid1000", "unit", "pixels", "openai_high", "smart_resize"):
         assert f"  {kind} " in message
     assert f"python run_findit.py score --space SPACE {path}" in message
-    assert score_file(path, Settings(space="grid1000")).figures.f1 == 100
+    assert score_file(path, Settings(space="grid1000")).figures["F1@0.5"] == 100
 
 
 def test_an_unknown_model_whose_replies_are_recorded_is_scored(predicted) -> None:
     path = predicted(SVG, ["[20, 10, 120, 60]"], model="Mystery-7B", spaces=[PIXELS])
-    assert score_file(path).figures.f1 == 100
+    assert score_file(path).figures["F1@0.5"] == 100
 
 
 @pytest.mark.parametrize(
@@ -398,7 +394,7 @@ def test_settings(
 
 def test_an_environment_that_is_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_SPACE", '{"kind": ')
-    with pytest.raises(SpaceError, match="FINDIT_SPACE="):
+    with pytest.raises(SettingsError, match="FINDIT_SPACE="):
         settings_from({})
 
 
@@ -446,9 +442,9 @@ def test_reads_like_another_model(
 def test_reads_like_is_applied(predicted, monkeypatch: pytest.MonkeyPatch) -> None:
     path = predicted(FREE, ['```json\n[{"box_2d": [100, 100, 600, 600]}]\n```'], model="Mystery")
     monkeypatch.setenv("FINDIT_SPACE", "grid1000")
-    assert score_file(path, Settings("grid1000", "Gemma 4")).figures.adherence == 100
+    assert score_file(path, Settings("grid1000", "Gemma 4")).figures["Adherence"] == 100
     monkeypatch.setenv("FINDIT_READS_LIKE", "Gemma 4")
-    assert score_file(path).figures.f1 == 100
+    assert score_file(path).figures["F1@0.5"] == 100
 
 
 # --- the files of a score -------------------------------------------------------------------------
@@ -471,7 +467,7 @@ def test_the_score_is_one_row(scored) -> None:
     with files.score.open(newline="") as f:
         (row,) = csv.DictReader(f)
     assert (row["model"], row["dataset"], row["space"]) == ("Qwen3-VL", PASCAL, "grid1000")
-    assert [row[name] for name in FIGURES] == [
+    assert [row[name] for name in (metric.name for metric in METRICS)] == [
         "80.0000", "66.6667", "50.0000", "100.0000", "66.6667",
     ]  # fmt: skip
     assert row["F1@0.5 (failed calls as misses)"] == "66.6667"
@@ -506,6 +502,18 @@ def test_details_hold_every_query(scored) -> None:
         "tp": 1,
         "n_pred": 1,
         "n_gt": 2,
+        "assigned": [0, None],
+        "source": "1.jpg",
+        "sums": {
+            "responses": 1,
+            "adherent": 0,
+            "failed": 0,
+            "tp": 1,
+            "n_pred": 1,
+            "n_gt": 2,
+            "n_gt_failed": 0,
+            "iou_sum": 1.0,
+        },
     }
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert (rows[2]["reason"], rows[2]["adherent"]) == ("failed call", False)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.benchmarks.findit.best_format import Format
+from vlmeval_findit.benchmarks.findit.formats import Format
 from vlmeval_findit.benchmarks.findit.metrics import Totals, figures
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import parse
@@ -72,7 +72,7 @@ def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
     assert best_format(results) == Format("yxhw", "text"), "text and the key tie: the grid's order"
     results, model = searched(tmp_path / "b", [BEST, "FindIt_Demo_yxhw_json_bbox_2d"])
     assert model.calls == (16 + 3) * 8, "bbox_2d at the winner was asked in the first stage"
-    assert {r.variant.representation for r in results[16:]} == {"yxhw"}
+    assert {r.question.representation for r in results[16:]} == {"yxhw"}
     assert best_format(results) == Format("yxhw", "json", "bbox_2d")
     assert results[0].rows == 8
     (tmp_path / "c").mkdir()
@@ -159,7 +159,7 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
         assert {"mIoU", "mIoU 95 %", "Adherence", "Adherence 95 %", "rows"} <= cell.keys()
     sweep = demo_sweep(tmp_path)
     made = go(sweep, FakeHost(FakeModel()), read_formats(path))
-    assert [r.variant.name for r in made] == [
+    assert [r.question.name for r in made] == [
         "FindIt_Demo_yxhw_json_bbox_2d", "FindIt_Demo_multilabel_yxhw_json_bbox_2d",
     ]  # fmt: skip
 

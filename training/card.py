@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from training.architecture import COORDINATE_STEP
-from vlmeval_findit.benchmarks.findit.metrics import SHOWN
+from vlmeval_findit.benchmarks.findit.metrics import METRICS
 from vlmeval_findit.core.files import atomic_write
 from vlmeval_findit.core.statistics import intervals
 from vlmeval_findit.runs.scored_run import Run, load_runs
@@ -77,10 +77,10 @@ def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
 def _scored_row(run: Run) -> dict[str, str]:
     found = intervals(run)
     row = {"dataset": run.variant.name, "queries": str(len(run.answers))}
-    for name in SHOWN:
+    for name in (metric.name for metric in METRICS if metric.in_short_tables):
         spread = found[name]
         bounds = f" ({spread.low:.1f} to {spread.high:.1f})" if spread else ""
-        row[name] = f"{run.figures.named[name]:.1f}{bounds}"
+        row[name] = f"{run.figures[name]:.1f}{bounds}"
     return row
 
 

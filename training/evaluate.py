@@ -12,13 +12,13 @@ from pathlib import Path
 
 from training.lessons import NANO
 from vlmeval_findit.benchmarks.findit import prompts
-from vlmeval_findit.benchmarks.findit.scoring import RunScore, score
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.local.runner import RunSettings, load_local
+from vlmeval_findit.runs.score import RunScore, score
 
 FORMAT = "xyxy_json_bbox_2d"
 """The format that FindIt-Nano is asked most often in training."""
@@ -70,8 +70,8 @@ def _placed(message: Message, folder: Path) -> Message:
 
 def summary(run: RunScore) -> str:
     """One line of figures, in percent."""
-    f = run.figures
-    return f"{run.task.name}  F1 {f.f1:.1f}  mIoU {f.miou:.1f}  adherence {f.adherence:.1f}"
+    shown = [f"{name} {value:.1f}" for name, value in list(run.figures.items())[:3]]
+    return f"{run.task.name}  {'  '.join(shown)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -321,7 +321,9 @@ _LONGEST = 256
 
 def _validate(out: Path, step: int, device: str) -> None:
     runs = evaluate(out / card.CHECKPOINT, VALIDATION, device, longest=_LONGEST)
-    line = {"step": step} | {run.task.variant.table: round(run.figures.f1, 1) for run in runs}
+    line = {"step": step} | {
+        run.task.question.table: round(run.figures["F1@0.5"] or 0.0, 1) for run in runs
+    }
     print(line, flush=True)
     with (out / card.VALIDATION).open("a", encoding="utf-8") as f:
         f.write(json.dumps(line) + "\n")

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 
 from ..core.benchmark import Benchmark
-from ..core.question import Question, QuestionError, Task
+from ..core.question import AnyTask, Question, QuestionError
 from ..core.spelling import nearest
 
 
@@ -80,7 +80,7 @@ def is_question(name: object) -> bool:
     return True
 
 
-def load(name: str) -> Task:
+def load(name: str) -> AnyTask:
     """The question of a name with the rows of its table; see :meth:`.Benchmark.load`."""
     return benchmark_of(name).load(name)
 

@@ -113,16 +113,32 @@ def _match_batch(
 
     best = np.zeros(len(targets), dtype=np.float32)
     found = np.zeros(len(targets), dtype=bool)
+    same = np.zeros(len(targets), dtype=bool)
     chosen, columns = groups.assigned(cost)
     best[columns] = ious[chosen]
     found[columns] = hits[chosen]
+    if agree is not None:
+        same[columns] = agree[chosen]
+    taken: list[int | None] = [None] * len(targets)
+    for column, box in zip(columns, groups.left[chosen].tolist(), strict=True):
+        taken[column] = box
 
     box_list, iou_list, hit_list = pixels.tolist(), best.tolist(), found.tolist()
+    same_list = [] if agree is None else same.tolist()
     results = []
     p = t = 0
-    for p_count, t_count in zip(predicted, expected, strict=True):
-        p_end, t_end = p + p_count, t + t_count
-        results.append(Matched(box_list[p:p_end], iou_list[t:t_end], hit_list[t:t_end]))
+    for reading, truth in zip(readings, truths, strict=True):
+        p_end, t_end = p + len(reading.boxes), t + len(truth.boxes)
+        has_labels = truth.labels or reading.labels
+        results.append(
+            Matched(
+                box_list[p:p_end],
+                iou_list[t:t_end],
+                hit_list[t:t_end],
+                [None if box is None else box - p for box in taken[t:t_end]],
+                same_list[t:t_end] if has_labels else [],
+            )
+        )
         p, t = p_end, t_end
     return results
 

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..benchmarks.findit.scoring import score_file
 from ..core.settings import settings_from
-from ..data.own.coco_out import NO_CONFIDENCES, export
+from ..runs.coco_export import NO_CONFIDENCES, export
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
+from ..runs.score import score_file
 
 
 def main(argv: Sequence[str]) -> int:

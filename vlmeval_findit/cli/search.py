@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..benchmarks.findit.best_format import RULE
+from ..benchmarks.findit.benchmark import BENCHMARK
 from ..boxes.spaces import space_from
 from ..core.model_names import check_model_name
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
+from ..runs.best_format import rule
 from ..sweep.axes import all_tables
 from ..sweep.config import ModelEntry
 from ..sweep.search import search_sweep
@@ -25,7 +26,7 @@ LIMIT = 50
 def main(argv: Sequence[str]) -> int:
     """Stage 1 over all representations in text and JSON, stage 2 over the keys at the winner."""
     parser = argparse.ArgumentParser(
-        prog="run_findit.py search", description=__doc__, epilog=f"the winner: {RULE}"
+        prog="run_findit.py search", description=__doc__, epilog=f"the winner: {rule(BENCHMARK)}"
     )
     parser.add_argument(
         "--model", required=True, help="a name, or NAME=CHECKPOINT for another checkpoint"

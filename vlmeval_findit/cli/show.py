@@ -54,7 +54,7 @@ def _print_model(model: str, query: Query, variant: Variant, parts: Sequence[Par
     space = row.space(variant.row)
     w, h = reference_size(space, query.width, query.height)
     print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
-    print(f"replies are read as {row.reads(variant)}")
+    print(f"replies are read as {row.reads(variant.reply)}")
     if row.api is not None:
         from .sent_request import print_sent
 

@@ -20,7 +20,7 @@ from ..sweep.host_config import host_config
 from ..sweep.journal import NotOursError
 from ..sweep.journal_errors import DiskFullError
 from ..sweep.run import Chosen, Host, Result, StoppedError, Surroundings, UnfinishedError, run_sweep
-from ..sweep.search import averages, best_format, outcome, read_formats, write_formats
+from ..sweep.search import averages, best_format, format_text, outcome, read_formats, write_formats
 from ..sweep.servers import ServersHost
 from ..sweep.stopping import stopped_by_signals
 from .printing import print_rows, report_spending
@@ -161,7 +161,7 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
             return NO_MORE if error.spent else SOME_FAILED
     print_rows(_row(result) for result in results)
     report_formats(results, formats_file)
-    failed = sum(result.totals.failed for result in results)
+    failed = sum(result.failed for result in results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0
@@ -179,10 +179,11 @@ def report_formats(results: Sequence[Result], path: Path) -> None:
     for model in dict.fromkeys(result.model for result in results):
         own = [result for result in results if result.model == model]
         ranked = averages(own)
-        if len(ranked) > 1 and all(result.totals.responses for result in own):
+        if len(ranked) > 1 and all(result.failed < result.rows for result in own):
             best = ranked[0]
-            over = f", on average over {best.views} tables" if best.views > 1 else ""
-            print(f"{model}: best format {best.format} (F1@0.5 {best.f1:.1f}{over})")
+            over = f", on average over {best.columns} tables" if best.columns > 1 else ""
+            figure = next(iter(best.figures.values()))
+            print(f"{model}: best format {format_text(best)} (F1@0.5 {figure:.1f}{over})")
             found[model] = outcome(own, prompts)
     if found:
         write_formats(path, found)
@@ -200,12 +201,12 @@ def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
 def _row(result: Result) -> dict[str, Any]:
     """A result with the columns that :func:`.printing.print_rows` shows."""
     return {
-        "dataset": result.variant.name,
+        "dataset": result.question.name,
         "model": result.model,
-        **result.figures.named,
-        "scored": result.totals.responses,
+        **result.figures,
+        "scored": result.rows - result.failed,
         "rows": result.rows,
-        "failed calls": result.totals.failed,
+        "failed calls": result.failed,
     }
 
 

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from .drawing import Curve, Drawing
 from .identity import Contradiction, Described, Identity
 from .messages import Message
 from .metric import Metric
-from .question import Question, Task
+from .question import AnyTask, Question
 from .replies import Reply
 from .scored_row import ScoredRow
 from .settings import Settings
@@ -55,26 +56,28 @@ class Published:
 class BatchScore:
     """The scores of a batch of replies, in their order.
 
-    ``basis`` is what they rest on beside what the run recorded; it goes into the provenance, and
-    ``columns`` into the one row of the score's CSV.
+    ``spaces`` are the coordinate spaces in which they were read, as settings with a ``source``.
     """
 
     rows: tuple[ScoredRow, ...]
-    basis: Mapping[str, Any] = field(default_factory=dict)
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    spaces: tuple[Mapping[str, Any], ...] = ()
 
 
 class Benchmark(Protocol):
     """What a benchmark does.
 
     ``name`` names it for people and files.  ``metrics`` are its figures, the headline first;
-    ``ranking`` those by which formats are compared, the weightiest first.  ``at_a_time`` is how
-    many replies :meth:`score` is given at most (None: all of a run).
+    ``ranking`` those by which formats are compared, the weightiest first.  ``with_failures`` is the
+    headline when failed calls count as wrong: they are in no other figure.  ``counts`` are sums
+    that a score's table shows, by what they are called there.  ``at_a_time`` is how many replies
+    :meth:`score` is given at most (None: all of a run).
     """
 
     name: str
     metrics: tuple[Metric, ...]
     ranking: tuple[Metric, ...]
+    with_failures: Metric
+    counts: Mapping[str, str] = MappingProxyType({})
     at_a_time: int | None = 256
 
     @abstractmethod
@@ -90,7 +93,7 @@ class Benchmark(Protocol):
         """One name a table: what lists of datasets show."""
 
     @abstractmethod
-    def load(self, name: str) -> Task:
+    def load(self, name: str) -> AnyTask:
         """A question with the rows of its table.
 
         Raises:
@@ -107,7 +110,7 @@ class Benchmark(Protocol):
     def score(
         self,
         model: str,
-        task: Task,
+        task: AnyTask,
         replies: Sequence[Reply],
         settings: Settings,
         run: Identity | None,
@@ -123,7 +126,7 @@ class Benchmark(Protocol):
         """
 
     @abstractmethod
-    def draw(self, task: Task, row: ScoredRow) -> Drawing:
+    def draw(self, task: AnyTask, row: ScoredRow) -> Drawing:
         """What the report shows of an answer: pictures with boxes, lines of text."""
 
     def space(
@@ -137,7 +140,7 @@ class Benchmark(Protocol):
         return None
 
     def contradictions(
-        self, task: Task, replies: Sequence[Reply], settings: Settings, run: Identity | None
+        self, task: AnyTask, replies: Sequence[Reply], settings: Settings, run: Identity | None
     ) -> Sequence[Contradiction]:
         """What in replies or settings contradicts the run, beside table and rows."""
         return ()
@@ -146,7 +149,7 @@ class Benchmark(Protocol):
         """How good one answer is, in percent, where answers are put in an order."""
         return self.metrics[0].value(row.sums) or 0.0
 
-    def curve(self, task: Task, rows: Sequence[ScoredRow]) -> Curve | None:
+    def curve(self, task: AnyTask, rows: Sequence[ScoredRow]) -> Curve | None:
         """A run's figures by a threshold that can be turned; None where there is none."""
         return None
 

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..benchmarks.findit.query import Query
 from .image_files import ImageFileError, Size, header, misfit
 from .places import Folder
+from .question import Query
 
 
 class ImageError(ValueError):

@@ -34,6 +34,11 @@ def sliced(name: str, kind: str, value: str) -> str:
     return f"{name}[{kind}={value}]"
 
 
+def is_sliced(name: str) -> bool:
+    """Whether a key is that of a slice."""
+    return "[" in name
+
+
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """One weighted sum over another."""
@@ -49,7 +54,8 @@ class Metric:
     ``part`` and ``whole`` say what is divided by what.  ``over`` names a kind of slices: the metric
     is then the unweighted mean of the ratio over all slices of that kind that have a whole (a mean
     over classes).  ``empty`` is the value where there is no whole; None says that there is no
-    figure then.  ``in_short_tables``: whether tables with little room show it.
+    figure then.  ``in_short_tables``: whether tables with little room show it.  ``key`` is its name
+    in files for programs ("": the same).
 
     >>> f1 = Metric("F1", {"tp": 2}, {"predicted": 1, "expected": 1})
     >>> f1.value({"tp": 3, "predicted": 4, "expected": 4})
@@ -67,6 +73,7 @@ class Metric:
     over: str = ""
     empty: float | None = 0.0
     in_short_tables: bool = True
+    key: str = ""
 
     def ratios(self, names: Iterable[str]) -> list[Ratio]:
         """The ratios whose mean it is, given the names of the sums that there are."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class QuestionError(ValueError):
@@ -80,14 +80,27 @@ class Query(Protocol):
     def support(self) -> tuple[str, ...]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+Asked = TypeVar("Asked", bound=Question, covariant=True)
+Row = TypeVar("Row", bound=Query, covariant=True)
+
+
+@dataclass(frozen=True)
+class Task(Generic[Asked, Row]):
     """A question over its table: every query of it by its index, in the table's order.
 
     ``name`` is what was typed; it may be another name of the question than its canonical one.
     """
 
     name: str
-    question: Question
+    question: Asked
     table: Path
-    queries: Mapping[int, Query]
+    queries: Mapping[int, Row]
+
+    @property
+    def variant(self) -> Any:
+        """Until merged."""
+        return self.question
+
+
+AnyTask = Task[Question, Query]
+"""A task of whatever benchmark."""

@@ -17,17 +17,18 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks.findit.datasets import DATASETS, Family
-from ..benchmarks.findit.metrics import FIGURES
+from ..benchmarks.findit.metrics import METRICS
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.scoring import check_settings, score_file
-from ..benchmarks.findit.task import Task, load_task
+from ..benchmarks.findit.run_space import check_settings
+from ..benchmarks.findit.task import FindItTask, load_task
 from ..benchmarks.findit.variant import VariantError, is_variant, parse
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.messages import PartKind
 from ..core.places import image_folder
 from ..core.settings import settings_from
 from ..runs.results import score_row, write_score
+from ..runs.score import score_file
 from ..sweep.calls import Cell, settings_of
 from . import entries
 
@@ -144,7 +145,7 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         log.info("FindIt: score in %s, details in %s", files.score, files.details)
         row = score_row(run)
         return {
-            **{name: round(row[name], 4) for name in FIGURES},
+            **{name: round(row[name], 4) for name in run.figures if row[name] is not None},
             "scored": row["scored"],
             "rows": row["rows"],
             "failed calls": row["failed calls"],
@@ -153,7 +154,7 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, float | int]:
-        return {name: metrics[name] for name in FIGURES[:1] if metrics and name in metrics}
+        return {name: metrics[name] for name in (METRICS[0].name,) if metrics and name in metrics}
 
     @classmethod
     def report_judge_err(
@@ -254,7 +255,7 @@ def _host_message(parts: Sequence[Any], folder: Path) -> list[dict[str, str]]:
     ]
 
 
-def messages_of(task: Task) -> Iterator[tuple[int, list[dict[str, str]]]]:
+def messages_of(task: FindItTask) -> Iterator[tuple[int, list[dict[str, str]]]]:
     """The message of every row of a task, with its index, as the host would send it."""
     folder = image_folder(task.variant.row.images).path
     _, make = prompt_set()

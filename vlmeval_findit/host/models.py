@@ -12,7 +12,7 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..benchmarks.findit.scoring import run_space
+from ..benchmarks.findit.run_space import run_space
 from ..benchmarks.findit.task import load_task
 from ..benchmarks.findit.variant import Variant, parse
 from ..core.files import file_sha256

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.datasets import Dataset
-from ..benchmarks.findit.variant import Variant
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from .families import (
@@ -130,12 +129,12 @@ class ModelRow:
         """Its name among VLMEvalKit's models: as people would type it."""
         return self.name.replace(" ", "-")
 
-    def reads(self, variant: Variant) -> ReplyFormat:
-        """How its replies to a variant are read."""
-        scheme = self.schemes.get((variant.output, variant.multilabel))
-        if variant.representation != "unconstrained" or scheme is None:
-            return variant.reply
-        return replace(scheme, multilabel=variant.multilabel, frames=variant.frames)
+    def reads(self, asked: ReplyFormat) -> ReplyFormat:
+        """How its replies are read where a format was asked for."""
+        scheme = self.schemes.get((asked.output, asked.multilabel))
+        if asked.representation != "unconstrained" or scheme is None:
+            return asked
+        return replace(scheme, multilabel=asked.multilabel, frames=asked.frames)
 
 
 _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"

@@ -9,98 +9,73 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..benchmarks.findit.annotation_tables import meta_path
-from ..benchmarks.findit.scoring import RunScore, Scored
 from ..core.files import atomic_write, file_sha256
 from ..core.identity import as_values, installed
-from ..core.prediction_reader import XLSX_CELL_LIMIT
+from ..core.metric import is_sliced
+from ..core.question import Question
+from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
 from ..core.visible import as_csv
+from .score import RunScore
 
 
 def score_row(run: RunScore) -> dict[str, Any]:
     """The score as one flat row: figures in percent, counts, and what they rest on."""
-    f, t = run.figures, run.totals
+    benchmark, sums = run.benchmark, run.sums
     return {
         "model": run.model,
         "dataset": run.task.name,
-        **f.named,
-        "F1@0.5 (failed calls as misses)": f.f1_failed_missed,
+        **run.figures,
+        benchmark.with_failures.name: benchmark.with_failures.value(sums),
         "rows": len(run.task.queries),
-        "scored": len(run.scored),
-        "answered": t.responses,
-        "failed calls": t.failed,
+        "scored": len(run.rows),
+        "answered": len(run.rows) - run.failed,
+        "failed calls": run.failed,
         "left out": len(run.identity.left_out) if run.identity else 0,
-        "boxes": t.n_gt,
-        "predicted": t.n_pred,
-        "found": t.tp,
-        "space": "; ".join(sorted({s.space.kind for s in run.spaces})),
+        **{name: sums.get(key, 0) for name, key in benchmark.counts.items()},
+        "space": "; ".join(sorted({space["kind"] for space in run.spaces})),
         "prompts": (run.identity and run.identity.prompts) or "unknown",
         "run": run.identity.digest if run.identity else "unknown",
     }
 
 
-def detail(one: Scored) -> dict[str, Any]:
+def detail(row: ScoredRow) -> dict[str, Any]:
     """All that is known of one query, for the details file."""
-    reading, matched = one.reading, one.matched
-    row: dict[str, Any] = {
-        "index": one.query.index,
-        "label": one.query.label,
-        "image": one.query.images[0],
-        "failed": one.reply.failed,
-        "adherent": reading.reason is None,
-        "reason": reading.reason.value if reading.reason else None,
-        "boxes": _finite(matched.boxes),
-        "ious": [round(value, 6) for value in matched.ious],
-        "hits": matched.hits,
-        "tp": matched.tp,
-        "n_pred": len(matched.boxes),
-        "n_gt": len(matched.ious),
+    found = {
+        "index": row.index,
+        "source": row.source,
+        "failed": row.failed,
+        "reason": row.reason,
+        **row.details,
+        "sums": row.sums,
     }
-    if reading.labels:
-        row["labels"] = reading.labels
-    if reading.frames:
-        row["frames"] = reading.frames
-    if one.reply.recorded.tokens:
-        row["finish_reason"] = one.reply.recorded.finish_reason
-        row["tokens"] = dict(one.reply.recorded.tokens)
-    if one.reply.recorded.images:
-        row["images"] = list(one.reply.recorded.images)
-    return row
-
-
-def _finite(boxes: list[list[float]]) -> list[list[float]] | list[list[float | None]]:
-    """Boxes as JSON may have them: null for what is no finite number."""
-    if all(map(isfinite, chain.from_iterable(boxes))):
-        return boxes
-    return [[n if isfinite(n) else None for n in box] for box in boxes]
+    return {**found, "slices": row.slices} if row.slices else found
 
 
 def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
     """What a score rests on."""
     meta = meta_path(run.task.table)
-    variant = run.task.variant
-    scored = {one.query.index for one in run.scored}
-    sent = sum(bool(one.reply.recorded.images) for one in run.scored)
-    cut = sum(len(one.reply.text) >= XLSX_CELL_LIMIT for one in run.scored)
+    question, benchmark = run.task.question, run.benchmark
+    scored = {row.index for row in run.rows}
+    figures = (*benchmark.metrics, benchmark.with_failures)
     return {
         "model": run.model,
         "dataset": run.task.name,
-        "variant": {"name": variant.name, **asdict(variant)},
+        "benchmark": benchmark.name,
+        "variant": {"name": question.name, **_fields(question)},
         "identity": as_values(run.identity) if run.identity else None,
         "digest": run.identity.digest if run.identity else None,
         "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
-        "spaces": [{**s.space.as_dict(), "source": s.source} for s in run.spaces],
-        "sizes_recorded": sent,
-        "answered_by": _answered_by(run),
+        "spaces": [dict(space) for space in run.spaces],
+        "sizes_recorded": run.replies.with_sizes,
+        "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
         "table": {
             "file": run.task.table.name,
             "sha256": file_sha256(run.task.table),
@@ -109,16 +84,21 @@ def provenance(run: RunScore, predictions: Path) -> dict[str, Any]:
         "predictions": {
             "file": predictions.name,
             "sha256": file_sha256(predictions),
-            "rows": len(run.scored),
+            "rows": len(run.rows),
             "rows_missing": sorted(set(run.task.queries) - scored),
-            "cut_by_xlsx": cut if predictions.suffix == ".xlsx" else 0,
+            "cut_by_xlsx": run.replies.long if predictions.suffix == ".xlsx" else 0,
         },
-        "totals": asdict(run.totals),
-        "figures": asdict(run.figures),
+        "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
+        "figures": {metric.key or metric.name: metric.value(run.sums) for metric in figures},
         "reasons": dict(run.reasons),
         "scored_with": versions(),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _fields(question: Question) -> dict[str, Any]:
+    """The fields of a question, where it is a record."""
+    return asdict(question) if is_dataclass(question) else {}
 
 
 def as_scored(predictions: Path, settings: Settings) -> Settings:
@@ -155,12 +135,6 @@ def provenance_path(predictions: Path) -> Path:
     return predictions.with_name(f"{predictions.stem}_provenance.json")
 
 
-def _answered_by(run: RunScore) -> list[dict[str, str]]:
-    """The models and revisions that the replies were recorded with, each once."""
-    found = {tuple(one.reply.recorded.model.items()) for one in run.scored}
-    return [dict(items) for items in sorted(found) if items]
-
-
 def versions() -> dict[str, str]:
     """Versions of what a score depends on; those of inference are in the run's identity."""
     ours = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
@@ -178,8 +152,8 @@ class Written:
 
 def detail_lines(run: RunScore) -> Iterator[str]:
     """The lines of the details file."""
-    for one in run.scored:
-        yield json.dumps(detail(one), ensure_ascii=False) + "\n"
+    for row in run.rows:
+        yield json.dumps(detail(row), ensure_ascii=False) + "\n"
 
 
 def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> Written:

@@ -8,17 +8,19 @@ asked and the annotation table is not needed.  Every score becomes one frozen :c
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isclose
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.metrics import Figures, Totals, add_up, figures
-from ..benchmarks.findit.variant import Variant, parse
-from ..boxes.records import Reason
+from ..benchmarks import benchmark_of, parse
+from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
 from ..core.identity import Identity, from_values
+from ..core.metric import figures
+from ..core.question import Question
+from ..core.scored_row import ScoredRow, add_up
 
 _PROVENANCE = "_provenance.json"
 _DETAILS = "_details.jsonl"
@@ -30,37 +32,6 @@ UNKNOWN_PROMPTS = "unknown"
 
 class RunError(ValueError):
     """A run that cannot be read; the message names the file, and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRow:
-    """One query of a run: its sums and what they are made of.
-
-    ``source`` is the picture or the video that the query shows: queries of the same one are not
-    independent.  ``boxes[i]`` is the i-th box that was read, (x1, y1, x2, y2) in pixels of the
-    original image, None where a number of it is not finite; ``labels`` and ``frames`` belong to
-    them.  ``ious[j]`` is the IoU of the j-th ground-truth box with the box assigned to it,
-    ``hits[j]`` whether it was found.  ``totals`` are the sums that enter the figures.
-    """
-
-    index: int
-    label: str
-    image: str
-    source: str
-    reason: Reason | None
-    boxes: tuple[tuple[float, ...] | None, ...]
-    labels: tuple[str, ...]
-    frames: tuple[int, ...]
-    ious: tuple[float, ...]
-    hits: tuple[bool, ...]
-    totals: Totals
-
-    @property
-    def f1(self) -> float:
-        """F1@0.5 of this query alone, in percent; silence where nothing is to be found is 100."""
-        if not self.totals.n_pred + self.totals.n_gt and not self.totals.failed:
-            return 100.0
-        return figures(self.totals).f1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +65,32 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One scored run: a model over one cell of the grid.  ``path`` is its prediction file."""
+    """One scored run: a model over one question.  ``path`` is its prediction file."""
 
     model: str
-    variant: Variant
+    question: Question
     path: Path
-    answers: tuple[ScoredRow, ...]
+    rows: tuple[ScoredRow, ...]
     basis: Basis
 
     @property
-    def totals(self) -> Totals:
-        return add_up(answer.totals for answer in self.answers)
+    def benchmark(self) -> Benchmark:
+        return benchmark_of(self.question.name)
 
     @property
-    def figures(self) -> Figures:
-        return figures(self.totals)
+    def sums(self) -> Mapping[str, float]:
+        """The sums of all rows, of their slices too."""
+        return add_up(row.all_sums() for row in self.rows)
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        """The figures in percent, by the names of metrics."""
+        return figures(self.benchmark.metrics, self.sums)
+
+    @property
+    def failed(self) -> int:
+        """How many calls failed."""
+        return sum(row.failed for row in self.rows)
 
 
 def load_runs(paths: Iterable[Path]) -> list[Run]:
@@ -128,7 +110,7 @@ def load_runs(paths: Iterable[Path]) -> list[Run]:
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
             found.setdefault(provenance.resolve(), provenance)
     runs = [load_run(path) for path in found.values()]
-    return sorted(runs, key=lambda run: (run.model, run.variant.name, str(run.path)))
+    return sorted(runs, key=lambda run: (run.model, run.question.name, str(run.path)))
 
 
 def _provenances(path: Path) -> list[Path]:
@@ -162,11 +144,11 @@ def load_run(provenance: Path) -> Run:
     details = provenance.with_name(stem + _DETAILS)
     try:
         values = _checked(_json(provenance.read_text(encoding="utf-8")), _PROVENANCE_SHAPE)
-        variant = parse(values["variant"]["name"])
-        answers = tuple(_answers(details, variant))
-        basis = _basis(values, answers)
+        question = parse(values["variant"]["name"])
+        rows = tuple(_rows(details))
+        basis = _basis(values, rows)
         predictions = provenance.with_name(values["predictions"]["file"])
-        run = Run(str(values["model"]), variant, predictions, answers, basis)
+        run = Run(str(values["model"]), question, predictions, rows, basis)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(provenance, stem)}") from None
     except (KeyError, TypeError, ValueError) as error:
@@ -184,12 +166,14 @@ def _again(side_file: Path, stem: str) -> str:
 
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
     """Details, provenance and predictions must be of one scoring."""
-    expected, t = values["totals"], run.totals
-    for name in ("responses", "adherent", "failed", "tp", "n_pred", "n_gt", "n_gt_failed"):
-        if getattr(t, name) != expected.get(name):
+    expected = values["totals"]
+    found = add_up(row.sums for row in run.rows)
+    for name in {**expected, **found}:
+        said, is_ = expected.get(name), found.get(name, 0)
+        if said is None or not isclose(said, is_, rel_tol=1e-9, abs_tol=1e-9):
             raise RunError(
-                f"{provenance}: totals.{name} is {expected.get(name)}, but the details beside it "
-                f"add up to {getattr(t, name)}; {_again(provenance, run.path.stem)}"
+                f"{provenance}: totals.{name} is {said}, but the details beside it "
+                f"add up to {is_}; {_again(provenance, run.path.stem)}"
             )
     if run.path.is_file() and file_sha256(run.path) != run.basis.predictions_sha256:
         raise RunError(
@@ -216,18 +200,13 @@ _PROVENANCE_SHAPE: _Shape = {
     "scored_with": dict,
     "scored_at": str,
 }
-_DETAIL_SHAPE: _Shape = {
+_ROW_SHAPE: _Shape = {
     "index": int,
-    "label": str,
-    "image": str,
+    "source": str,
     "failed": bool,
-    "adherent": bool,
     "reason": str | None,
-    "boxes": [[int | float | None]],
-    "ious": [int | float],
-    "hits": [bool],
-    "labels": [str],
-    "frames": [int],
+    "sums": dict,
+    "slices": dict,
 }
 
 
@@ -264,7 +243,7 @@ def _other_shape(value: Any, at: str) -> TypeError:
     return TypeError(f"{at or 'it'} should not be {said[:40]}{'…' * (len(said) > 40)}")
 
 
-def _basis(values: Mapping[str, Any], answers: Iterable[ScoredRow]) -> Basis:
+def _basis(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
     run = from_values(values["identity"]) if values["identity"] else None
     return Basis(
         identity=run,
@@ -274,7 +253,7 @@ def _basis(values: Mapping[str, Any], answers: Iterable[ScoredRow]) -> Basis:
         prompt_hash=run.prompt_hash if run else None,
         table=values["table"]["file"],
         table_sha256=values["table"]["sha256"],
-        rows=frozenset(answer.index for answer in answers),
+        rows=frozenset(row.index for row in rows),
         missing=tuple(values["predictions"]["rows_missing"]),
         left_out=run.left_out if run else (),
         spaces=tuple(_space_text(space) for space in values["spaces"]),
@@ -290,11 +269,11 @@ def _space_text(space: Mapping[str, Any]) -> str:
     return f"{space['kind']}{' ' if settings else ''}{settings} ({space['source']})"
 
 
-def _answers(details: Path, variant: Variant) -> Iterator[ScoredRow]:
+def _rows(details: Path) -> Iterator[ScoredRow]:
     with details.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                yield _answer(_checked(_json(line), _DETAIL_SHAPE), variant)
+                yield _row(_checked(_json(line), _ROW_SHAPE))
             except KeyError as error:
                 raise RunError(
                     f"{details}, line {number}: no key {error}, as before this version; "
@@ -304,46 +283,13 @@ def _answers(details: Path, variant: Variant) -> Iterator[ScoredRow]:
                 raise RunError(f"{details}, line {number}: {error}") from None
 
 
-_OF_BOXES = ("labels", "frames")
-
-
-def _answer(row: Mapping[str, Any], variant: Variant) -> ScoredRow:
-    ious, hits = tuple(row["ious"]), tuple(row["hits"])
-    if len(ious) != len(hits) or any(
-        len(row.get(k) or row["boxes"]) != len(row["boxes"]) for k in _OF_BOXES
-    ):
-        raise ValueError("ious and hits, or boxes and labels or frames, are not as many")
-    boxes = tuple(None if None in box else tuple(box) for box in row["boxes"])
-    if row["failed"]:
-        totals = Totals(failed=1, n_gt_failed=len(ious))
-    else:
-        totals = Totals(
-            responses=1,
-            adherent=int(row["adherent"]),
-            tp=sum(hits),
-            n_pred=len(boxes),
-            n_gt=len(ious),
-            iou_sum=sum(ious),
-        )
-    return ScoredRow(
-        index=row["index"],
-        label=row["label"],
-        image=row["image"],
-        source=source_of(row["image"]) if variant.row.family.is_video else row["image"],
-        reason=Reason(row["reason"]) if row["reason"] else None,
-        boxes=boxes,
-        labels=tuple(row.get("labels", ())),
-        frames=tuple(row.get("frames", ())),
-        ious=ious,
-        hits=hits,
-        totals=totals,
-    )
-
-
-def source_of(frame: str) -> str:
-    """The video that a frame is of: its path without the frame's number.
-
-    >>> source_of("000005/rgb/00003.png"), source_of("qyrH8GUlgC4_f008606.jpg")
-    ('000005/rgb', 'qyrH8GUlgC4')
-    """
-    return re.sub(r"[_/]f?\d+\.\w+$", "", frame)
+def _row(values: Mapping[str, Any]) -> ScoredRow:
+    for of in ("sums", "slices"):
+        wanted = (int, float) if of == "sums" else str
+        for name, value in values.get(of, {}).items():
+            if isinstance(value, bool) or not isinstance(value, wanted):
+                raise TypeError(f"{of}.{name} should not be {value!r:.40}")
+    known = {name: values[name] for name in ("index", "source", "failed", "reason", "sums")}
+    slices = values.get("slices", {})
+    rest = {name: value for name, value in values.items() if name not in (*known, "slices")}
+    return ScoredRow(**known, slices=slices, details=rest)

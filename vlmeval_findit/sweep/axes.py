@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from ..benchmarks.findit.best_format import Format
 from ..benchmarks.findit.datasets import DATASETS, Dataset
+from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.variant import CENTRES, Variant, problem
 from ..boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks.findit.prompts import MessageMaker
-from ..benchmarks.findit.task import Task
 from ..benchmarks.findit.variant import Variant
 from ..core.files import file_sha256
 from ..core.messages import Message, PartKind
 from ..core.places import Folder
+from ..core.question import AnyTask
 from ..core.work import HostMessage
 
 ImageHash = Callable[[Path], str]
@@ -37,7 +37,7 @@ class Cell:
     """
 
     model: str
-    task: Task
+    task: AnyTask
     rows: tuple[int, ...]
     left_out: tuple[int, ...]
     folder: Folder
@@ -46,11 +46,12 @@ class Cell:
 
     @property
     def variant(self) -> Variant:
-        return self.task.variant
+        found: Variant = self.task.variant
+        return found
 
     def parts(self, index: int) -> Message:
         """The message of a row, images relative to their folder."""
-        return self.make(self.task.queries[index], self.variant)
+        return self.make(self.task.queries[index], self.variant)  # type: ignore[arg-type]
 
     def message(self, index: int) -> HostMessage:
         """The message of a row, as a model takes it."""

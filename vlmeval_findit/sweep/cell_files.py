@@ -16,13 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from ..benchmarks import prefixes
-from ..benchmarks.findit.scoring import RunScore, joined, score, without_details
+from ..benchmarks import benchmark_of, prefixes
 from ..core.files import left_behind
 from ..core.prediction_reader import PREDICTION_FORMATS
 from ..core.prediction_writer import holds_rows, write_rows
 from ..core.replies import FAILED, Reply, call_failed, recorded
 from ..runs.results import detail_lines, provenance, write_score
+from ..runs.score import RunScore, joined, score, without_details
 from .calls import Cell, ImageHash, keyed
 from .journal import Journal
 from .outputs import Output, adopt
@@ -31,8 +31,8 @@ FAILED_CALL = f"{FAILED} via API."
 """VLMEvalKit's own words for a failed call: its runner asks such rows again."""
 
 
-_ROWS, _LETTERS = 256, 1 << 20
-"""Rows that are scored at a time, and the letters of their replies: a reply may have millions."""
+_LETTERS = 1 << 20
+"""Letters of the replies that are scored at a time: a single one may have millions."""
 
 
 def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
@@ -75,13 +75,14 @@ def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> Iterat
 
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
     """The scores of a few rows at a time, without what their details tell already."""
-    for replies in _few(map(_reply, rows)):
+    benchmark = benchmark_of(output.cell.task.question.name)
+    for replies in _few(map(_reply, rows), benchmark.at_a_time):
         with _uncollected():
             run = score(
                 output.cell.model, output.cell.task, replies, output.settings, output.identity
             )
             details.writelines(detail_lines(run))
-            yield replace(run, scored=tuple(map(without_details, run.scored)))
+            yield without_details(run)
 
 
 @contextmanager
@@ -97,12 +98,15 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _few(replies: Iterable[Reply]) -> Iterator[list[Reply]]:
-    """Replies in groups; at least one group."""
+def _few(replies: Iterable[Reply], most: int | None) -> Iterator[list[Reply]]:
+    """Replies in groups of at most so many (None: all of them); at least one group."""
+    if most is None:
+        yield list(replies)
+        return
     group: list[Reply] = []
     letters = 0
     for reply in replies:
-        if group and (len(group) == _ROWS or letters + len(reply.text) > _LETTERS):
+        if group and (len(group) == most or letters + len(reply.text) > _LETTERS):
             yield group
             group, letters = [], 0
         group.append(reply)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..benchmarks.findit.best_format import Format
+from ..benchmarks.findit.formats import Format
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
 from ..core.prediction_reader import PredictionError

@@ -13,7 +13,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.best_format import Format
+from ..benchmarks.findit.formats import Format
 from ..core.files import file_sha256
 from ..models.http.chat import ChatModel, parts_of
 from ..models.http.estimate import Load, Scale

@@ -13,9 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.scoring import check_settings, refuse_variable, run_space
-from ..benchmarks.findit.task import run_identity
-from ..boxes.spaces import SpaceError, space_from
+from ..benchmarks import benchmark_of
 from ..core.identity import (
     Answering,
     Contradiction,
@@ -33,6 +31,8 @@ from ..core.redaction import scrubbed
 from ..core.replies import Recorded, Reply
 from ..core.settings import Settings
 from ..core.work import Answer
+from ..runs.new_identity import run_identity
+from ..runs.score import refuse_variable
 from .calls import Cell, ImageHash, Keyed, keyed
 from .journal import Journal
 from .model_asker import plain
@@ -74,16 +74,8 @@ def prepare_output(
         SpaceError: nothing says the model's coordinate space.
         IdentityError: the predictions that lie there are of another run.
     """
-    check_settings(settings, cell.variant)
-    said = found.space
-    if settings.space is not None:
-        said = space_from(settings.space).as_dict()
-        if found.space not in (None, said) and not found.answering.hosts_own:
-            raise SpaceError(
-                f"{cell.model} answers in {found.space}, and records it with every reply: "
-                f"another space cannot be said of it ({settings.source} {said})"
-            )
-    space = run_space(cell.model, cell.variant, settings, said).space.as_dict()
+    question = cell.task.question
+    space = benchmark_of(question.name).space(cell.model, question, settings, found)
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     recorded = read_identity(path)

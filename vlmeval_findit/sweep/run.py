@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..benchmarks.findit.best_format import Format
-from ..benchmarks.findit.metrics import Figures, Totals
-from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.scoring import RunScore
-from ..benchmarks.findit.task import Task, load_task
+from ..benchmarks import benchmark_of, load
+from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.variant import Variant
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
+from ..core.metric import figures
 from ..core.places import image_folder
+from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Answer, Stop
+from ..runs.score import RunScore
 from .axes import formats, variants
 from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
 from .cell_files import adopt_others, clean_up, finish
@@ -107,23 +107,21 @@ class Result:
     """The score of one cell; ``path`` is its prediction file."""
 
     model: str
-    variant: Variant
-    figures: Figures
-    totals: Totals
+    question: Question
+    sums: Mapping[str, float]
     rows: int
+    failed: int
     path: Path
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        """The figures in percent, by the names of metrics."""
+        return figures(benchmark_of(self.question.name).metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> Result:
     """What is kept of a score in memory."""
-    return Result(
-        run.model,
-        run.task.variant,
-        run.figures,
-        run.totals,
-        len(run.scored),
-        path,
-    )
+    return Result(run.model, run.task.question, run.sums, len(run.rows), run.failed, path)
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -138,21 +136,20 @@ class Tables:
 
     def __init__(self, skip_missing: bool | None) -> None:
         self._skip = skip_missing
-        self._tasks: dict[tuple[str, int], Task] = {}
+        self._tasks: dict[tuple[str, int], AnyTask] = {}
         self._left_out: dict[tuple[str, int], frozenset[int]] = {}
-        self._make = prompt_set()[1]
 
-    def task(self, variant: Variant) -> Task:
-        """The task of a variant.
+    def task(self, question: Question) -> AnyTask:
+        """The task of a question.
 
         Raises:
             FileNotFoundError: its table is nowhere.
             TableError: its table cannot be read.
         """
-        at = (variant.table, variant.frames)
+        at = (question.table, question.frames)
         if at not in self._tasks:
-            self._tasks[at] = load_task(variant.name)
-        return replace(self._tasks[at], name=variant.name, variant=variant)
+            self._tasks[at] = load(question.name)
+        return replace(self._tasks[at], name=question.name, question=question)
 
     def cell(
         self, model: str, variant: Variant, limit: int | None, given: Mapping[str, Any]
@@ -178,7 +175,7 @@ class Tables:
             rows=tuple(index for index in task.queries if index not in left_out)[:limit],
             left_out=tuple(sorted(left_out)),
             folder=folder,
-            make=self._make,
+            make=benchmark_of(variant.name).prompts()[0].message,
             settings=settings_of(variant, given),
         )
 
@@ -261,7 +258,7 @@ def _stages(
         going = [entry for entry in sweep.models if entry.name not in stopped]
         for entry in going:
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
-            done = {r.variant for r in results if r.model == entry.name}
+            done = {r.question for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
             cells = [cell for cell in cells if cell.variant not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))

@@ -9,13 +9,16 @@ from typing import Any
 
 import yaml
 
-from ..benchmarks.findit.best_format import RULE, Format, FormatAverage, ranked, view_of
-from ..benchmarks.findit.metrics import SHOWN
-from ..benchmarks.findit.variant import CENTRES, Variant, problem
+from ..benchmarks import benchmark_of
+from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
+from ..benchmarks.findit.formats import Format, format_of
+from ..benchmarks.findit.metrics import METRICS
+from ..benchmarks.findit.variant import CENTRES, Variant, parse, problem
 from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 from ..core.files import atomic_write
 from ..core.statistics import INTERVALS, Interval, intervals
+from ..runs.best_format import FormatAverage, ranked, rule
 from ..runs.scored_run import load_run
 from .axes import NO_CENTRE, WINNER, Axes, Table
 from .config import ModelEntry, Sweep
@@ -46,10 +49,13 @@ def search_sweep(entry: ModelEntry, table: Table, limit: int, places: tuple[Path
 
 
 def averages(results: Sequence[Result]) -> list[FormatAverage]:
-    """The formats of one model that were run in every view of every table, the best one first."""
-    views = {view_of(result.variant) for result in results}
-    found = ranked((result.variant, result.figures) for result in results)
-    return [average for average in found if average.views == len(views)]
+    """The formats of one model that were run on every column of any, the best one first."""
+    columns = {result.question.column for result in results}
+    benchmark = benchmark_of(results[0].question.name) if results else None
+    if benchmark is None:
+        return []
+    found = ranked(benchmark, ((result.question, result.sums) for result in results))
+    return [average for average in found if average.columns == len(columns)]
 
 
 def best_format(results: Sequence[Result]) -> Format:
@@ -59,15 +65,15 @@ def best_format(results: Sequence[Result]) -> Format:
         SearchError: no call of a cell was answered, or no format was run on every table.
     """
     for result in results:
-        if not result.totals.responses:
+        if result.failed == result.rows:
             raise SearchError(
-                f"every call of {result.model} on {result.variant.name} failed: no format can be "
+                f"every call of {result.model} on {result.question.name} failed: no format can be "
                 f"chosen. {result.path} says why; run again to ask again."
             )
     found = averages(results)
     if not found:
         raise SearchError("no format was run on every table: there is no average to choose by")
-    return found[0].format
+    return format_of(parse(found[0].question.name))
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -76,36 +82,47 @@ def best_format(results: Sequence[Result]) -> Format:
 def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
     """What a file of formats says of one model: the winner, averages, every cell with intervals."""
     winner = best_format(results)
-    tables = sorted({result.variant.table for result in results})
+    tables = sorted({result.question.table for result in results})
     return {
         "winner": format_fields(winner),
         "tables": tables,
         "prompts": prompts,
         "averages": [
-            {
-                "format": str(average.format),
-                "F1@0.5": round(average.f1, 4),
-                "mIoU": round(average.miou, 4),
-                "Adherence": round(average.adherence, 4),
-            }
+            {"format": format_text(average), **_rounded(average.figures)}
             for average in averages(results)
         ],
         "cells": [_cell(result) for result in results],
     }
 
 
+def format_text(average: FormatAverage) -> str:
+    """A format as people read it."""
+    return str(format_of(parse(average.question.name)))
+
+
+def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+    """Averages by the names of figures; the headline counts failed calls as misses here."""
+    headline = FINDIT.with_failures.name
+    return {
+        METRICS[0].name if name == headline else name: round(value, 4)
+        for name, value in figures.items()
+    }
+
+
 def _cell(result: Result) -> dict[str, Any]:
     figures, bounds = result.figures, intervals_of(result)
-    cell: dict[str, Any] = {"dataset": result.variant.name, "rows": result.rows}
-    for name in SHOWN:
-        cell[name] = round(figures.named[name], 4)
-        interval = bounds[name]
-        cell[f"{name} 95 %"] = (
+    cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
+    for metric in METRICS:
+        if not metric.in_short_tables:
+            continue
+        cell[metric.name] = round(figures[metric.name] or 0.0, 4)
+        interval = bounds[metric.name]
+        cell[f"{metric.name} 95 %"] = (
             None if interval is None else [round(interval.low, 4), round(interval.high, 4)]
         )
-    if result.totals.failed:
-        cell["failed calls"] = result.totals.failed
-        cell["F1@0.5 (failed calls as misses)"] = round(figures.f1_failed_missed, 4)
+    if result.failed:
+        cell["failed calls"] = result.failed
+        cell[FINDIT.with_failures.name] = round(FINDIT.with_failures.value(result.sums) or 0.0, 4)
     return cell
 
 
@@ -131,7 +148,7 @@ def write_formats(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
     with atomic_write(path) as f:
         f.write("# Best formats: python run_findit.py sweep CONFIG --formats THIS_FILE\n")
         known = {name: models[name] for name in sorted(models)}
-        whole = {"rule": RULE, "intervals": INTERVALS, "models": known}
+        whole = {"rule": rule(FINDIT), "intervals": INTERVALS, "models": known}
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
 
 

@@ -1,14 +1,90 @@
-"""Until merged: names alone.  The module that takes its place implements the whole protocol."""
+"""FindIt as a benchmark of the house."""
 
 from __future__ import annotations
 
-from .variant import Variant
-from .variant import parse as parse_variant
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.benchmark import BatchScore, Benchmark, PromptSet
+from ...core.drawing import Curve, Drawing
+from ...core.identity import Contradiction, Described, Identity
+from ...core.replies import Reply
+from ...core.scored_row import ScoredRow
+from ...core.settings import Settings
+from . import prompts as own_prompts
+from .datasets import DATASETS
+from .drawing import curve, draw
+from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
+from .release_prompts import prompt_set
+from .run_space import contradicting_spaces, space_of_new_run
+from .scoring import match_replies, scored_row
+from .task import FindItTask, load_task
+from .variant import Variant, parse
 
 
-class _Names:
+class FindIt(Benchmark):
+    """Boxes of what is named, described or shown, in every format of the grid."""
+
+    name = "FindIt"
+    metrics = METRICS
+    ranking = RANKING
+    with_failures = F1_FAILED_MISSED
+    counts = COUNTS
+
     def parse(self, name: str) -> Variant:
-        return parse_variant(name)
+        return parse(name)
+
+    def listed(self) -> Sequence[str]:
+        return [
+            parse(f"FindIt_{row.table_name(multilabel)}_xyxy_json").name
+            for row in DATASETS.values()
+            for multilabel in (False, True)[: 1 + row.has_multilabel]
+        ]
+
+    def load(self, name: str) -> FindItTask:
+        return load_task(name)
+
+    def prompts(self) -> Sequence[PromptSet]:
+        in_force = PromptSet(*prompt_set())
+        return [in_force, PromptSet(own_prompts.NAME, own_prompts.message)]
+
+    def space(
+        self, model: str, question: Any, settings: Settings, found: Described
+    ) -> Mapping[str, Any]:
+        return space_of_new_run(model, question, settings, found)
+
+    def contradictions(
+        self, task: Any, replies: Sequence[Reply], settings: Settings, run: Identity | None
+    ) -> Sequence[Contradiction]:
+        return contradicting_spaces(replies, settings, run)
+
+    def score(
+        self,
+        model: str,
+        task: Any,
+        replies: Sequence[Reply],
+        settings: Settings,
+        run: Identity | None,
+    ) -> BatchScore:
+        found, spaces = match_replies(model, task, replies, settings, run)
+        is_video = task.question.row.family.is_video
+        return BatchScore(
+            tuple(scored_row(one, is_video) for one in found),
+            tuple(space.as_dict() for space in spaces),
+        )
+
+    def draw(self, task: Any, row: ScoredRow) -> Drawing:
+        return draw(task.queries[row.index], row)
+
+    def goodness(self, row: ScoredRow) -> float:
+        """F1@0.5 of this query alone; silence where nothing is to be found is 100."""
+        counts = row.sums
+        if not counts["n_pred"] + counts["n_gt"] and not row.failed:
+            return 100.0
+        return super().goodness(row)
+
+    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve:
+        return curve(rows)
 
 
-BENCHMARK = _Names()
+BENCHMARK = FindIt()

@@ -13,16 +13,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit.datasets import Family
-from ...benchmarks.findit.scoring import RunScore, Scored
-from ...boxes.matching import plain_label
-from ...core.files import atomic_write
-from .annotations import AnnotationError
-from .build import ids_path
+from ..benchmarks.findit.datasets import Family
+from ..benchmarks.findit.query import Query
+from ..boxes.matching import plain_label
+from ..core.files import atomic_write
+from ..core.scored_row import ScoredRow
+from ..data.own.annotations import AnnotationError
+from ..data.own.build import ids_path
+from .score import RunScore
 
 NO_CONFIDENCES = (
     "Every box has the score 1: the model was asked for no confidences. Average precision over "
@@ -83,13 +84,14 @@ class _Export:
 
 def export(run: RunScore, predictions: Path) -> Exported:
     """Write ``<stem>_coco_results.json`` and ``<stem>_coco_truth.json`` beside the predictions."""
-    answered = [one for one in run.scored if not one.reply.failed]
+    answered = [row for row in run.rows if not row.failed]
     ids = _ids(run.task.table)
     out = _Export(ids["images"], _categories(run, ids["categories"]))
     asked: set[tuple[str, str]] = set()
     repeated = 0
     for one in answered:
-        question = (one.query.images[0], one.query.label)
+        query = run.task.queries[one.index]
+        question = (query.images[0], query.label)
         if _labels_are_categories(run) and question in asked:
             repeated += 1
             continue
@@ -100,7 +102,7 @@ def export(run: RunScore, predictions: Path) -> Exported:
     with atomic_write(results) as f:
         json.dump(out.results, f)
     with atomic_write(truth) as f:
-        json.dump(_truth_file(out, run, len(run.scored) - len(answered)), f)
+        json.dump(_truth_file(out, run, len(run.rows) - len(answered)), f)
     return Exported(
         results,
         truth,
@@ -108,7 +110,7 @@ def export(run: RunScore, predictions: Path) -> Exported:
         images=len(out.images),
         unknown_labels=out.unknown_labels,
         not_numbers=out.not_numbers,
-        failed=len(run.scored) - len(answered),
+        failed=len(run.rows) - len(answered),
         repeated=repeated,
     )
 
@@ -134,26 +136,33 @@ def _ids(table: Path) -> dict[str, dict[str, int]]:
 
 def _categories(run: RunScore, known: Mapping[str, int]) -> dict[str, _Category]:
     if not known:
-        labels = {label for one in run.scored for label in _true_labels(run, one)}
+        labels = {label for one in run.rows for label in _true_labels(run, one)}
         known = {label: number for number, label in enumerate(sorted(labels), 1)}
     return {plain_label(label): _Category(number, label) for label, number in known.items()}
 
 
-def _true_labels(run: RunScore, one: Scored) -> tuple[str, ...]:
+def _true_labels(run: RunScore, one: ScoredRow) -> tuple[str, ...]:
     """The label of every ground-truth box."""
-    truth = one.query.truth
+    query = _query(run, one)
+    truth = query.truth
     if truth.labels:
         return truth.labels
-    label = one.query.label if _named(run) else _OBJECT
+    label = query.label if _named(run) else _OBJECT
     return (label,) * max(1, len(truth.boxes))
+
+
+def _query(run: RunScore, one: ScoredRow) -> Query:
+    """The query of a row of one of FindIt's tables."""
+    found: Query = run.task.queries[one.index]  # type: ignore[assignment]
+    return found
 
 
 def _named(run: RunScore) -> bool:
     return run.task.variant.row.family in (Family.OBJDET, Family.OBJDET_VIDEO)
 
 
-def _add(out: _Export, run: RunScore, one: Scored) -> None:
-    query = one.query
+def _add(out: _Export, run: RunScore, one: ScoredRow) -> None:
+    query = _query(run, one)
     size = (query.width, query.height)
 
     def image(frame: int) -> int:
@@ -179,7 +188,7 @@ def _add(out: _Export, run: RunScore, one: Scored) -> None:
         )
     for said, frame, label in _said(run, one):
         category = out.category(label)
-        if not all(map(isfinite, said)):
+        if None in said:
             out.not_numbers += 1
         elif category is None:
             out.unknown_labels += 1
@@ -195,13 +204,12 @@ def _add(out: _Export, run: RunScore, one: Scored) -> None:
             )
 
 
-def _said(run: RunScore, one: Scored) -> Iterator[tuple[list[float], int, str]]:
+def _said(run: RunScore, one: ScoredRow) -> Iterator[tuple[list[float], int, str]]:
     """Every box of the reply, in pixels of the original image, with its frame and label."""
-    reading = one.reading
-    boxes = one.matched.boxes
-    frames = reading.frames or [0] * len(boxes)
-    one_label = one.query.label if _named(run) else _OBJECT
-    labels = reading.labels or [one_label] * len(boxes)
+    boxes = one.details["boxes"]
+    frames = one.details.get("frames") or [0] * len(boxes)
+    one_label = _query(run, one).label if _named(run) else _OBJECT
+    labels = one.details.get("labels") or [one_label] * len(boxes)
     yield from zip(boxes, frames, labels, strict=True)
 
 
@@ -210,7 +218,7 @@ def _truth_file(out: _Export, run: RunScore, failed: int) -> dict[str, Any]:
         "info": {
             "description": f"Ground truth of {run.task.name} for the answers of {run.model}",
             "note": NO_CONFIDENCES,
-            "queries answered": len(run.scored) - failed,
+            "queries answered": len(run.rows) - failed,
             "failed calls, not in here": failed,
         },
         "images": list(out.images.values()),

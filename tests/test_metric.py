@@ -1,0 +1,117 @@
+"""Metrics as ratios of sums: on one query, on a run, on arrays; and FindIt's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS, sums
+from vlmeval_findit.boxes.records import Matched, Reading, Reason
+from vlmeval_findit.core.metric import Metric, figures, is_sliced, sliced
+from vlmeval_findit.core.scored_row import ScoredRow, add_up
+
+BOX = (0.0, 0.0, 10.0, 10.0)
+
+
+def reading(*boxes: tuple[float, ...], reason: Reason | None = None) -> Reading:
+    return Reading(list(boxes), [], [], reason)  # type: ignore[arg-type]
+
+
+FOUND = Matched([[*BOX]], [1.0], [True], [0], [])
+NOTHING_FOUND = Matched([], [0.0, 0.0], [False, False], [None, None], [])
+
+
+# --- FindIt's -------------------------------------------------------------------------------------
+
+
+def test_figures_by_hand() -> None:
+    found = {"responses": 8, "adherent": 6, "tp": 3, "n_pred": 5, "n_gt": 10, "iou_sum": 4.0}
+    assert figures(METRICS, found) == {
+        "F1@0.5": pytest.approx(40.0),  # 2 * 0.6 * 0.3 / (0.6 + 0.3)
+        "mIoU": 40.0,
+        "Adherence": 75.0,
+        "Precision": 60.0,
+        "Recall": 30.0,
+    }
+    assert F1_FAILED_MISSED.value(found) == pytest.approx(40.0)
+
+
+def test_empty_denominators_give_0() -> None:
+    assert set(figures(METRICS, {}).values()) == {0.0}
+
+
+def test_a_failed_call_is_no_answer() -> None:
+    failed = sums(reading(reason=Reason.FAILED_CALL), NOTHING_FOUND)
+    assert {name for name, value in failed.items() if value} == {"failed", "n_gt_failed"}
+    assert failed["n_gt_failed"] == 2
+    both = add_up([sums(reading(BOX), FOUND), failed])
+    found = figures(METRICS, both)
+    assert found["F1@0.5"] == found["Recall"] == found["Adherence"] == 100.0
+    # As an answer without boxes: precision 1, recall 1/3.
+    assert F1_FAILED_MISSED.value(both) == pytest.approx(50.0)
+
+
+def test_a_box_may_count_in_a_reply_that_does_not_adhere() -> None:
+    found = sums(reading(BOX, reason=Reason.WRONG_KEY), FOUND)
+    assert (found["responses"], found["adherent"], found["tp"]) == (1, 0, 1)
+
+
+counts = st.integers(0, 9)
+rows = st.lists(st.fixed_dictionaries(dict.fromkeys(("tp", "n_pred", "n_gt"), counts)))
+
+
+@given(rows, st.integers(0, 9))
+def test_sums_of_shards_add_up_to_those_of_the_whole(parts: list[dict[str, int]], at: int) -> None:
+    shards = [add_up(parts[:at]), add_up(parts[at:])]
+    assert add_up(shards) == add_up(parts)
+
+
+@given(counts, counts, counts)
+def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
+    f1, _, _, precision, recall = figures(
+        METRICS, {"tp": tp, "n_pred": tp + wrong, "n_gt": tp + missed}
+    ).values()
+    mean = 2 * precision * recall / (precision + recall) if precision + recall else 0
+    assert f1 == pytest.approx(mean)
+
+
+# --- any ------------------------------------------------------------------------------------------
+
+RATE = Metric("rate", {"right": 1}, {"asked": 1}, empty=None)
+BY_CLASS = Metric("by class", {"right": 1}, {"asked": 1}, over="class", empty=None)
+
+
+def test_a_metric_that_has_no_whole_may_have_no_value() -> None:
+    assert RATE.value({"right": 0, "asked": 0}) is None
+    assert BY_CLASS.value({"right": 1, "asked": 2}) is None
+    assert np.isnan(RATE.values({"right": np.array([0.0]), "asked": np.array([0.0])}))
+
+
+def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
+    made = [
+        ScoredRow(0, "a", {"right": 1, "asked": 1}, slices={"class": "cat", "size": "small"}),
+        *(
+            ScoredRow(i, "b", {"right": 0, "asked": 1}, slices={"class": "dog", "size": "small"})
+            for i in range(1, 4)
+        ),
+    ]
+    found = add_up(row.all_sums() for row in made)
+    assert RATE.value(found) == 25.0
+    assert BY_CLASS.value(found) == 50.0
+    assert found[sliced("asked", "size", "small")] == 4
+    assert [name for name in found if not is_sliced(name)] == ["right", "asked"]
+
+
+@given(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=8))
+def test_arrays_give_what_dicts_give(draws: list[tuple[int, ...]]) -> None:
+    """One entry a bootstrap draw: the same figures as draw by draw."""
+    names = [
+        sliced("right", "class", "cat"), sliced("asked", "class", "cat"),
+        sliced("right", "class", "dog"), sliced("asked", "class", "dog"),
+    ]  # fmt: skip
+    arrays = dict(zip(names, np.array(draws, dtype=float).T, strict=True))
+    one_by_one = [BY_CLASS.value(dict(zip(names, draw, strict=True))) for draw in draws]
+    expected = [np.nan if value is None else value for value in one_by_one]
+    np.testing.assert_allclose(BY_CLASS.values(arrays), expected)

@@ -1,0 +1,192 @@
+"""RefCOCO/+/g without wrong expressions: reading reviews, joining, and what finds no partner."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.benchmarks.refl4.cleaned import (
+    KNOWN,
+    SPLITS,
+    Cleaned,
+    Review,
+    Row,
+    clean,
+    file_name,
+    plain_id,
+    read_reviews,
+    row,
+    unlike_known,
+)
+from vlmeval_findit.benchmarks.refl4.refusals import RefusedError
+
+ENTRY = {"ann_id": 12, "caption": "the left cup", "caption_quality": 1}
+
+
+def write(folder: Path, content: object) -> Path:
+    path = folder / file_name("refcoco_val")
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def read(folder: Path, *entries: object) -> list[Review]:
+    return read_reviews(write(folder, {"annotation": list(entries)}))
+
+
+def test_a_quality_of_zero_is_an_error_and_everything_else_is_kept(tmp_path: Path) -> None:
+    qualities: list[Any] = [0, 1, 2, 0.0, -1, 0.5, None]
+    reviews = read(tmp_path, *({**ENTRY, "caption_quality": quality} for quality in qualities))
+    assert [one.is_error for one in reviews] == [True, False, False, True, False, False, False]
+    assert reviews[0] == Review("12", "the left cup", True)
+
+
+@pytest.mark.parametrize("name", ["ann_id", "annotation_id", "original_id", "id"])
+@pytest.mark.parametrize("text", ["caption", "expression", "sentence", "sent", "raw"])
+def test_keys_of_other_layouts(name: str, text: str, tmp_path: Path) -> None:
+    (one,) = read(tmp_path, {name: "12", text: "a", "caption_quality": 0, "image_id": 3})
+    assert one == Review("12", "a", True)
+
+
+def test_the_annotation_id_comes_before_a_running_number(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, {"id": 0, **ENTRY})
+    assert one.annotation_id == "12"
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "says"),
+    [
+        ([ENTRY], "unreadable", "has no list in the field annotation"),
+        ({"annotations": [ENTRY]}, "unreadable", "has no list in the field annotation"),
+        ({"annotation": {"0": ENTRY}}, "unreadable", "has no list in the field annotation"),
+        ({"annotation": [{"ann_id": 1, "caption": "a"}]}, "unreadable", "no entry has a caption_q"),
+        ({"annotation": [ENTRY, 3]}, "unreadable", "refcoco_val_reviewed.json, entry 1: 3 is no"),
+        ({"annotation": [ENTRY, {"caption": "a"}]}, "no_id", "entry 1: no annotation id in any"),
+        ({"annotation": [{**ENTRY, "ann_id": 1.5}]}, "no_id", "entry 0: no annotation id in any"),
+        ({"annotation": [{**ENTRY, "caption": None}]}, "bad_annotation", "entry 0: no expression"),
+        (
+            {"annotation": [{**ENTRY, "caption_quality": "0"}]},
+            "bad_annotation",
+            "entry 0, caption_quality: '0'",
+        ),
+    ],
+)
+def test_files_that_are_refused(content: object, code: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match=r"refcoco_val_reviewed\.json") as refused:
+        read_reviews(write(tmp_path, content))
+    assert refused.value.code == code
+    assert says in str(refused.value)
+
+
+def test_a_file_that_is_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("annotation")
+    with pytest.raises(RefusedError, match=r"x\.json: no JSON"):
+        read_reviews(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (7, "7"), (7.0, "7"), ("7", "7"), (" 007 ", "7"), ("coco_7", "coco_7"), (7.5, None),
+        ("", None), (None, None), (True, None), (float("nan"), None), (float("inf"), None),
+        ([7], None), (10**400, str(10**400)),
+    ],
+)  # fmt: skip
+def test_annotation_ids(value: object, expected: str | None) -> None:
+    assert plain_id(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_hit"),
+    [(True, True), (False, False), (0.5, False), (0.500001, True), (1, True), (0, False),
+     (float("nan"), False)],
+)  # fmt: skip
+def test_a_row_takes_a_hit_or_an_iou(outcome: bool | float, is_hit: bool) -> None:
+    assert row(7.0, "a", outcome) == Row("7", "a", is_hit)
+
+
+def test_a_row_needs_an_id() -> None:
+    with pytest.raises(RefusedError, match="no_id"):
+        row(float("nan"), "a", True)
+
+
+def test_both_accuracies_and_what_found_no_partner() -> None:
+    reviews = [
+        Review("1", "Left  Cup", False),
+        Review("1", "the bird", True),
+        Review("2", "left cup", False),
+        Review("3", "nobody asked", True),
+    ]
+    rows = [
+        row(1, "left cup ", True),
+        row("1", "the bird", False),
+        row(2, "left cup", 0.4),
+        row(9, "left cup", True),
+    ]
+    got = clean(rows, reviews)
+    assert (got.rows, got.joined_rows, got.kept_rows) == (4, 3, 2)
+    assert (got.original, got.joined, got.kept) == (50.0, pytest.approx(100 / 3), 50.0)
+    assert got.rows_without_review == (rows[3],)
+    assert got.reviews_without_row == (reviews[3],)
+    assert got.lines() == [
+        "original 50.00 % of 4 expressions, kept 50.00 % of 2",
+        "1 expressions without a review (original without them: 33.33 % of 3)",
+        "  9: left cup",
+        "1 reviews without an expression",
+        "  3: nobody asked",
+    ]
+
+
+def test_neither_the_id_nor_the_expression_alone_is_a_partner() -> None:
+    got = clean([row(1, "a", True)], [Review("1", "b", False), Review("2", "a", False)])
+    assert (got.joined_rows, got.kept, len(got.reviews_without_row)) == (0, None, 2)
+    assert got.lines(most=1)[-2:] == ["  1: b", "  and 1 more"]
+
+
+def test_an_expression_that_occurs_twice_takes_partners_in_order() -> None:
+    reviews = [Review("1", "a", False), Review("1", "a", True)]
+    got = clean([row(1, "a", True), row(1, "a", False), row(1, "a", True)], reviews)
+    assert (got.joined_rows, got.kept_rows, got.kept) == (2, 1, 100.0)
+    assert len(got.rows_without_review) == 1
+    assert got.reviews_without_row == ()
+
+
+def test_nothing_at_all() -> None:
+    assert clean([], []) == Cleaned(0, 0, 0, None, None, None, (), ())
+    assert clean([], []).lines() == ["original – % of 0 expressions, kept – % of 0"]
+
+
+PAIRS = st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.booleans())
+
+
+@given(st.lists(PAIRS, max_size=20), st.lists(PAIRS, max_size=20))
+def test_every_row_and_review_is_counted_once(
+    mine: list[tuple[int, str, bool]], theirs: list[tuple[int, str, bool]]
+) -> None:
+    rows = [row(*one) for one in mine]
+    reviews = [Review(str(number), text, wrong) for number, text, wrong in theirs]
+    got = clean(rows, reviews)
+    assert got.joined_rows + len(got.rows_without_review) == len(rows)
+    assert got.joined_rows + len(got.reviews_without_row) == len(reviews)
+    errors = sum(r.is_error for r in reviews)
+    assert got.kept_rows >= got.joined_rows - errors
+    # Joined with itself, everything finds its partner, and what is kept is what is no error.
+    whole = clean([Row(r.annotation_id, r.expression, True) for r in reviews], reviews)
+    assert (whole.joined_rows, whole.kept_rows) == (len(reviews), len(reviews) - errors)
+
+
+def test_published_counts() -> None:
+    assert [round(100 * errors / whole) for whole, errors in KNOWN.values()] == [14, 24, 5]
+    assert sum(map(len, SPLITS.values())) == 8
+    assert file_name(SPLITS["RefCOCO+"][1]) == "refcoco+_testA_reviewed.json"
+    whole = [Review("1", "a", i < 675) for i in range(14498)]
+    assert unlike_known("RefCOCOg", whole) == []
+    assert unlike_known("RefCOCOg", whole[1:]) == [
+        "RefCOCOg: 14497 reviews, published are 14498",
+        "RefCOCOg: 674 errors, published are 675",
+    ]

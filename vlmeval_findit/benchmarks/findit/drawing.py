@@ -1,0 +1,93 @@
+"""What the report draws of an answer: the objects, and every box by what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from ...boxes.matching import HIT
+from ...core.drawing import Curve, Drawing, DrawnBox, DrawnPicture, Role
+from ...core.metric import Metric
+from ...core.scored_row import ScoredRow, add_up
+from .metrics import METRICS
+from .query import Query
+
+THRESHOLDS = tuple(at / 20 for at in range(1, 20))
+"""IoU thresholds of curves: 0.05 to 0.95."""
+
+
+class Pair(NamedTuple):
+    """A box and the object that it was assigned to, by their places in answer and truth."""
+
+    box: int
+    target: int
+    iou: float
+    labels_agree: bool
+
+
+def pairs(row: ScoredRow) -> list[Pair]:
+    """The assignment of one answer, as its score recorded it."""
+    details = row.details
+    agree = details.get("labels_agree") or [True] * len(details["assigned"])
+    return [
+        Pair(box, target, details["ious"][target], agree[target])
+        for target, box in enumerate(details["assigned"])
+        if box is not None
+    ]
+
+
+def roles(row: ScoredRow) -> list[tuple[Role, float]]:
+    """What every box of an answer is, and the IoU with its object (0: it has none)."""
+    found = [(Role.MISS, 0.0)] * len(row.details["boxes"])
+    for pair in pairs(row):
+        role = Role.MISS
+        if pair.iou >= HIT:
+            role = Role.HIT if pair.labels_agree else Role.WRONG_LABEL
+        found[pair.box] = (role, pair.iou)
+    return found
+
+
+_MOST = 200
+"""Boxes of an answer that are drawn."""
+
+
+def draw(query: Query, row: ScoredRow) -> Drawing:
+    """An answer on its pictures: objects first, so that answers lie above them."""
+    details, truth = row.details, query.truth
+    drawn: dict[int, list[DrawnBox]] = {}
+    for j, (box, frame) in enumerate(zip(truth.boxes, truth.frames, strict=True)):
+        label = truth.labels[j] if truth.labels else query.label
+        drawn.setdefault(frame, []).append(DrawnBox(Role.TRUTH, box, label, details["ious"][j]))
+    boxes = details["boxes"]
+    frames = details.get("frames") or [0] * len(boxes)
+    labels = details.get("labels") or [""] * len(boxes)
+    for i, (role, value) in enumerate(roles(row)[:_MOST]):
+        if None not in boxes[i] and all(map(isfinite, boxes[i])):
+            drawn.setdefault(frames[i], []).append(
+                DrawnBox(role, tuple(boxes[i]), labels[i], value)
+            )
+    pictures = tuple(
+        DrawnPicture(path, query.width, query.height, at, tuple(drawn.get(at, ())))
+        for at, path in enumerate(query.images)
+    )
+    return Drawing(pictures, query.support)
+
+
+def curve(rows: Sequence[ScoredRow]) -> Curve:
+    """Precision and recall by IoU threshold; a failed call adds nothing to any sum.
+
+    The assignment is the score's at every threshold; only what counts as a hit changes.
+    """
+    total = add_up(row.sums for row in rows)
+    ious = [pair.iou for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree]
+    values = np.array(ious, dtype=np.float32)
+    hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
+    f1, _, _, precision, recall = METRICS
+
+    def figures(metric: Metric) -> tuple[float, ...]:
+        return tuple(metric.value({**total, "tp": tp}) or 0.0 for tp in hits)
+
+    return Curve(THRESHOLDS, figures(precision), figures(recall), figures(f1))

@@ -1,0 +1,33 @@
+"""A format of the grid: the part of a variant that is no dataset's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE
+from .variant import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a box is asked to look like."""
+
+    representation: str
+    output: str
+    key: str = DEFAULT_KEY
+    structure: str = DEFAULT_STRUCTURE
+    centre: str | None = None
+
+    def __str__(self) -> str:
+        parts = [self.representation, self.output]
+        parts += [self.key] * (self.key != DEFAULT_KEY)
+        parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
+        parts += [f"cx-{self.centre}"] * (self.centre is not None)
+        return " ".join(parts)
+
+
+def format_of(variant: Variant) -> Format:
+    """The format of a variant."""
+    return Format(
+        variant.representation, variant.output, variant.key, variant.structure, variant.centre
+    )

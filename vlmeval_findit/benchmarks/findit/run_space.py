@@ -1,0 +1,136 @@
+"""The coordinate space of a run, and how its replies are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...boxes.reply_format import ReplyFormat
+from ...boxes.spaces import Space, SpaceError, space_from
+from ...core.identity import SPACE, Contradiction, Described, Identity
+from ...core.replies import Reply
+from ...core.settings import Settings
+from ...core.spelling import nearest
+from ...models.table import MODELS, find_model, unknown_space
+from .variant import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceInForce:
+    """The coordinate space of a run and where it is known from."""
+
+    space: Space
+    source: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a provenance holds it."""
+        return {**self.space.as_dict(), "source": self.source}
+
+
+def check_settings(settings: Settings, variant: Variant) -> None:
+    """Refuse settings that no score could be made with.
+
+    Raises:
+        SpaceError: an unknown space or model; the message says which is nearest.
+    """
+    if settings.space is not None:
+        space_from(settings.space)
+    if settings.reads_like is not None:
+        reply_format("", variant, settings)
+
+
+def run_space(
+    model: str, variant: Variant, settings: Settings, recorded: Mapping[str, Any] | None = None
+) -> SpaceInForce:
+    """The space of a run: what it recorded, the user's setting, or its row, in this order.
+
+    Whether a setting contradicts the record is asked before (:func:`contradicting_spaces`).
+
+    Raises:
+        SpaceError: none of them says it; the message lists the spaces.
+    """
+    if recorded is not None:
+        return SpaceInForce(space_from(recorded), "recorded by the run")
+    if settings.space is not None:
+        return SpaceInForce(space_from(settings.space), settings.source)
+    row = find_model(model)
+    if row is None:
+        raise unknown_space(model)
+    return SpaceInForce(row.space(variant.row), f"model table: {row.name}")
+
+
+def space_of_new_run(
+    model: str, variant: Variant, settings: Settings, found: Described
+) -> Mapping[str, Any]:
+    """The space that a run which starts now records, as settings.
+
+    Raises:
+        SpaceError: nothing says it, or a model that records its own is said to have another.
+    """
+    check_settings(settings, variant)
+    said = found.space
+    if settings.space is not None:
+        said = space_from(settings.space).as_dict()
+        if found.space not in (None, said) and not found.answering.hosts_own:
+            raise SpaceError(
+                f"{model} answers in {found.space}, and records it with every reply: "
+                f"another space cannot be said of it ({settings.source} {said})"
+            )
+    return run_space(model, variant, settings, said).space.as_dict()
+
+
+def contradicting_spaces(
+    replies: Sequence[Reply], settings: Settings, run: Identity | None
+) -> list[Contradiction]:
+    """Spaces that contradict what the run recorded: a setting's, or those of single replies."""
+    recorded = run.space if run is not None else None
+    said = space_from(settings.space) if settings.space is not None else None
+    found: dict[tuple[Space, Space], Contradiction] = {}
+    for reply in replies:
+        own = reply.recorded.space
+        kept = recorded if recorded is not None else own
+        for what, other in (
+            (SPACE, said),
+            (f"{SPACE} of row {reply.index}", space_from(own) if own else None),
+        ):
+            if kept is None or other is None or space_from(kept) == other:
+                continue
+            pair = (space_from(kept), other)
+            found.setdefault(pair, Contradiction(what, pair[0].as_dict(), other.as_dict()))
+    return list(found.values())
+
+
+def spaces_of(
+    replies: Sequence[Reply], model: str, variant: Variant, settings: Settings, run: Identity | None
+) -> list[SpaceInForce]:
+    """The space of every reply, where nothing contradicts or what contradicts is forced."""
+    if settings.space is not None and settings.force:
+        forced = SpaceInForce(space_from(settings.space), settings.source)
+        return [forced] * len(replies)
+    recorded = run.space if run is not None else None
+    if recorded is not None or not any(reply.recorded.space for reply in replies):
+        return [run_space(model, variant, settings, recorded)] * len(replies)
+    return [run_space(model, variant, settings, reply.recorded.space) for reply in replies]
+
+
+def reply_format(
+    model: str, variant: Variant, settings: Settings, recorded_row: str = ""
+) -> ReplyFormat:
+    """How the replies of a model to a variant are read.
+
+    ``recorded_row`` is the row of the model table that the run recorded, whatever it was named.
+
+    Raises:
+        SpaceError: the setting ``reads_like`` names no model.
+    """
+    if settings.reads_like is not None:
+        row = find_model(settings.reads_like)
+        if row is None:
+            raise SpaceError(
+                f"reads_like: no model {settings.reads_like!r} in the model table"
+                f"{nearest(settings.reads_like, MODELS)}"
+            )
+    else:
+        row = MODELS.get(recorded_row) or find_model(model)
+    return variant.reply if row is None else row.reads(variant.reply)

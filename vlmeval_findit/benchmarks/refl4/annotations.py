@@ -1,0 +1,233 @@
+"""The truth of Ref-L4: one expression and one box a record."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from .refusals import Code, RefusedError
+
+Id = int | float | str
+"""An id.  7 and 7.0 are the same one, "7" is another."""
+
+SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0
+"""Sides in pixels: both limits themselves are medium."""
+
+SIZES = ("small", "medium", "large")
+
+
+class Split(Enum):
+    """Which annotations are scored."""
+
+    VAL = "val"
+    TEST = "test"
+    ALL = "all"
+    """val, then test."""
+
+    @property
+    def parts(self) -> tuple[Split, ...]:
+        """The splits that annotations are marked with."""
+        return (Split.VAL, Split.TEST) if self is Split.ALL else (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One referring expression.  Everything from ``caption`` on may be unknown.
+
+    ``bbox`` is (x, y, width, height) in pixels of the original image, as the release gives it.
+    """
+
+    id: Id
+    bbox: tuple[float, float, float, float]
+    ori_category_id: str
+    split: Split
+    caption: str | None = None
+    is_rewrite: bool | None = None
+    bbox_id: Id | None = None
+    image_id: Id | None = None
+    file_name: str | None = None
+    width: int | None = None
+    height: int | None = None
+
+    @property
+    def words(self) -> int | None:
+        """How many words the expression has."""
+        return None if self.caption is None else len(self.caption.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the release's files hold."""
+
+    rows: Mapping[Split, int]
+    sizes: Mapping[str, int]
+    """Expressions by the size of their box."""
+    instances: Mapping[str, int]
+    """Distinct boxes by the prefix of ``ori_category_id``."""
+    images: Mapping[str, int]
+
+
+RELEASE = Known(
+    rows={Split.VAL: 13420, Split.TEST: 31921},
+    sizes={"small": 9345, "medium": 23280, "large": 12716},
+    instances={"refcoco": 14186, "o365": 4467},
+    images={"refcoco": 6502, "o365": 3233},
+)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of JSON or Parquet is a number: ``true`` is none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_id(value: object) -> TypeGuard[Id]:
+    """Whether a value can tell one expression from another: a text, or a number but NaN."""
+    return isinstance(value, str) or (is_number(value) and value == value)
+
+
+def file_name(split: Split) -> str:
+    """The release's file of a split (``val`` or ``test``)."""
+    return f"ref-l4-{split.value}.parquet"
+
+
+def annotation(row: Mapping[str, Any], where: str) -> Annotation:
+    """One row of the release, or one annotation of a case, as a record.
+
+    ``where`` begins the message of a refusal.  Negative sides are left to :func:`of_split`, which
+    knows what is scored.
+
+    Raises:
+        RefusedError: a key that every annotation needs is missing or holds what it should not.
+    """
+
+    def bad(key: str, why: str, code: Code = Code.BAD_ANNOTATION) -> RefusedError:
+        return RefusedError(code, f"{where}, {key}", why)
+
+    for key in ("id", "bbox", "ori_category_id", "split"):
+        if row.get(key) is None:
+            raise bad(key, "is missing", Code.NO_ID if key == "id" else Code.BAD_ANNOTATION)
+    if not is_id(row["id"]):
+        raise bad("id", f"{row['id']!r} is no id", Code.NO_ID)
+    box = row["bbox"]
+    if not isinstance(box, (list, tuple)) or len(box) != 4 or not all(map(is_number, box)):
+        raise bad("bbox", f"{box!r} is not four numbers")
+    # An int of four hundred digits is finite, but no number of pixels either.
+    if not all(abs(value) <= 1e300 for value in box):
+        raise bad("bbox", f"{box!r} is not four finite numbers")
+    if not isinstance(row["ori_category_id"], str):
+        raise bad("ori_category_id", f"{row['ori_category_id']!r} is no text")
+    if row["split"] not in (Split.VAL.value, Split.TEST.value):
+        raise bad("split", f"{row['split']!r} is neither val nor test")
+    x, y, width, height = map(float, box)
+    rewritten = row.get("is_rewrite")
+    # As a text "False" would be true.
+    if isinstance(rewritten, str):
+        raise bad("is_rewrite", f"{rewritten!r} is neither true nor false")
+    return Annotation(
+        id=row["id"],
+        bbox=(x, y, width, height),
+        ori_category_id=row["ori_category_id"],
+        split=Split(row["split"]),
+        # NaN is how a text that is missing comes out of pandas.
+        caption=row.get("caption") if isinstance(row.get("caption"), str) else None,
+        is_rewrite=None if rewritten is None or rewritten != rewritten else bool(rewritten),
+        **{key: row.get(key) for key in ("bbox_id", "image_id", "file_name", "width", "height")},
+    )
+
+
+def of_split(
+    annotations: Sequence[Annotation], split: Split, where: str = "annotations"
+) -> tuple[Annotation, ...]:
+    """The annotations of a split: val before test, otherwise in their order.
+
+    Raises:
+        RefusedError: there is none, two have the same id, or a box has a negative side.
+    """
+    rows: dict[Id, int] = {}
+    parts: dict[Split, list[Annotation]] = {part: [] for part in split.parts}
+    for row, one in enumerate(annotations):
+        if one.split not in parts:
+            continue
+        if one.bbox[2] < 0 or one.bbox[3] < 0:
+            why = f"the box {list(one.bbox)} of id {one.id!r} has a negative side"
+            raise RefusedError(Code.NEGATIVE_TRUTH, f"{where}, row {row}, bbox", why)
+        if rows.setdefault(one.id, row) != row:
+            why = f"{one.id!r} is the id of row {rows[one.id]} too"
+            raise RefusedError(Code.DUPLICATE_ID, f"{where}, row {row}, id", why)
+        parts[one.split].append(one)
+    if not rows:
+        why = f"none of {len(annotations)} annotations is of the split {split.value}"
+        raise RefusedError(Code.EMPTY_SPLIT, where, why)
+    return tuple(one for part in parts.values() for one in part)
+
+
+def size_of(annotation: Annotation) -> str:
+    """small, medium or large, by the side of the square with the true box's area."""
+    s = math.sqrt(annotation.bbox[2] * annotation.bbox[3])
+    if s < SMALL_BELOW:
+        return "small"
+    return "medium" if s <= LARGE_ABOVE else "large"
+
+
+def read_parquet(path: Path) -> list[Annotation]:
+    """The rows of one of the release's Parquet files, in order.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        RefusedError: it is no Parquet file, or a row is no annotation.
+    """
+    import pyarrow
+    import pyarrow.parquet as pq
+
+    try:
+        rows = pq.read_table(path).to_pylist()
+    except pyarrow.ArrowInvalid as error:
+        raise RefusedError(Code.UNREADABLE, path.name, f"no Parquet file: {error}") from None
+    return [annotation(row, f"{path.name}, row {i}") for i, row in enumerate(rows)]
+
+
+def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
+    """The annotations of a split from a folder with the release's Parquet files.
+
+    Raises:
+        FileNotFoundError: a file is not in the folder.
+        RefusedError: a file is refused, or an id occurs in both.
+    """
+    found: list[Annotation] = []
+    for part in split.parts:
+        path = folder / file_name(part)
+        read = read_parquet(path)
+        for row, one in enumerate(read):
+            if one.split is not part:
+                why = f"{one.split.value} in the file of {part.value}"
+                raise RefusedError(Code.BAD_ANNOTATION, f"{path.name}, row {row}, split", why)
+        found += of_split(read, part, path.name)
+    return of_split(found, split, " and ".join(file_name(part) for part in split.parts))
+
+
+def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]:
+    """How the annotations of a split differ in number from the release; nothing where they agree.
+
+    Rows are known of each split, sizes, instances and images of ``all`` only.
+    """
+    given = list(annotations)
+    rows = Counter(one.split for one in given)
+    pairs = [
+        (f"expressions of {part.value}", rows[part], RELEASE.rows[part]) for part in split.parts
+    ]
+    if split is Split.ALL:
+        sizes = Counter(map(size_of, given))
+        pairs += [(f"{size} boxes", sizes[size], RELEASE.sizes[size]) for size in SIZES]
+        for prefix in RELEASE.instances:
+            mine = [one for one in given if one.ori_category_id.startswith(f"{prefix}_")]
+            instances = len({one.bbox_id for one in mine})
+            images = len({one.image_id for one in mine})
+            pairs.append((f"instances of {prefix}", instances, RELEASE.instances[prefix]))
+            pairs.append((f"images of {prefix}", images, RELEASE.images[prefix]))
+    return [f"{is_} {what}, the release has {has}" for what, is_, has in pairs if is_ != has]

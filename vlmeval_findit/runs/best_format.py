@@ -1,0 +1,80 @@
+"""Which format is the best: the one rule of search, sweep, leaderboard and report.
+
+Formats are compared by their averages over columns: what differs beside the format (the table, the
+frames, the caption).  Which figures count is the benchmark's ``ranking``; in it, failed calls count
+as wrong answers, for otherwise a format would gain by failing on hard pictures.  Figures tie that
+are printed alike: less than a tenth of a percent is no reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from ..core.benchmark import Benchmark
+from ..core.question import Question
+
+UNEVEN = "of those that were run on the most datasets"
+"""Averages over other columns cannot be compared: those over the most columns go first."""
+
+_DIGITS = 1
+"""What is printed of a figure in percent, and what formats are compared by."""
+
+
+def rule(benchmark: Benchmark) -> str:
+    """How a winner is found, as everything that names one says it."""
+    first, *others = (metric.name for metric in benchmark.ranking)
+    then = "".join(
+        f"; then {name}" if not at else f", then {name}" for at, name in enumerate(others)
+    )
+    return (
+        f"highest {first}, averaged over the tables{then}, each to a tenth of a percent; "
+        "then the order of formats"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FormatAverage:
+    """One format's figures in percent, averaged over so many columns.
+
+    ``question`` is any question in this format; ``figures`` are by the names of the benchmark's
+    ranking.
+    """
+
+    question: Question
+    columns: int
+    figures: Mapping[str, float]
+
+    @property
+    def format(self) -> str:
+        return self.question.format
+
+
+def ranked(
+    benchmark: Benchmark, scored: Iterable[tuple[Question, Mapping[str, float]]]
+) -> list[FormatAverage]:
+    """The formats of one model, the best first, of (question, sums of the run)."""
+    by_format: dict[str, dict[str, tuple[Question, Mapping[str, float]]]] = {}
+    for question, sums in scored:
+        by_format.setdefault(question.format, {})[question.column] = question, sums
+    found = [_average(benchmark, list(columns.values())) for columns in by_format.values()]
+    return sorted(found, key=lambda one: _rank(benchmark, one))
+
+
+def _average(
+    benchmark: Benchmark, columns: list[tuple[Question, Mapping[str, float]]]
+) -> FormatAverage:
+    return FormatAverage(
+        question=columns[0][0],
+        columns=len(columns),
+        figures={
+            metric.name: fmean(metric.value(sums) or 0.0 for _, sums in columns)
+            for metric in benchmark.ranking
+        },
+    )
+
+
+def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
+    best = (-round(average.figures[metric.name], _DIGITS) for metric in benchmark.ranking)
+    return (-average.columns, *best, average.question.format_place)

@@ -1,0 +1,44 @@
+"""The identity of a run that starts now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..benchmarks import benchmark_of
+from ..core.files import file_sha256
+from ..core.identity import ENGINES, Answering, Identity, installed
+from ..core.messages import prompt_hash
+from ..core.question import AnyTask
+
+
+def run_identity(
+    task: AnyTask,
+    model: str,
+    answering: Answering,
+    rows: Iterable[int],
+    space: Mapping[str, Any] | None,
+) -> Identity:
+    """What a run over a task that starts now is, with the prompt set in force.
+
+    Rows of the table that are not among ``rows`` are not said to be left out: the caller adds
+    those without a usable image.
+    """
+    question = task.question
+    words = benchmark_of(question.name).prompts()[0]
+    return Identity(
+        model=model,
+        dataset=question.name,
+        answering=answering,
+        prompts=words.name,
+        prompt_hash=prompt_hash(words.message(query, question) for query in task.queries.values()),
+        table=task.table.name,
+        table_sha256=file_sha256(task.table),
+        rows=tuple(sorted(rows)),
+        space=space,
+        versions=installed(_AT_INFERENCE),
+    )
+
+
+_AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
+"""Packages whose version at inference a run records."""
