@@ -13,7 +13,8 @@ import pytest
 from own_data import CATEGORIES, coco_values, make_images, write_coco
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import TableError, read_table
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, DatasetFileError, own_datasets
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
+from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import (
     VariantError,
@@ -25,7 +26,8 @@ from vlmeval_findit.benchmarks.findit.variant import (
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
-from vlmeval_findit.core.places import find_table, image_folder
+from vlmeval_findit.core.own_images import DatasetFileError
+from vlmeval_findit.core.places import image_folder
 
 
 @pytest.fixture(autouse=True)

@@ -19,13 +19,8 @@ from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.core.identity import (
-    Answering,
-    Identity,
-    IdentityError,
-    identity_path,
-    write_identity,
-)
+from vlmeval_findit.core.identity import Answering, Identity, IdentityError
+from vlmeval_findit.core.identity_file import identity_path, write_identity
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.core.settings import Settings, SettingsError, settings_from

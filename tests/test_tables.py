@@ -522,7 +522,7 @@ def test_all_tables() -> None:
     assert len(ALL_TABLES) == 20
 
 
-@pytest.mark.parametrize("name", ["Pascall", "RefCoco", "Demo"])
+@pytest.mark.parametrize("name", ["Pascall", "RefCoco"])
 def test_no_table_of_an_unknown_dataset(name: str) -> None:
     with pytest.raises(TableError, match=f"no dataset '{name}'"):
         list(tables_of([name]))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit.metrics import SHOWN
-from ..core.places import find_table, is_looked_in
+from ..benchmarks.findit.places import find_table
+from ..core.places import is_looked_in
 from ..core.visible import visible
 from ..models.http.spending import Budget
 

@@ -35,11 +35,16 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     Only headers are read.  A picture of another size than its annotations would be scored in wrong
     pixels, so it is as bad as a missing one.
     """
-    scenes = {
-        folder / name: (query.width, query.height) for query in queries for name in query.images
+    unstated = {
+        folder / name: None for query in queries for name in (*query.support, *query.images)
     }
-    shots = {folder / name: None for query in queries for name in query.support}
-    wanted: dict[Path, Size | None] = {**shots, **scenes}
+    stated = {
+        folder / name: (query.width, query.height)
+        for query in queries
+        for name in query.images
+        if query.width and query.height
+    }
+    wanted: dict[Path, Size | None] = {**unstated, **stated}
     with ThreadPoolExecutor(8) as pool:
         problems = dict(zip(wanted, pool.map(_problem, wanted, wanted.values()), strict=True))
 

@@ -16,7 +16,8 @@ from ..benchmarks.findit.run_space import run_space
 from ..benchmarks.findit.task import load_task
 from ..benchmarks.findit.variant import Variant, parse
 from ..core.files import file_sha256
-from ..core.identity import Answering, Described, read_identity
+from ..core.identity import Answering, Described
+from ..core.identity_file import read_identity
 from ..core.messages import PartKind
 from ..core.prediction_reader import PredictionError, read_predictions
 from ..core.replies import Recorded

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..benchmarks import is_question, name_after_model, prefixes
-from ..core.identity import identity_path
+from ..core.identity_file import identity_path
 from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError
 
 

@@ -17,11 +17,12 @@ from typing import Any
 from .. import __version__
 from ..benchmarks.findit.annotation_tables import meta_path
 from ..core.files import atomic_write, file_sha256
-from ..core.identity import as_values, installed
+from ..core.identity_file import as_values
 from ..core.metric import is_sliced
 from ..core.question import Question
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
+from ..core.versions import installed
 from ..core.visible import as_csv
 from .score import RunScore
 

@@ -17,7 +17,8 @@ from typing import Any
 from ..benchmarks import benchmark_of, parse
 from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
-from ..core.identity import Identity, from_values
+from ..core.identity import Identity
+from ..core.identity_file import from_values
 from ..core.metric import figures
 from ..core.question import Question
 from ..core.scored_row import ScoredRow, add_up

@@ -22,8 +22,8 @@ from ...boxes.records import Truth
 from ...boxes.representation import Corners
 from ...core.files import atomic_write, file_sha256, sha256_of
 from ...core.paths import unsafe
-from ...core.places import how_to_make
 from .oddities import Oddity, oddities
+from .places import how_to_make
 from .query import Query
 
 COLUMNS = (

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
+from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
-from ...core.identity import Contradiction, Described, Identity
+from ...core.identity import Described, Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings

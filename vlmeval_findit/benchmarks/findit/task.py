@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ...core.places import find_table
 from ...core.question import Task
 from .annotation_tables import read_table
+from .places import find_table
 from .query import Query
 from .thinning import thinned
 from .variant import Variant, parse

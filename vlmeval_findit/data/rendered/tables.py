@@ -18,8 +18,9 @@ from ...benchmarks.findit.annotation_tables import Prepared, made_of, write_tabl
 from ...benchmarks.findit.datasets import Dataset, Family
 from ...benchmarks.findit.query import Query
 from ...boxes.records import Truth
+from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
-from ...core.places import image_folder, lmu_data_root
+from ...core.places import image_folder
 from . import questions as asking
 from .picture import png
 from .questions import PosedQuestion
