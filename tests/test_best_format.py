@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scored_runs import Answer, World, query, speaking, world
-
 from vlmeval_findit.benchmarks.findit.best_format import Format, format_of, ranked
+
 from vlmeval_findit.benchmarks.findit.metrics import Figures
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.variant import grid, parse
+from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board

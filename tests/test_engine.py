@@ -28,7 +28,8 @@ from engine_fakes import (
     reply_to,
 )
 
-from vlmeval_findit.benchmarks.findit.variant import Variant, parse
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.prediction_reader import PredictionError

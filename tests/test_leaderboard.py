@@ -19,8 +19,9 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, query, saying, speaking, world
 
+from vlmeval_findit.benchmarks.findit import PREFIX
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.variant import PREFIX, VariantError, grid
+from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import _board_tables, _print_board, print_remarks
 from vlmeval_findit.cli.printing import print_rows

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import made_of, read_table, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
 from vlmeval_findit.benchmarks.findit.places import find_table
+from vlmeval_findit.benchmarks.findit.table_facts import made_of
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import places
 from vlmeval_findit.core.own_images import DatasetFileError

@@ -13,10 +13,10 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.run_space import check_settings, reply_format
 from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Identity, IdentityError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from host_runs import REPOSITORY, environment, require_host
 
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.sweep.axes import all_tables, benchmark

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from ..benchmarks.findit.variant import parse
+from ..benchmarks.findit.names import parse
 from ..core.image_checks import skips_missing
 from ..models.http.chat import ChatModel, openrouter_model, server_model, token_limit
 from ..models.http.estimate import Load

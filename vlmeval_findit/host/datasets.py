@@ -18,11 +18,12 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks.findit.datasets import DATASETS, Family
 from ..benchmarks.findit.metrics import METRICS
+from ..benchmarks.findit.names import is_variant, parse
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.release_prompts import prompt_set
 from ..benchmarks.findit.run_space import check_settings
 from ..benchmarks.findit.task import FindItTask, load_task
-from ..benchmarks.findit.variant import VariantError, is_variant, parse
+from ..benchmarks.findit.variant import VariantError
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.messages import PartKind
 from ..core.places import image_folder

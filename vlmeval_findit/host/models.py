@@ -12,9 +12,10 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
+from ..benchmarks.findit.names import parse
 from ..benchmarks.findit.run_space import run_space
 from ..benchmarks.findit.task import load_task
-from ..benchmarks.findit.variant import Variant, parse
+from ..benchmarks.findit.variant import Variant
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described
 from ..core.identity_file import read_identity

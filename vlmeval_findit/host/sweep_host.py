@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..benchmarks.findit.variant import Variant, parse
+from ..benchmarks.findit.names import parse
+from ..benchmarks.findit.variant import Variant
 from ..core.identity import Answering, Described
 from ..core.settings import settings_from
 from ..core.spelling import nearest

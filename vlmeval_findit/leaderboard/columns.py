@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ..benchmarks.findit.variant import PREFIX, Variant, VariantError, parse
+from ..benchmarks.findit import PREFIX
+from ..benchmarks.findit.names import parse
+from ..benchmarks.findit.variant import Variant, VariantError
 from ..runs.scored_run import UNKNOWN_PROMPTS, Run
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.variant import PREFIX
+from ..benchmarks.findit import PREFIX
 from ..core.spelling import nearest
 from ..core.statistics import METRICS
 from .board import Board, Standing

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..benchmarks.findit.annotation_tables import meta_path
+from ..benchmarks.findit.table_facts import meta_path
 from ..core.files import atomic_write, file_sha256
 from ..core.identity_file import as_values
 from ..core.metric import is_sliced

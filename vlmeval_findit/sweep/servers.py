@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.variant import Variant, parse
+from ..benchmarks.findit.names import parse
+from ..benchmarks.findit.variant import Variant
 from ..core.identity import Answering, Described
 from ..models.http.chat import ChatModel, served_key, server_model, token_limit
 from ..models.http.endpoint import Endpoint

@@ -16,11 +16,12 @@ from . import prompts as own_prompts
 from .datasets import DATASETS
 from .drawing import curve, draw
 from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
+from .names import parse
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
 from .scoring import match_replies, scored_row
 from .task import FindItTask, load_task
-from .variant import Variant, parse
+from .variant import Variant
 
 
 class FindIt(Benchmark):

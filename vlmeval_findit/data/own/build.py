@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import BENCHMARK, own_datasets
+from ...benchmarks.findit.names import forget_names
 from ...benchmarks.findit.query import Query
-from ...benchmarks.findit.variant import PREFIX, forget_names
 from ...boxes.matching import plain_label
 from ...boxes.records import Truth
 from ...boxes.reply_format import KEYS, OUTPUTS, STRUCTURES

@@ -20,7 +20,8 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 from tenacity.stop import stop_base
 from tenacity.wait import wait_exponential_jitter
 
-from ...benchmarks.findit.variant import Variant, parse
+from ...benchmarks.findit.names import parse
+from ...benchmarks.findit.variant import Variant
 from ...core.replies import Recorded
 from ...core.work import Answer, HostMessage, Stop, Work, said
 from .chat import ChatModel
