@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from .contradictions import Contradiction
 from .drawing import Curve, Drawing
-from .identity import Contradiction, Described, Identity
+from .identity import Described, Identity
 from .messages import Message
 from .metric import Metric
 from .question import AnyTask, Question

@@ -14,7 +14,8 @@ from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
 from ..benchmarks.findit.grid import NO_CENTRE, WINNER, Axes, Table
 from ..benchmarks.findit.metrics import METRICS
-from ..benchmarks.findit.variant import CENTRES, Variant, parse, problem
+from ..benchmarks.findit.names import parse
+from ..benchmarks.findit.variant import CENTRES, Variant, problem
 from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 from ..core.files import atomic_write
