@@ -9,7 +9,8 @@ import pytest
 from boards import JSON, board, runs, world
 from scored_runs import World, saying, speaking
 
-from vlmeval_findit.benchmarks.findit.variant import PREFIX, grid
+from vlmeval_findit.benchmarks.findit import PREFIX
+from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.leaderboard.formats import FormatError, choose

@@ -62,6 +62,32 @@ def prefix_of(name: str) -> str:
     raise QuestionError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
 
 
+def begins_with_prefix(text: str) -> bool:
+    """Whether a text begins as the names of a benchmark do; it need not be one of them."""
+    return text.startswith(tuple(prefixes()))
+
+
+def is_meant(name: str) -> bool:
+    """The same of a name that may be typed wrong: ``FindIt-Pascal`` is meant to be ours."""
+    return name.startswith(tuple(prefix.rstrip("_") for prefix in prefixes()))
+
+
+@cache
+def host_classes() -> frozenset[str]:
+    """The names of all classes that our datasets have under VLMEvalKit."""
+    return frozenset(
+        benchmark.host_class(benchmark.parse(name))
+        for benchmark in benchmarks()
+        for name in benchmark.listed()
+    )
+
+
+def any_question() -> Question:
+    """Some question, for what is the same of all."""
+    benchmark = benchmarks()[0]
+    return benchmark.parse(benchmark.listed()[0])
+
+
 def parse(name: str) -> Question:
     """The question that a name stands for.
 

@@ -32,7 +32,7 @@ def where_tables_are(tables: Sequence[Path]) -> str:
             f"set FINDIT_TABLES={folder.resolve()}"
         )
     for table in tables:
-        find_table(table.stem)  # warns where another table of this name goes before it
+        find_table(table.stem, "")  # warns where another table of this name goes before it
     return f"{len(tables)} tables in {folder}, where every run finds them"
 
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from .contradictions import Contradiction
 from .drawing import Curve, Drawing
-from .identity import Contradiction, Described, Identity
+from .identity import Described, Identity
 from .messages import Message
 from .metric import Metric
 from .question import AnyTask, Question
@@ -154,6 +155,10 @@ class Benchmark(Protocol):
     def curve(self, task: AnyTask, rows: Sequence[ScoredRow]) -> Curve | None:
         """A run's figures by a threshold that can be turned; None where there is none."""
         return None
+
+    def host_class(self, question: Any) -> str:
+        """The class of its dataset under VLMEvalKit, as ``--config`` files name it."""
+        return "".join(filter(str.isalnum, self.name)) + "Dataset"
 
     def published(self) -> Sequence[Published]:
         """What others published about their models."""

@@ -11,6 +11,7 @@ from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 
+from ..core.files import replacing
 from ..core.visible import visible
 from .board import Board
 from .published import PUBLISHED, PublishedLine, published_lines, published_notes
@@ -59,10 +60,8 @@ def write_sheet(board: Board, path: Path) -> None:
         _table_sheet(book.create_sheet("Slices"), slices)
     _table_sheet(book.create_sheet("Not compared"), apart_rows(board) or [{"reason": "none"}])
     _about_sheet(book.create_sheet("About"), board)
-    # Whole or not at all, as the other files.
-    temporary = path.with_name(f".{path.name}")
-    book.save(temporary)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        book.save(temporary)
 
 
 def _title(name: str) -> str:
