@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -394,10 +395,13 @@ def rows_from(text: str) -> tuple[int, ...]:
 
 def installed(packages: Sequence[str]) -> dict[str, str]:
     """The versions of those packages that are installed, found without importing any."""
-    found = {}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    found = {package: _version(package) for package in packages}
+    return {package: version for package, version in found.items() if version is not None}
+
+
+@cache
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
