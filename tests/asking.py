@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.models.http.asker import ChatAsker, Terms

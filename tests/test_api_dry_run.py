@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text

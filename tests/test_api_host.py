@@ -18,7 +18,7 @@ from chat_server import Answer, Asked, ChatServer, Script, completion, error
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 from perfect_answers import content, perfect_answers
 
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError
 from vlmeval_findit.models.http.payload import openrouter_manner, server_manner
 from vlmeval_findit.models.http.spending import Budget

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
 from vlmeval_findit.core.messages import Part, image, text
 from vlmeval_findit.models.http.payload import (

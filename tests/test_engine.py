@@ -28,17 +28,18 @@ from engine_fakes import (
     reply_to,
 )
 
-from vlmeval_findit.benchmarks.findit.variant import Variant, parse
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.messages import text
-from vlmeval_findit.core.predictions import PredictionError
+from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.sweep.config import Inference, ModelEntry
 from vlmeval_findit.sweep.executors import ThreadsExecutor
 from vlmeval_findit.sweep.journal import Journal, NotOursError, records
-from vlmeval_findit.sweep.lock import DiskFullError, JournalError
+from vlmeval_findit.sweep.journal_errors import DiskFullError, JournalError
 from vlmeval_findit.sweep.model_asker import ModelAsker, answer_from
 from vlmeval_findit.sweep.run import StoppedError
 from vlmeval_findit.sweep.servers import ServersHost

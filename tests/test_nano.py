@@ -20,7 +20,8 @@ from training.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
 from training.train import Training, read_recipe  # noqa: E402
 from vlmeval_findit.benchmarks.findit import prompts  # noqa: E402
-from vlmeval_findit.benchmarks.findit.variant import Variant, grid, parse  # noqa: E402
+from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
+from vlmeval_findit.benchmarks.findit.variant import Variant, grid  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.data.rendered import questions as asking  # noqa: E402
 from vlmeval_findit.data.rendered.picture import png  # noqa: E402

@@ -46,9 +46,18 @@ def benchmark_of(name: str) -> Benchmark:
     Raises:
         QuestionError: it belongs to none.
     """
-    for prefix, folder in prefixes().items():
+    return _of_folder(prefixes()[prefix_of(name)])
+
+
+def prefix_of(name: str) -> str:
+    """The prefix by which the benchmark of a name is found.
+
+    Raises:
+        QuestionError: it belongs to none.
+    """
+    for prefix in prefixes():
         if name.startswith(prefix):
-            return _of_folder(folder)
+            return prefix
     known = sorted(prefixes())
     raise QuestionError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
 

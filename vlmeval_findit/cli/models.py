@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..benchmarks.findit.variant import parse
+from ..benchmarks.findit.names import parse
 from ..core.question import Question
 from ..models.table import MODELS, ApiFacts, ModelRow
 

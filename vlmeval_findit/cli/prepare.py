@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..benchmarks.findit.annotation_tables import meta_path
 from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
+from ..benchmarks.findit.table_facts import meta_path
 from ..core.data_root import lmu_data_root
 from .printing import TABLES_EPILOG, where_tables_are
 

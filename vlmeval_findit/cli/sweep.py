@@ -18,7 +18,7 @@ from ..models.http.spending import Budget
 from ..sweep.config import Sweep, read_sweep
 from ..sweep.host_config import host_config
 from ..sweep.journal import NotOursError
-from ..sweep.lock import DiskFullError
+from ..sweep.journal_errors import DiskFullError
 from ..sweep.run import Chosen, Host, Result, StoppedError, Surroundings, UnfinishedError, run_sweep
 from ..sweep.search import averages, best_format, format_text, outcome, read_formats, write_formats
 from ..sweep.servers import ServersHost

@@ -33,16 +33,19 @@ class Unusable:
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """The rows of a table with an image that is missing, unreadable, too large, or of another size.
 
-    Only headers are read.  A picture of another size than its annotations would be scored in wrong
-    pixels, so it is as bad as a missing one; a table may state no sizes.
+    Only headers are read.  A picture of another size than its annotations, where they state one,
+    would be scored in wrong pixels, so it is as bad as a missing one.
     """
-    scenes = {
-        folder / name: (query.width, query.height) if query.width else None
+    unstated = {
+        folder / name: None for query in queries for name in (*query.support, *query.images)
+    }
+    stated = {
+        folder / name: (query.width, query.height)
         for query in queries
         for name in query.images
+        if query.width and query.height
     }
-    shots = {folder / name: None for query in queries for name in query.support}
-    wanted: dict[Path, Size | None] = {**shots, **scenes}
+    wanted: dict[Path, Size | None] = {**unstated, **stated}
     with ThreadPoolExecutor(8) as pool:
         problems = dict(zip(wanted, pool.map(_problem, wanted, wanted.values()), strict=True))
 

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from vlmeval.smp import get_logger
 
 from ..core.model_names import check_model_name
-from ..core.prediction_files import write_rows
+from ..core.prediction_writer import write_rows
 from ..core.work import Answer, Asker
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..sweep.cell_files import adopt_others, prediction_rows

@@ -13,12 +13,13 @@ from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks import benchmark_of, load, name_after_model, parse
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..benchmarks.findit.variant import parse as parse_variant
+from ..benchmarks.findit.names import parse as parse_variant
 from ..boxes.spaces import space_from
 from ..core.files import file_sha256
-from ..core.identity import Answering, Described, read_identity
+from ..core.identity import Answering, Described
+from ..core.identity_file import read_identity
 from ..core.messages import Message, PartKind
-from ..core.predictions import PredictionError, read_predictions
+from ..core.prediction_reader import PredictionError, read_predictions
 from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings

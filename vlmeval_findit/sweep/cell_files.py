@@ -18,8 +18,8 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from ..benchmarks import benchmark_of, prefixes
-from ..core.prediction_files import holds_rows, write_rows
-from ..core.predictions import PREDICTION_FORMATS
+from ..core.prediction_reader import PREDICTION_FORMATS
+from ..core.prediction_writer import holds_rows, write_rows
 from ..core.replies import FAILED, Reply, call_failed, recorded
 from ..core.run_files import RunFiles
 from ..runs.details import lines_of

@@ -22,7 +22,7 @@ from ..benchmarks.findit.grid import (
 from ..benchmarks.findit.grid import variants as cells_of
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
-from ..core.predictions import PredictionError
+from ..core.prediction_reader import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model

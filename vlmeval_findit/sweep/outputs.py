@@ -14,19 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
-from ..core.identity import (
-    Answering,
-    Contradiction,
-    Described,
-    Identity,
-    continued,
-    contradictions,
-    identity_path,
-    overruled,
-    read_identity,
-    write_identity,
-)
-from ..core.predictions import PREDICTION_FORMATS, PredictionError, read_predictions
+from ..core.contradictions import Contradiction, continued, contradictions, overruled
+from ..core.identity import Answering, Described, Identity
+from ..core.identity_file import identity_path, read_identity, write_identity
+from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.redaction import scrubbed
 from ..core.replies import Recorded, Reply
 from ..core.settings import Settings

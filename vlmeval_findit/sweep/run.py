@@ -23,9 +23,9 @@ from .cell_files import adopt_others, clean_up, finish
 from .config import ModelEntry, Sweep, questions_of
 from .executors import Executor
 from .journal import Journal
+from .journal_errors import lock_of_a_sweep
 from .journal_lines import Record
 from .keeping import Calls, Keeping, Waiting, answer_calls
-from .lock import Lock
 from .outputs import (
     Output,
     begin,
@@ -249,14 +249,11 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
     """
     for entry in sweep.models:
         around.host.check(entry)
-    lock = Lock(sweep.work_dir / ".sweep.lock")
-    try:
+    with lock_of_a_sweep(sweep.work_dir / ".sweep.lock"):
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
         with Journal(sweep.journal) as journal:
             return _stages(sweep, around, chosen, journal)
-    finally:
-        lock.release()
 
 
 def _stages(

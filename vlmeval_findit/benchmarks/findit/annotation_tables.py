@@ -22,9 +22,10 @@ from ...boxes.records import Truth
 from ...boxes.representation import Corners
 from ...core.files import atomic_write, file_sha256, sha256_of
 from ...core.paths import unsafe
-from ...core.places import how_to_make
 from .oddities import Oddity, oddities
+from .places import how_to_make
 from .query import Query
+from .table_facts import contradiction, meta_path
 
 COLUMNS = (
     "index",
@@ -42,15 +43,6 @@ COLUMNS = (
 
 class TableError(ValueError):
     """A table that cannot be trusted; the message names file, row and column."""
-
-
-# --- thinning -------------------------------------------------------------------------------------
-
-
-# --- checks ---------------------------------------------------------------------------------------
-
-
-# --- TSV ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +71,7 @@ def write_table(
         writer.writerow(COLUMNS)
         writer.writerows(_cells(query) for query in queries)
     boxes = sum(len(query.truth.boxes) for query in queries)
-    meta = {
+    facts = {
         "table": table,
         **origin,
         "table_sha256": file_sha256(path),
@@ -88,24 +80,8 @@ def write_table(
         "oddities": [asdict(o) for o in odd],
     }
     with atomic_write(meta_path(path)) as f:
-        json.dump(meta, f, indent=1)
+        json.dump(facts, f, indent=1)
     return Prepared(table, path, len(queries), boxes, path.stat().st_size, tuple(odd))
-
-
-def meta_path(table: Path) -> Path:
-    """Where the facts about a table lie."""
-    return table.with_suffix(".meta.json")
-
-
-def made_of(table: Path) -> str | None:
-    """The checksum of what a table was made of; None where it, or what is known of it, is not there
-    or damaged.
-    """
-    try:
-        values = json.loads(meta_path(table).read_text(encoding="utf-8"))
-        return str(values["source_sha256"]) if table.is_file() else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
 
 
 def _cells(query: Query) -> list[Any]:
@@ -145,7 +121,9 @@ def read_table(path: Path) -> list[Query]:
     """
     data = path.read_bytes()
     sha256 = sha256_of(data)
-    _check_meta(path, sha256)
+    wrong = contradiction(path, sha256)
+    if wrong:
+        raise TableError(f"{wrong}: {_anew(path)}")
     if (path, sha256) not in _READ:
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
@@ -188,29 +166,6 @@ def _wrong_columns(path: Path, header: Sequence[str]) -> TableError:
         + (f" (missing: {', '.join(missing)})" if missing else "")
         + f"; make it anew with: {_anew(path)}"
     )
-
-
-def _check_meta(path: Path, sha256: str) -> None:
-    """Hold a table against the checksum in its ``.meta.json``, if there is one.
-
-    Raises:
-        TableError: they differ, or the file cannot be read.
-    """
-    meta = meta_path(path)
-    try:
-        recorded = json.loads(meta.read_text(encoding="utf-8"))["table_sha256"]
-    except FileNotFoundError:
-        return
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise TableError(
-            f"{meta}: records no table_sha256; delete it, or make the table anew with: "
-            f"{_anew(path)}"
-        ) from None
-    if recorded != sha256:
-        raise TableError(
-            f"{path}: SHA-256 is {sha256}, but {meta.name} records {recorded}: the table was "
-            f"changed after it was made; make it anew with: {_anew(path)}"
-        )
 
 
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:

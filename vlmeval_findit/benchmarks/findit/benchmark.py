@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
+from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
-from ...core.identity import Contradiction, Described, Identity
+from ...core.identity import Described, Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -15,11 +16,12 @@ from . import prompts as own_prompts
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
+from .names import parse
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
 from .scoring import match_replies, scored_row
 from .task import FindItTask, load_task
-from .variant import Variant, parse
+from .variant import Variant
 
 
 class FindIt(Benchmark):
@@ -30,6 +32,7 @@ class FindIt(Benchmark):
     ranking = RANKING
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
+    format_axes = ("representation", "output format")
 
     def parse(self, name: str) -> Variant:
         return parse(name)

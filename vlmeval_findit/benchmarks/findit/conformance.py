@@ -23,10 +23,10 @@ from ...boxes.records import Matched, Reading
 from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from ...boxes.spaces import Space, SpaceError, reference_size, space_from
 from ...core.spelling import nearest
+from .aliases import SUBSETS
 from .query import Query
 from .release_subsets import subset_queries
 from .thinning import thinned
-from .variant import SUBSETS
 
 BOX_TOLERANCE = 1e-3
 IOU_TOLERANCE = 1e-5

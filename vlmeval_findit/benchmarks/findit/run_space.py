@@ -8,7 +8,8 @@ from typing import Any
 
 from ...boxes.reply_format import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, space_from
-from ...core.identity import SPACE, Contradiction, Described, Identity
+from ...core.contradictions import Contradiction
+from ...core.identity import SPACE, Described, Identity
 from ...core.replies import Reply
 from ...core.settings import Settings
 from ...models.table import MODELS, ModelRow, check_settings, find_model, row_like, unknown_space
