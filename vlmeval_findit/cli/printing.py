@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.metrics import SHOWN
+from ..benchmarks import benchmark_of
+from ..core.benchmark import Benchmark
 from ..core.places import find_table, is_looked_in
 from ..core.visible import visible
 from ..models.http.spending import Budget
@@ -48,22 +49,30 @@ def console() -> Console:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """A table of the columns that a reader looks at first, and a line for what was left out."""
+    """A table a benchmark: the columns that a reader looks at first, and what was left out."""
+    by_benchmark: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_benchmark.setdefault(benchmark_of(row["dataset"]).name, []).append(row)
+    for group in by_benchmark.values():
+        _print_table(benchmark_of(group[0]["dataset"]), group)
+
+
+def _print_table(benchmark: Benchmark, rows: Iterable[Mapping[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    rows = list(rows)
+    shown = [metric.name for metric in benchmark.metrics if metric.in_short_tables]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     table.add_column("model", no_wrap=True)
-    for name in (*SHOWN, "scored", "failed"):
+    for name in (*shown, "scored", "failed"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["dataset"],
             # Not markup, whatever it is called.
             Text(visible(row["model"])),
-            *(f"{float(row[name]):.1f}" for name in SHOWN),
+            *("–" if row[name] is None else f"{float(row[name]):.1f}" for name in shown),
             f"{row['scored']}/{row['rows']}",
             str(row["failed calls"]),
         )

@@ -29,10 +29,11 @@ def table_folders() -> list[Path]:
     return [*first, Path("datasets_tsv"), beside_package, lmu_data_root()]
 
 
-def find_table(table: str) -> Path:
+def find_table(table: str, made_with: str | None = None) -> Path:
     """The TSV of a table: that of the first folder that has one.
 
     Where another folder has another table of this name, a warning says which is taken.
+    ``made_with`` is the command that makes it (default: FindIt's).
 
     Raises:
         FileNotFoundError: it is nowhere; the message says how to make it.
@@ -42,7 +43,7 @@ def find_table(table: str) -> Path:
     if not found:
         raise FileNotFoundError(
             f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: "
-            f"{how_to_make(table)}"
+            f"{made_with or how_to_make(table)}"
         )
     first, *others = found
     for other in others:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -69,18 +69,31 @@ def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
 ) -> Prepared:
     """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{table}.tsv"
+    return write_rows(out / f"{table}.tsv", COLUMNS, map(_cells, queries), queries, origin)
+
+
+def write_rows(
+    path: Path,
+    columns: Sequence[str],
+    cells: Iterable[Sequence[Any]],
+    queries: Sequence[Query],
+    origin: Mapping[str, Any],
+) -> Prepared:
+    """Write a table of any columns with its ``.meta.json``, both atomically.
+
+    ``cells`` are those of the ``queries``, row by row; ``origin`` says where they came from.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     odd = oddities(queries)
     # First, so that a kill between the two files leaves no table beside the facts of another.
     meta_path(path).unlink(missing_ok=True)
     with atomic_write(path) as f:
         writer = csv.writer(f, delimiter="\t", lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(_cells(query) for query in queries)
+        writer.writerow(columns)
+        writer.writerows(cells)
     boxes = sum(len(query.truth.boxes) for query in queries)
     meta = {
-        "table": table,
+        "table": path.stem,
         **origin,
         "table_sha256": file_sha256(path),
         "queries": len(queries),
@@ -89,7 +102,7 @@ def write_table(
     }
     with atomic_write(meta_path(path)) as f:
         json.dump(meta, f, indent=1)
-    return Prepared(table, path, len(queries), boxes, path.stat().st_size, tuple(odd))
+    return Prepared(path.stem, path, len(queries), boxes, path.stat().st_size, tuple(odd))
 
 
 def meta_path(table: Path) -> Path:
@@ -141,17 +154,8 @@ def read_table(path: Path) -> list[Query]:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
-    data = path.read_bytes()
-    _check_meta(path, sha256_of(data))
-    csv.field_size_limit(2**31 - 1)
-    try:
-        lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
-        header = next(lines, [])
-        if tuple(header) != COLUMNS:
-            raise _wrong_columns(path, header)
-        queries = [_query_from_cells(path, lines.line_num, cells) for cells in lines]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise TableError(f"{path}: {error}; make it anew with: {_anew(path)}") from None
+    rows = read_rows(path, COLUMNS, how_to_make(path.stem))
+    queries = [_query_from_cells(path, number, cells) for number, cells in rows]
     seen: set[int] = set()
     for query in queries:
         if query.index in seen:
@@ -160,20 +164,40 @@ def read_table(path: Path) -> list[Query]:
     return queries
 
 
-def _anew(path: Path) -> str:
-    return how_to_make(path.stem)
+def read_rows(path: Path, columns: Sequence[str], anew: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """The cells of a table that :func:`write_rows` wrote, row by row with the number of the line.
+
+    ``anew`` is the command that makes the table, for messages.
+
+    Raises:
+        TableError: as :func:`read_table`.
+    """
+    data = path.read_bytes()
+    _check_meta(path, sha256_of(data), anew)
+    csv.field_size_limit(2**31 - 1)
+    try:
+        lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
+        header = next(lines, [])
+        if header != list(columns):
+            raise _wrong_columns(path, header, columns, anew)
+        for cells in lines:
+            yield lines.line_num, cells
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
 
 
-def _wrong_columns(path: Path, header: Sequence[str]) -> TableError:
-    missing = [c for c in COLUMNS if c not in header]
+def _wrong_columns(
+    path: Path, header: Sequence[str], columns: Sequence[str], anew: str
+) -> TableError:
+    missing = [c for c in columns if c not in header]
     return TableError(
-        f"{path}: columns are {header}, should be {list(COLUMNS)}"
+        f"{path}: columns are {header}, should be {list(columns)}"
         + (f" (missing: {', '.join(missing)})" if missing else "")
-        + f"; make it anew with: {_anew(path)}"
+        + f"; make it anew with: {anew}"
     )
 
 
-def _check_meta(path: Path, sha256: str) -> None:
+def _check_meta(path: Path, sha256: str, anew: str) -> None:
     """Hold a table against the checksum in its ``.meta.json``, if there is one.
 
     Raises:
@@ -186,13 +210,12 @@ def _check_meta(path: Path, sha256: str) -> None:
         return
     except (ValueError, TypeError, KeyError, RecursionError):
         raise TableError(
-            f"{meta}: records no table_sha256; delete it, or make the table anew with: "
-            f"{_anew(path)}"
+            f"{meta}: records no table_sha256; delete it, or make the table anew with: {anew}"
         ) from None
     if recorded != sha256:
         raise TableError(
             f"{path}: SHA-256 is {sha256}, but {meta.name} records {recorded}: the table was "
-            f"changed after it was made; make it anew with: {_anew(path)}"
+            f"changed after it was made; make it anew with: {anew}"
         )
 
 

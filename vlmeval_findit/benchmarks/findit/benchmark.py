@@ -8,6 +8,7 @@ from typing import Any
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
 from ...core.identity import Contradiction, Described, Identity
+from ...core.metric import Metric
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -26,8 +27,8 @@ class FindIt(Benchmark):
     """Boxes of what is named, described or shown, in every format of the grid."""
 
     name = "FindIt"
-    metrics = METRICS
-    ranking = RANKING
+    metrics: tuple[Metric, ...] = METRICS
+    ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
 

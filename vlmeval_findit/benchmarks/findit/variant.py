@@ -159,6 +159,11 @@ def problem(v: Variant) -> str | None:
     """Why a combination of fields is not in the grid, or None when it is."""
     if v.dataset not in DATASETS:
         return f"no dataset {v.dataset!r}{nearest(v.dataset, DATASETS)}"
+    return format_problem(v)
+
+
+def format_problem(v: Variant) -> str | None:
+    """Why a dataset cannot be asked in this way, or None when it can."""
     row = v.row
     if v.representation not in REPRESENTATIONS:
         return f"no representation {v.representation!r}{nearest(v.representation, REPRESENTATIONS)}"
@@ -262,7 +267,20 @@ def _parse_own(text: str) -> tuple[Variant | None, str]:
     if dataset is None:
         guess = _looks_like_dataset(text)
         return None, f"no dataset {guess!r}{nearest(guess, DATASETS)}"
-    row = DATASETS[dataset]
+    return parse_format(rest.text, DATASETS[dataset], Variant)
+
+
+def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant | None, str]:
+    """The variant of a dataset that the rest of a name says, or why there is none.
+
+    The dataset may be another benchmark's, whose variants are of a ``kind`` of their own.
+
+    >>> parse_format("xyxy_json_bbox_2d", DATASETS["RefCOCO"], Variant)[0].name
+    'FindIt_RefCOCO_xyxy_json_bbox_2d'
+    >>> parse_format("f8_xyxy_json", DATASETS["RefCOCO"], Variant)[1]
+    'RefCOCO has images, not frames'
+    """
+    rest = _Rest(text)
     multilabel = rest.take(["multilabel"]) is not None
     caption = rest.take(["caption"]) is not None
     frames = rest.take_match(r"f([1-9][0-9]{0,3})")
@@ -286,24 +304,19 @@ def _parse_own(text: str) -> tuple[Variant | None, str]:
         return None, f"no JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
-    return _checked(
-        Variant(
-            dataset=dataset,
-            representation=representation,
-            output=output,
-            key=key or DEFAULT_KEY,
-            structure=structure or DEFAULT_STRUCTURE,
-            multilabel=multilabel,
-            caption=caption,
-            frames=int(frames) if frames else row.frames,
-            centre=centre,
-        )
+    made = kind(
+        dataset=row.name,
+        representation=representation,
+        output=output,
+        key=key or DEFAULT_KEY,
+        structure=structure or DEFAULT_STRUCTURE,
+        multilabel=multilabel,
+        caption=caption,
+        frames=int(frames) if frames else row.frames,
+        centre=centre,
     )
-
-
-def _checked(v: Variant) -> tuple[Variant | None, str]:
-    why = problem(v)
-    return (v, "") if why is None else (None, why)
+    why = format_problem(made)
+    return (made, "") if why is None else (None, why)
 
 
 def _looks_like_dataset(text: str) -> str:
