@@ -28,7 +28,7 @@ from vlmeval_findit.core.identity import (
 )
 from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
-from vlmeval_findit.core.settings import Settings, settings_from
+from vlmeval_findit.core.settings import Settings, SettingsError, settings_from
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import RunScore, score_file
@@ -246,10 +246,9 @@ def test_a_space_that_contradicts_the_record_is_refused(
 def test_predictions_without_records_keep_the_space_of_their_run(predicted) -> None:
     """A sheet that the host wrote drops the records: bounds never fall back to the table's."""
     path = predicted(SVG, [RIGHT], model="Qwen2.5-VL")
-    table = score_file(path).spaces[0].space
-    assert table.max_pixels == 1_605_632
+    assert score_file(path).spaces[0]["max_pixels"] == 1_605_632
     record(path, {"kind": "smart_resize", "min_pixels": 784, "max_pixels": 250_000})
-    assert score_file(path).spaces[0].space.max_pixels == 250_000
+    assert score_file(path).spaces[0]["max_pixels"] == 250_000
 
 
 def test_a_reply_in_another_space_than_its_run_is_refused(predicted) -> None:
@@ -395,7 +394,7 @@ def test_settings(
 
 def test_an_environment_that_is_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_SPACE", '{"kind": ')
-    with pytest.raises(SpaceError, match="FINDIT_SPACE="):
+    with pytest.raises(SettingsError, match="FINDIT_SPACE="):
         settings_from({})
 
 
@@ -503,6 +502,18 @@ def test_details_hold_every_query(scored) -> None:
         "tp": 1,
         "n_pred": 1,
         "n_gt": 2,
+        "assigned": [0, None],
+        "source": "1.jpg",
+        "sums": {
+            "responses": 1,
+            "adherent": 0,
+            "failed": 0,
+            "tp": 1,
+            "n_pred": 1,
+            "n_gt": 2,
+            "n_gt_failed": 0,
+            "iou_sum": 1.0,
+        },
     }
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert (rows[2]["reason"], rows[2]["adherent"]) == ("failed call", False)

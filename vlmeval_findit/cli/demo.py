@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..benchmarks.findit.task import load_task
+from ..core.run_files import PROVENANCE, run_of
 from . import leaderboard, report, search
 from .printing import print_rows
 
@@ -97,7 +98,4 @@ def _run(names: Sequence[str], runs: Path, log: Path) -> list[dict[str, str]]:
 
 def _predictions(folder: Path) -> list[Path]:
     """The scored prediction files below a folder."""
-    return sorted(
-        path.with_name(path.name.replace("_provenance.json", ".json"))
-        for path in folder.rglob("*_provenance.json")
-    )
+    return sorted(run_of(path).predictions for path in folder.rglob(f"*{PROVENANCE}"))

@@ -80,6 +80,30 @@ class Query(Protocol):
     def support(self) -> tuple[str, ...]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PlainQuestion:
+    """A question of a benchmark that asks in one way: there are no formats to choose from.
+
+    >>> PlainQuestion("Colours_Small", table="Small", images="Colours", family_name="letters").column
+    'Small'
+    """
+
+    name: str
+    table: str
+    images: str
+    family_name: str
+    max_new_tokens: int = 768
+    has_references: bool = False
+    frames: int = 1
+    format: str = ""
+    format_place: tuple[int, ...] = ()
+    format_cell: tuple[str, str] = ("", "")
+
+    @property
+    def column(self) -> str:
+        return self.table
+
+
 Asked = TypeVar("Asked", bound=Question, covariant=True)
 Row = TypeVar("Row", bound=Query, covariant=True)
 

@@ -20,6 +20,7 @@ from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.query import Query
 from ..boxes.matching import plain_label
 from ..core.files import atomic_write
+from ..core.run_files import RunFiles
 from ..core.scored_row import ScoredRow
 from ..data.own.annotations import AnnotationError
 from ..data.own.build import ids_path
@@ -97,8 +98,8 @@ def export(run: RunScore, predictions: Path) -> Exported:
             continue
         asked.add(question)
         _add(out, run, one)
-    results = predictions.with_name(f"{predictions.stem}_coco_results.json")
-    truth = predictions.with_name(f"{predictions.stem}_coco_truth.json")
+    results = RunFiles(predictions).coco_results
+    truth = RunFiles(predictions).coco_truth
     with atomic_write(results) as f:
         json.dump(out.results, f)
     with atomic_write(truth) as f:

@@ -21,7 +21,10 @@ from ..benchmarks import benchmark_of
 from ..core.prediction_files import holds_rows, write_rows
 from ..core.predictions import PREDICTION_FORMATS
 from ..core.replies import FAILED, Reply, call_failed, recorded
-from ..runs.results import detail_lines, provenance, write_score
+from ..core.run_files import RunFiles
+from ..runs.details import lines_of
+from ..runs.provenance import provenance_of
+from ..runs.results import write_score
 from ..runs.score import RunScore, joined, score, without_details
 from .calls import Cell, ImageHash, keyed
 from .journal import Journal
@@ -81,7 +84,7 @@ def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> 
             run = score(
                 output.cell.model, output.cell.task, replies, output.settings, output.identity
             )
-            details.writelines(detail_lines(run))
+            details.writelines(lines_of(run.rows))
             yield without_details(run)
 
 
@@ -149,12 +152,12 @@ def _reply(row: Mapping[str, Any]) -> Reply:
 
 def _is_scored(run: RunScore, predictions: Path) -> bool:
     """Whether this very score lies there already: its provenance is written last."""
-    path = predictions.with_name(f"{predictions.stem}_provenance.json")
+    path = RunFiles(predictions).provenance
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    now = json.loads(json.dumps(provenance(run, predictions)))
+    now = json.loads(json.dumps(provenance_of(run, predictions)))
     return {**before, "scored_at": None} == {**now, "scored_at": None}
 
 

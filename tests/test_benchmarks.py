@@ -1,0 +1,85 @@
+"""Names find their benchmark: by the longest prefix, with the nearest where there is none."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from vlmeval_findit import benchmarks
+from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.core.question import QuestionError
+
+PASCAL = "FindIt_Pascal_xyxy_json"
+
+
+def test_a_name_is_parsed_by_its_benchmark() -> None:
+    assert benchmarks.benchmark_of(PASCAL).name == "FindIt"
+    question = benchmarks.parse("FindIt_Pascal_xyxy_json_bbox")
+    assert question.name == PASCAL
+    assert (question.column, question.format, question.images) == ("Pascal", "xyxy_json", "Pascal")
+
+
+def test_the_longer_prefix_counts() -> None:
+    prefixes = list(benchmarks.prefixes())
+    assert prefixes == sorted(prefixes, key=len, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["", "Pascal_xyxy_json", "findit_Pascal_xyxy_json", "MMBench"])
+def test_a_name_without_a_prefix_is_refused_with_the_prefixes(name: str) -> None:
+    with pytest.raises(QuestionError, match="a name begins with .*FindIt_"):
+        benchmarks.parse(name)
+    assert not benchmarks.is_question(name)
+
+
+def test_an_error_names_the_part_and_the_nearest() -> None:
+    with pytest.raises(QuestionError, match="did you mean Pascal"):
+        benchmarks.parse("FindIt_Pascall_xyxy_json")
+
+
+@pytest.mark.parametrize(
+    ("stem", "found"),
+    [
+        (f"Qwen3-VL_{PASCAL}", ("Qwen3-VL", PASCAL)),
+        (f"a_FindIt_b_{PASCAL}", ("a_FindIt_b", PASCAL)),
+        (PASCAL, None),
+        ("m_FindIt_Nothing_xyxy_json", None),
+    ],
+)
+def test_a_file_is_named_after_model_and_question(stem: str, found: tuple[str, str] | None) -> None:
+    assert benchmarks.name_after_model(stem) == found
+
+
+def test_a_question_travels_to_another_machine() -> None:
+    question = benchmarks.parse("FindIt_iGround_multilabel_f8_xyxy_json")
+    assert isinstance(question, Variant)
+    assert pickle.loads(pickle.dumps(question)) == question
+    assert {question: 1}[benchmarks.parse(question.name)] == 1
+
+
+def test_listing_prefixes_imports_no_benchmark() -> None:
+    code = (
+        "import sys; from vlmeval_findit import benchmarks; benchmarks.prefixes()\n"
+        "loaded = [m for m in sys.modules if m.endswith('.benchmark') and 'benchmarks' in m]\n"
+        "assert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_listed_name_is_a_question_of_its_benchmark() -> None:
+    for benchmark in benchmarks.benchmarks():
+        listed = benchmark.listed()
+        assert listed
+        for name in listed:
+            assert benchmarks.benchmark_of(name) is benchmark
+            assert benchmark.parse(name).name == name
+
+
+def test_every_benchmark_has_a_headline_and_tells_failures_apart() -> None:
+    for benchmark in benchmarks.benchmarks():
+        names = [metric.name for metric in benchmark.metrics]
+        assert len(set(names)) == len(names) > 0
+        assert benchmark.with_failures.name not in names
+        assert benchmark.ranking

@@ -1,0 +1,156 @@
+"""The provenance of a score: what it rests on, as a file and as a record."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..core.files import file_sha256
+from ..core.identity import Identity, as_values, from_values, installed
+from ..core.metric import is_sliced
+from ..core.question import Question
+from ..core.scored_row import ScoredRow
+from ..core.shapes import Shape, checked, read_json
+from .score import RunScore
+
+UNKNOWN_PROMPTS = "unknown"
+"""The prompt set of a run that did not record what it asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a score rests on, as far as its run recorded it.
+
+    ``identity`` is what the run recorded before its first call (None: nothing), ``digest`` its
+    short name, ``forced`` what ``--force`` overruled in the run or in its scoring.
+    ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
+    ``missing`` those that were not, of which ``left_out`` had no usable image.  ``versions`` are
+    those at inference, ``scored_with`` those of the scoring.
+    """
+
+    identity: Identity | None
+    digest: str
+    forced: tuple[str, ...]
+
+    prompts: str
+    prompt_hash: str | None
+    table: str
+    table_sha256: str
+    rows: frozenset[int]
+    missing: tuple[int, ...]
+    left_out: tuple[int, ...]
+    spaces: tuple[str, ...]
+    versions: Mapping[str, str]
+    scored_with: Mapping[str, str]
+    predictions_sha256: str
+    scored_at: str
+
+
+def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
+    """What a score rests on."""
+    meta = run.task.table.with_suffix(".meta.json")
+    question, benchmark = run.task.question, run.benchmark
+    scored = {row.index for row in run.rows}
+    figures = (*benchmark.metrics, benchmark.with_failures)
+    return {
+        "model": run.model,
+        "dataset": run.task.name,
+        "benchmark": benchmark.name,
+        "variant": {"name": question.name, **_fields(question)},
+        "identity": as_values(run.identity) if run.identity else None,
+        "digest": run.identity.digest if run.identity else None,
+        "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
+        "spaces": [dict(space) for space in run.spaces],
+        "sizes_recorded": run.replies.with_sizes,
+        "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
+        "table": {
+            "file": run.task.table.name,
+            "sha256": file_sha256(run.task.table),
+            "meta": json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else None,
+        },
+        "predictions": {
+            "file": predictions.name,
+            "sha256": file_sha256(predictions),
+            "rows": len(run.rows),
+            "rows_missing": sorted(set(run.task.queries) - scored),
+            "cut_by_xlsx": run.replies.long if predictions.suffix == ".xlsx" else 0,
+        },
+        "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
+        "figures": {metric.key or metric.name: metric.value(run.sums) for metric in figures},
+        "reasons": dict(run.reasons),
+        "scored_with": versions(),
+        "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _fields(question: Question) -> dict[str, Any]:
+    """The fields of a question, where it is a record."""
+    return asdict(question) if is_dataclass(question) else {}
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a score depends on; those of inference are in the run's identity."""
+    ours = {"vlmeval_findit": __version__, "python": sys.version.split()[0]}
+    return {**ours, **installed(("numpy", "scipy"))}
+
+
+_SHAPE: Shape = {
+    "model": str,
+    "variant": {"name": str},
+    "identity": dict | None,
+    "digest": str | None,
+    "forced": [str],
+    "table": {"file": str, "sha256": str},
+    "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
+    "spaces": [{"kind": str, "source": str}],
+    "totals": dict,
+    "scored_with": dict,
+    "scored_at": str,
+}
+
+
+def read_provenance(text: str) -> Mapping[str, Any]:
+    """The values of a provenance.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    values: Mapping[str, Any] = checked(read_json(text), _SHAPE)
+    return values
+
+
+def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
+    """What a provenance and the rows of its details say a score rests on.
+
+    Raises:
+        KeyError, TypeError, ValueError: the values are not those of a provenance.
+    """
+    run = from_values(values["identity"]) if values["identity"] else None
+    return Basis(
+        identity=run,
+        digest=values["digest"] or UNKNOWN_PROMPTS,
+        forced=tuple(values["forced"]),
+        prompts=(run and run.prompts) or UNKNOWN_PROMPTS,
+        prompt_hash=run.prompt_hash if run else None,
+        table=values["table"]["file"],
+        table_sha256=values["table"]["sha256"],
+        rows=frozenset(row.index for row in rows),
+        missing=tuple(values["predictions"]["rows_missing"]),
+        left_out=run.left_out if run else (),
+        spaces=tuple(_space_text(space) for space in values["spaces"]),
+        versions={**run.host, **run.versions} if run else {},
+        scored_with=dict(values["scored_with"]),
+        predictions_sha256=values["predictions"]["sha256"],
+        scored_at=values["scored_at"],
+    )
+
+
+def _space_text(space: Mapping[str, Any]) -> str:
+    settings = " ".join(f"{k}={v}" for k, v in space.items() if k not in ("kind", "source") and v)
+    return f"{space['kind']}{' ' if settings else ''}{settings} ({space['source']})"
