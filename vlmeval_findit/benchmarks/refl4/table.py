@@ -19,6 +19,7 @@ from ...core.files import file_sha256, sha256_of
 from ...core.paths import unsafe
 from ...core.places import find_table
 from ...core.question import Task
+from ...core.spelling import nearest
 from ..findit.annotation_tables import Prepared, TableError, read_rows, write_rows
 from ..findit.query import Query
 from .annotations import (
@@ -97,6 +98,20 @@ def _side(value: Any, bad: Any, key: str) -> int:
         refused: RefusedError = bad(key, f"{value!r} is not a size in pixels")
         raise refused
     return value
+
+
+def split_of(table: str) -> Split:
+    """The split of a table.
+
+    >>> split_of("RefL4Full_test")
+    <Split.TEST: 'test'>
+
+    Raises:
+        TableError: there is no such table; the message says which is nearest.
+    """
+    if table not in DATASETS:
+        raise TableError(f"no dataset {table!r}{nearest(table, DATASETS)}")
+    return Split(table.rpartition("_")[2])
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -214,9 +229,9 @@ def read_table(path: Path) -> list[Expression]:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
-    split = DATASETS.get(path.stem) and Split(path.stem.rpartition("_")[2])
+    anew = how_to_make(split_of(path.stem) if path.stem in DATASETS else Split.ALL)
     found: dict[int, Expression] = {}
-    for number, cells in read_rows(path, COLUMNS, how_to_make(split or Split.ALL)):
+    for number, cells in read_rows(path, COLUMNS, anew):
         where = f"{path}, line {number}"
         try:
             row = expression(_annotation(dict(zip(COLUMNS, cells, strict=True)), where), where)
