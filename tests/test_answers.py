@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Described
 from vlmeval_findit.core.places import image_folder
-from vlmeval_findit.core.predictions import read_predictions
+from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.sweep.config import ModelEntry

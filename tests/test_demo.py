@@ -148,17 +148,6 @@ def test_window_path_ends_where_it_should() -> None:
     assert (windows[-1].x, windows[-1].y) == (70, 0)
 
 
-def test_write_once_replaces_what_differs_and_leaves_the_rest(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b.png"
-    build.write_once(path, b"one")
-    inode = path.stat().st_ino
-    build.write_once(path, b"one")
-    assert path.stat().st_ino == inode
-    build.write_once(path, b"two")
-    assert path.read_bytes() == b"two"
-    assert [p.name for p in path.parent.iterdir()] == ["b.png"]
-
-
 def absent(photo: Photo) -> Photo:
     return dataclasses.replace(photo, package="no_such_package_here", pip="no-such-package")
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from own_data import ANNOTATIONS, IMAGE_IDS, make_images, write_coco
 
+from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.benchmarks.findit.task import FindItTask as Task
 from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.benchmarks.findit.variant import forget_names
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 

@@ -9,13 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stand_ins import IMAGES, errand, files_of, jpeg, set_up_release
 from web import Answer, Web, web_server
 
+from vlmeval_findit.benchmarks.findit import release_subsets
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.lock import Lock
 from vlmeval_findit.data.fetch.images import BY_HAND, bring
 from vlmeval_findit.data.fetch.sources import SOURCES
 from vlmeval_findit.data.fetch.store import PARTS
@@ -220,18 +223,52 @@ def test_killed_in_the_middle_of_files(tmp_path: Path, web: Web, there: int) -> 
     assert web.requests == killed_at + len(web.asked[killed_at:])
 
 
+@pytest.mark.parametrize("flags", [[], ["--check"]])
+def test_a_dataset_without_a_source_is_refused_before_anything_is_brought(
+    flags: list[str],
+    tmp_path: Path,
+    web: Web,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mini = set_up_release(tmp_path, monkeypatch, web)
+    lost = replace(mini, name="Lost", images="COCO_train2015")
+    monkeypatch.setattr(release_subsets, "BENCHMARK", {"Mini": mini, "Lost": lost})
+    assert main(["fetch", *flags, "Mini", "Lost"]) == 2
+    said = capsys.readouterr().err
+    assert "Lost: nothing says where the images 'COCO_train2015' come from" in said
+    assert "did you mean COCO_train2014?" in said
+    assert web.requests == 0
+    assert files_of(tmp_path / "lmu") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("Demo", "python run_findit.py prepare --demo"),
+        ("Scenes_refexp", "deleting Scenes_refexp.tsv (it is made when it is asked for)"),
+    ],
+)
+def test_what_is_not_of_the_release_is_not_fetched(
+    name: str, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fetch", name]) == 2
+    assert f"{name} is not of the release; its tables are made with: {how}" in (
+        capsys.readouterr().err
+    )
+
+
 def test_two_runs_in_one_folder(
     tmp_path: Path,
     web: Web,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from filelock import FileLock
-
     set_up_release(tmp_path, monkeypatch, web)
     parts = tmp_path / "lmu" / "images" / "COCO_train2014" / PARTS
-    parts.mkdir(parents=True)
-    with FileLock(parts / "lock"):
+    with Lock(parts / "lock", ""):
         assert main(["fetch", "Mini"]) == 2
-    assert "another fetch is at work there" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"{parts / 'lock'} is held by process {os.getpid()} on " in said
+    assert "another fetch is at work there" in said
     assert main(["fetch", "Mini"]) == 0

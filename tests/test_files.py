@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.core.files import atomic_write, file_sha256
+from vlmeval_findit.core.files import (
+    atomic_write,
+    file_sha256,
+    left_behind,
+    replacing,
+    write_once,
+)
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -30,16 +36,46 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["score.csv"]
 
 
-def test_others_may_read_it(tmp_path: Path) -> None:
-    with atomic_write(tmp_path / "f"):
-        pass
-    assert (tmp_path / "f").stat().st_mode & 0o044 == 0o044 & ~_umask()
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_the_umask_says_who_may_read_it(umask: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        with atomic_write(tmp_path / "text"):
+            pass
+        write_once(tmp_path / "bytes", b"")
+    finally:
+        os.umask(before)
+    for path in tmp_path.iterdir():
+        assert path.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+def test_two_that_write_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "score.csv"
+    with atomic_write(path) as first, atomic_write(path) as second:
+        first.write("first")
+        second.write("second")
+    assert path.read_text() == "first"
+    assert os.listdir(tmp_path) == ["score.csv"]
+
+
+def test_what_a_kill_left_is_known_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "M_x.csv"
+    with replacing(path) as temporary:
+        assert left_behind(temporary) == "M_x.csv"
+    assert left_behind(path) is None
+    assert left_behind(tmp_path / ".M_x.csv") is None
+    assert left_behind(tmp_path / ".M_x.csv.k_3k_a9z") == "M_x.csv", "of a version before 0.2"
+
+
+def test_equal_content_leaves_the_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "f"
+    write_once(path, b"one")
+    inode = path.stat().st_ino
+    write_once(path, b"one")
+    assert path.stat().st_ino == inode
+    write_once(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert os.listdir(path.parent) == ["f"]
 
 
 def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from host_runs import (
 )
 from upstream import COMMIT, make_clone
 
-from vlmeval_findit.core.identity import read_identity, rows_from
+from vlmeval_findit.core.identity_file import read_identity
+from vlmeval_findit.core.row_ranges import rows_from
 
 pytestmark = pytest.mark.host
 

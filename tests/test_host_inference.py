@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from host_runs import require_host
 
-from vlmeval_findit.core.identity import IdentityError, read_identity
-from vlmeval_findit.core.predictions import read_predictions
+from vlmeval_findit.core.identity import IdentityError
+from vlmeval_findit.core.identity_file import read_identity
+from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.sweep.journal import records

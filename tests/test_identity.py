@@ -11,20 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.identity import (
-    Answering,
-    Identity,
-    IdentityError,
+from vlmeval_findit.core.contradictions import continued, contradictions
+from vlmeval_findit.core.identity import Answering, Identity, IdentityError
+from vlmeval_findit.core.identity_file import (
     as_values,
-    continued,
-    contradictions,
     from_values,
     identity_path,
     read_identity,
-    rows_from,
-    rows_text,
     write_identity,
 )
+from vlmeval_findit.core.row_ranges import rows_from, rows_text
 
 WHO = Answering(
     kind="FindItQwen3VL",

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.baselines import see
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core import image_files
 from vlmeval_findit.core.image_checks import unusable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.core.image_checks import ImageError, rows_to_leave_out, skips_missing
+from vlmeval_findit.core.image_checks import ImageError, rows_to_leave_out, skips_missing, unusable
 from vlmeval_findit.core.places import Folder, PlaceError, image_folder
 
 
@@ -98,6 +99,18 @@ def test_rows_are_left_out_when_told_and_others_are_left(
         f"{there.count(False)} of {len(there)} rows have no usable image; the first is row "
         f"{first}: {tmp_path / f'{first}.png'} is missing.\n"
     )
+
+
+def test_a_size_that_no_table_states_is_none_to_hold_against(tmp_path: Path) -> None:
+    (asked,) = queries(tmp_path, (True,))
+    unstated = replace(asked, index=1, width=0, height=0)
+    wrong = replace(asked, index=2, width=5)
+    assert unusable([unstated], tmp_path) == []
+    for both in ([wrong, unstated], [unstated, wrong]):
+        # The file is another than one of them is about.
+        assert {bad.why for bad in unusable(both, tmp_path)} == {
+            "is 4x3, but its annotations are for 5x3"
+        }
 
 
 @pytest.mark.parametrize(("said", "skips"), [("", False), ("0", False), ("1", True)])

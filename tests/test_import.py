@@ -13,19 +13,16 @@ import pytest
 from own_data import CATEGORIES, coco_values, make_images, write_coco
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import TableError, read_table
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, DatasetFileError, own_datasets
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
+from vlmeval_findit.benchmarks.findit.names import forget_names, is_variant, parse
+from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.benchmarks.findit.variant import (
-    VariantError,
-    forget_names,
-    grid,
-    is_variant,
-    parse,
-)
+from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
-from vlmeval_findit.core.places import find_table, image_folder
+from vlmeval_findit.core.own_images import DatasetFileError
+from vlmeval_findit.core.places import image_folder
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +131,7 @@ def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, image
     write_coco(tmp_path)
     assert import_coco(tmp_path, images, "My-Data_night") == 0
     code = (
-        "from vlmeval_findit.benchmarks.findit.variant import parse, is_variant\n"
+        "from vlmeval_findit.benchmarks.findit.names import is_variant, parse\n"
         "assert parse('FindIt_My-Data_night_xyxy_json').table == 'My-Data_night'\n"
         "assert not is_variant('FindIt_My-Data_xyxy_json')\n"
         "assert not is_variant('FindIt_My-Data_night_f4_xyxy_json')\n"
@@ -144,7 +141,7 @@ def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, image
 
 def test_importing_the_package_does_not_read_the_file(data_root: Path) -> None:
     own_datasets_file().write_text("damaged")
-    code = "import vlmeval_findit.benchmarks.findit.variant as v; v.REPRESENTATIONS"
+    code = "import vlmeval_findit.benchmarks.findit.names as names; names.REPRESENTATIONS"
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(DatasetFileError, match=r"findit_datasets\.json"):
         own_datasets()

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
-from vlmeval_findit.benchmarks.findit.variant import forget_names
+from vlmeval_findit.benchmarks.findit.names import forget_names
+from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import Size
-from vlmeval_findit.core.places import find_table
 from vlmeval_findit.data.own.annotations import AnnotationError, Annotations, Box, Units
 from vlmeval_findit.data.own.exif import Drawn, to_stored, turned, turned_size
 from vlmeval_findit.data.own.pictures import OwnPicture, placed

@@ -12,9 +12,9 @@ from own_data import coco_values, make_images
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
-from vlmeval_findit.benchmarks.findit.variant import forget_names
+from vlmeval_findit.benchmarks.findit.names import forget_names
+from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.places import find_table
 from vlmeval_findit.data.own.annotations import (
     AnnotationError,
     number,

@@ -5,11 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import accumulate
@@ -18,16 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from filelock import SoftFileLease
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.sweep import journal_lines as lines_of
-from vlmeval_findit.sweep import lock as locks
 from vlmeval_findit.sweep.calls import _sha256
 from vlmeval_findit.sweep.journal import Journal, NotOursError, records
+from vlmeval_findit.sweep.journal_errors import DiskFullError, JournalError
 from vlmeval_findit.sweep.journal_lines import as_line
-from vlmeval_findit.sweep.lock import DiskFullError, JournalError, Lock
 
 IMAGE = "1" * 64
 
@@ -373,124 +369,11 @@ def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
         assert key("a") in journal
 
 
-def hold_elsewhere(path: Path, seconds: float) -> None:
-    """The lock of a process on another machine, which agrees on how long a lease lasts."""
-    path.write_text(
-        f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration={seconds!r}\n"
-    )
-
-
-@pytest.fixture
-def quick_leases(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Leases of half a second."""
-    monkeypatch.setattr(locks, "LEASE_SECONDS", 0.5)
-    monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.1)
-    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
-    return 0.5
-
-
-@pytest.mark.parametrize("exchange", [True, False])
-def test_a_holder_on_another_machine_that_is_silent_is_dead(
-    exchange: bool, quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not exchange:
-        # As on file systems that cannot exchange two names, where filelock takes no lock over.
-        monkeypatch.setattr("filelock._soft.exchange_names", lambda *names: False)
-    path = tmp_path / "calls.jsonl.lock"
-    hold_elsewhere(path, quick_leases)
-    lock = Lock(path)
-    assert lock.held()
-    lock.release()
-    assert not path.exists()
-
-
-def test_a_holder_on_another_machine_that_is_heard_of_lives(
-    quick_leases: float, tmp_path: Path
-) -> None:
-    path = tmp_path / "calls.jsonl.lock"
-    hold_elsewhere(path, quick_leases)
-    done = threading.Event()
-
-    def beat() -> None:
-        while not done.wait(0.05):
-            path.touch()
-
-    heart = threading.Thread(target=beat)
-    heart.start()
-    try:
-        with pytest.raises(JournalError, match="held by process 1 on elsewhere"):
-            Lock(path)
-    finally:
-        done.set()
-        heart.join()
-    assert "host=elsewhere" in path.read_text()
-
-
-def hold_here(path: Path, seconds: float, pid: int) -> None:
-    """The lock of a process on this machine, which is never heard of."""
-    lease = SoftFileLease(path, lease_duration=seconds, thread_local=False)
-    with lease:
-        record = path.read_text()
-    path.write_text(re.sub(r"pid=\d+", f"pid={pid}", re.sub(r"start=\d+\n", "", record)))
-
-
-def test_a_process_on_this_machine_that_only_sleeps_lives(
-    quick_leases: float, tmp_path: Path
-) -> None:
-    path = tmp_path / "calls.jsonl.lock"
-    hold_here(path, quick_leases, os.getppid())
-    with pytest.raises(JournalError, match=f"held by process {os.getppid()} on "):
-        Lock(path)
-
-
-@pytest.mark.parametrize("exchange", [True, False])
-def test_a_process_on_this_machine_that_died_is_not_waited_for(
-    exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not exchange:
-        monkeypatch.setattr("filelock._soft.exchange_names", lambda *names: False)
-    died = subprocess.Popen([sys.executable, "-c", ""])
-    died.wait()
-    path = tmp_path / "calls.jsonl.lock"
-    hold_here(path, locks.LEASE_SECONDS, died.pid)
-    waited: list[float] = []
-    real = Lock._got
-
-    def got(lock: Lock, seconds: float, *more: Any) -> bool:
-        waited.append(seconds)
-        return real(lock, seconds, *more)
-
-    monkeypatch.setattr(Lock, "_got", got)
-    Lock(path).release()
-    assert set(waited) == {0}
-
-
-def test_a_lock_that_somebody_looks_at_is_held_still(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "calls.jsonl.lock"
-    lock = Lock(path)
-    aside = path.rename(tmp_path / "in hand")
-    monkeypatch.setattr("time.sleep", lambda pause: pause and aside.exists() and aside.rename(path))
-    assert lock.held()
-    monkeypatch.undo()
-    path.unlink()
-    assert not lock.held()
-    lock.release()
-
-
-def test_the_lock_of_an_older_version_is_no_lock(quick_leases: float, tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl.lock"
-    path.write_text("process 77 on elsewhere\n")
-    Lock(path).release()
-    assert not path.exists()
-
-
 def lose_the_lock(journal: Journal) -> None:
     """Another machine thought us dead."""
     lock = journal.path.with_name(f"{journal.path.name}.lock")
     lock.unlink()
-    hold_elsewhere(lock, 60.0)
+    lock.write_text("filelock/2\npid=1\nhost=elsewhere\nmode=lease\nduration=60.0\n")
 
 
 def somebody_appends(journal: Journal) -> None:

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import made_of, read_table, write_table
-from vlmeval_findit.benchmarks.findit.datasets import DatasetFileError, own_datasets
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
+from vlmeval_findit.benchmarks.findit.places import find_table
+from vlmeval_findit.benchmarks.findit.table_facts import made_of
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import places
-from vlmeval_findit.core.places import find_table, is_looked_in, table_folders
+from vlmeval_findit.core.own_images import DatasetFileError
+from vlmeval_findit.core.places import is_looked_in, table_folders
 from vlmeval_findit.data.demo.tables import demo_tables
 from vlmeval_findit.data.demo.tables import ensure as ensure_demo
 from vlmeval_findit.data.rendered import tables as rendered
@@ -153,7 +156,7 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
         write_table(world / "lmu", "Scenes_refexp", [], origin)
 
     monkeypatch.setattr(rendered, "prepare", prepare)
-    dataset = places.DATASETS["Scenes_refexp"]
+    dataset = DATASETS["Scenes_refexp"]
     for _ in range(2):
         rendered.ensure(dataset)
     assert made == ["table"]
@@ -180,14 +183,14 @@ def test_the_demonstration_is_made_again(
     origin = {"source_sha256": file_sha256(tables.ANNOTATIONS)}
     for row, multilabel in demo_tables():
         write_table(world / "lmu", row.table_name(multilabel), [], origin)
-    ensure_demo(places.DATASETS["Demo"])
+    ensure_demo(DATASETS["Demo"])
     assert made == []
     last = world / "lmu" / "Demo_video.tsv"
     if content is None:
         last.unlink()
     else:
         last.with_suffix(".meta.json").write_text(content)
-    ensure_demo(places.DATASETS["Demo"])
+    ensure_demo(DATASETS["Demo"])
     assert made == ["demo"]
 
 
@@ -195,7 +198,7 @@ def test_a_rendered_table_that_was_edited_is_refused(world: Path) -> None:
     origin = {"source_sha256": rendered.recipe_sha256()}
     path = write_table(world / "lmu", "Scenes_refexp", [], origin).path
     path.write_text(path.read_text() + "\n")
-    rendered.ensure(places.DATASETS["Scenes_refexp"])
+    rendered.ensure(DATASETS["Scenes_refexp"])
     with pytest.raises(ValueError, match="the table was changed after it was made"):
         read_table(path)
 

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import json_example, message
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, grid, parse
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, grid
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS
 from vlmeval_findit.boxes.representation import REPRESENTATIONS

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
-from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.commits import commit_of
 from vlmeval_findit.core.messages import text

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import NAME
-from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import KINDS
 from vlmeval_findit.cli import COMMANDS, USAGE, main

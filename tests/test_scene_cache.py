@@ -105,7 +105,7 @@ def test_threads_that_ask_at_once_make_it_once(tmp_path: Path, made: list[Cached
 PROCESS = """
 import sys
 from pathlib import Path
-from vlmeval_findit import scene_cache
+from vlmeval_findit.models import scene_cache
 folder, names = Path(sys.argv[1]), sys.argv[2:]
 real = scene_cache.make
 def counted(scene):
@@ -114,7 +114,7 @@ def counted(scene):
 scene_cache.make = counted
 cache = scene_cache.SceneCache(folder, limit=10_000_000)
 for name in names * 3:
-    assert cache.image(scene_cache.Scene(Path(name), (80, 60))).size == (80, 60)
+    assert cache.image(scene_cache.CachedScene(Path(name), (80, 60))).size == (80, 60)
 """
 
 
@@ -134,9 +134,9 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from vlmeval_findit.core.image_files import ImageFileError
-from vlmeval_findit.models.scene_cache import Scene, SceneCache
+from vlmeval_findit.models.scene_cache import CachedScene, SceneCache
 os.replace = lambda source, target: os._exit(9)
-SceneCache(Path(sys.argv[1])).encoded(Scene(Path(sys.argv[2]), (80, 60)))
+SceneCache(Path(sys.argv[1])).encoded(CachedScene(Path(sys.argv[2]), (80, 60)))
 """
 
 

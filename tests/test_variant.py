@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.variant import (
-    Variant,
-    VariantError,
-    grid,
-    is_variant,
-    parse,
-    problem,
-)
+from vlmeval_findit.benchmarks.findit.names import is_variant, parse
+from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, grid, problem
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.prediction_files import prediction_files
 from ..core.settings import settings_from
 from ..runs.coco_export import NO_CONFIDENCES, export
+from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..benchmarks.findit.annotation_tables import read_table
 from ..benchmarks.findit.datasets import Dataset
 from ..benchmarks.findit.release_subsets import tables_of
+from ..core.lock import Lock
 from ..core.places import image_folder
 from ..data.fetch.annotations import (
     has_subset,
@@ -21,7 +22,7 @@ from ..data.fetch.annotations import (
     subsets_folder,
     wanted_images,
 )
-from ..data.fetch.sources import SOURCES, Source, bases
+from ..data.fetch.sources import Source, bases, source_for
 from ..data.fetch.store import PARTS, Store
 from .printing import TABLES_EPILOG, console, where_tables_are
 
@@ -49,11 +50,13 @@ def main(argv: Sequence[str]) -> int:
     """Get datasets ready to run; returns 1 if something is missing at the end."""
     args = _flags().parse_args(argv)
     tables = list(tables_of(None if args.datasets == ["all"] else args.datasets))
+    # All of them before anything is brought: a dataset without one is refused, not half fetched.
+    sources = {dataset.images: source_for(dataset) for dataset, _ in tables}
     try:
         if args.check:
-            lines = _check(tables, args.out)
+            lines = _check(tables, sources, args.out)
         else:
-            lines = _fetch(tables, args.subsets, args.out, args.videos)
+            lines = _fetch(tables, sources, args.subsets, args.out, args.videos)
     except KeyboardInterrupt:
         print("interrupted; what has arrived is kept: the same command goes on from there")
         return 130
@@ -79,7 +82,9 @@ def _flags() -> argparse.ArgumentParser:
 # --- looking --------------------------------------------------------------------------------------
 
 
-def _check(tables: Sequence[Table], out: Path | None) -> list[TableLine]:
+def _check(
+    tables: Sequence[Table], sources: Mapping[str, Source], out: Path | None
+) -> list[TableLine]:
     ready = {table: ready_table(*table, out) for table in tables}
     lacking = {
         dataset.table_name(multilabel): "no table of the release's annotations: fetch makes it"
@@ -91,8 +96,8 @@ def _check(tables: Sequence[Table], out: Path | None) -> list[TableLine]:
     for key, group in _by_folder(paths).items():
         store = _store(key, group, paths)
         missing = store.look()
-        if missing and SOURCES[key].steps:
-            print(_steps(SOURCES[key], store.folder))
+        if missing and sources[key].steps:
+            print(_steps(sources[key], store.folder))
         lines += [_line(table, paths[table], missing, missing) for table in group]
     return lines
 
@@ -125,14 +130,18 @@ def _line(
 
 
 def _fetch(
-    tables: Sequence[Table], subsets: Path | None, out: Path | None, videos: Path | None
+    tables: Sequence[Table],
+    sources: Mapping[str, Source],
+    subsets: Path | None,
+    out: Path | None,
+    videos: Path | None,
 ) -> list[TableLine]:
     paths, line = _annotations(tables, subsets, out)
     lines = [line]
     for key, group in _by_folder(paths).items():
         store = _store(key, group, paths)
         missing = store.look()
-        failed = _bring(SOURCES[key], store, missing, videos) if missing else {}
+        failed = _bring(sources[key], store, missing, videos) if missing else {}
         lines += [_line(table, paths[table], missing, failed) for table in group]
     return lines
 
@@ -221,15 +230,8 @@ def _bring(
 @contextmanager
 def _locked(store: Store) -> Iterator[None]:
     """One fetch at a time in a folder: two would write the same partial files."""
-    from filelock import FileLock, Timeout
-
-    parts = store.folder / PARTS
-    parts.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(parts / "lock", timeout=0):
-            yield
-    except Timeout:
-        raise ValueError(f"{store.folder}: another fetch is at work there") from None
+    with Lock(store.folder / PARTS / "lock", "another fetch is at work there"):
+        yield
 
 
 # --- printing -------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..benchmarks.findit.annotation_tables import Prepared, meta_path
+from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
+from ..benchmarks.findit.table_facts import meta_path
 from ..benchmarks.refl4 import table as ref_l4
 from ..core.data_root import lmu_data_root
 from .printing import TABLES_EPILOG, where_tables_are
@@ -61,7 +62,7 @@ def _ref_l4(folder: Path, out: Path, names: Sequence[str] | None, force: bool) -
 
     Every file is read and checked before the first table is written.
     """
-    splits = ref_l4.splits_in(folder) if names is None else [ref_l4.split_of(name) for name in names]
+    splits = ref_l4.splits_in(folder) if names is None else list(map(ref_l4.split_of, names))
     releases = [ref_l4.read_release(folder, split) for split in splits]
     for release in releases:
         if not force:

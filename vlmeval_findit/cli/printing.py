@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
-from ..core.benchmark import Benchmark
 from ..core.places import find_table, is_looked_in
 from ..core.visible import visible
 from ..models.http.spending import Budget
@@ -33,7 +32,7 @@ def where_tables_are(tables: Sequence[Path]) -> str:
             f"set FINDIT_TABLES={folder.resolve()}"
         )
     for table in tables:
-        find_table(table.stem)  # warns where another table of this name goes before it
+        find_table(table.stem, "")  # warns where another table of this name goes before it
     return f"{len(tables)} tables in {folder}, where every run finds them"
 
 
@@ -49,19 +48,21 @@ def console() -> Console:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """A table a benchmark: the columns that a reader looks at first, and what was left out."""
+    """A table a benchmark: the columns that a reader looks at first."""
     by_benchmark: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_benchmark.setdefault(benchmark_of(row["dataset"]).name, []).append(row)
-    for group in by_benchmark.values():
-        _print_table(benchmark_of(group[0]["dataset"]), group)
+    for mine in by_benchmark.values():
+        _print_table(mine)
 
 
-def _print_table(benchmark: Benchmark, rows: Iterable[Mapping[str, Any]]) -> None:
+def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The scores of one benchmark."""
     from rich.table import Table
     from rich.text import Text
 
-    shown = [metric.name for metric in benchmark.metrics if metric.in_short_tables]
+    metrics = benchmark_of(rows[0]["dataset"]).metrics
+    shown = [metric.name for metric in metrics if metric.in_short_tables]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     table.add_column("model", no_wrap=True)
@@ -72,11 +73,16 @@ def _print_table(benchmark: Benchmark, rows: Iterable[Mapping[str, Any]]) -> Non
             row["dataset"],
             # Not markup, whatever it is called.
             Text(visible(row["model"])),
-            *("–" if row[name] is None else f"{float(row[name]):.1f}" for name in shown),
+            *(_figure(row[name]) for name in shown),
             f"{row['scored']}/{row['rows']}",
             str(row["failed calls"]),
         )
     console().print(table)
+
+
+def _figure(value: object) -> str:
+    """A figure of a score or of its file; a dash where there is none."""
+    return "–" if value in (None, "") else f"{float(str(value)):.1f}"
 
 
 def report_spending(budget: Budget) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..boxes.spaces import SpaceError, spaces_help
-from ..core.prediction_files import prediction_files
 from ..core.settings import Settings, settings_from
+from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
 from .printing import print_rows

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 
 def file_sha256(path: Path) -> str:
@@ -23,57 +26,59 @@ def sha256_of(*contents: bytes) -> str:
     return digest.hexdigest()
 
 
-def write_text_once(path: Path, text: str) -> None:
-    """:func:`write_once` for a text in UTF-8.
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """An empty temporary file beside ``path``, which takes its place at the end of the block.
+
+    What is read at ``path`` is whole, old or new, and after an error the old.  Every writer has a
+    temporary file of its own: processes that write at once do not disturb each other.  Ours because
+    no kept library does all of it: ``atomicwrites`` is archived, and the temporary file of boltons'
+    ``atomic_save`` has one name for all.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    # Made here and not by tempfile, which makes files for their owner alone: the umask decides.
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+_TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}", re.DOTALL)
+"""Versions before 0.2 had letters and an underscore there too."""
+
+
+def left_behind(path: Path) -> str | None:
+    """The name of the file that was being written when a process was killed; None of others."""
+    found = _TEMPORARY.fullmatch(path.name)
+    return found[1] if found else None
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[TextIO]:
+    """``with atomic_write(path) as f``: a text in UTF-8, there as a whole or not at all.
 
     A label that a model said may hold half a surrogate pair, which UTF-8 cannot: written as
     \\udXXX it is what JSON itself would write.
     """
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as f,
+    ):
+        yield f
+
+
+def write_text_once(path: Path, text: str) -> None:
+    """:func:`write_once` for a text, written as :func:`atomic_write` writes it."""
     write_once(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_once(path: Path, data: bytes) -> None:
-    """Leave exactly ``data`` at ``path``, so that no reader ever sees half a file.
-
-    A file that already holds ``data`` is not touched. Otherwise the data goes to a temporary
-    file next to it which then takes its place: processes that build at once do not disturb
-    each other.
-    """
+    """Leave exactly ``data`` at ``path``; a file that already holds it is not touched."""
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        # mkstemp makes files for their owner alone; these are data for everybody.
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-class atomic_write:  # noqa: N801 (used as a function)
-    """``with atomic_write(path) as f``: the file appears whole or not at all."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Any:
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-        self._temporary = Path(name)
-        # A label that a model said may hold half a surrogate pair, which UTF-8 cannot: written as
-        # \\udXXX it is what JSON itself would write.
-        self._file = os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="")
-        return self._file
-
-    def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        self._file.close()
-        if kind is None:
-            umask = os.umask(0)
-            os.umask(umask)
-            self._temporary.chmod(0o666 & ~umask)
-            self._temporary.replace(self._path)
-        else:
-            self._temporary.unlink()
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)

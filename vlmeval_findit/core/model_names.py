@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .predictions import PredictionError
+from .prediction_reader import PredictionError
 
 
 def check_model_name(name: str) -> str:

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.datasets import DATASETS
-from .data_root import lmu_data_root as lmu_data_root
+from .data_root import lmu_data_root
 from .files import file_sha256
+from .own_images import own_folders
 
 log = logging.getLogger(__name__)
 
@@ -29,21 +29,23 @@ def table_folders() -> list[Path]:
     return [*first, Path("datasets_tsv"), beside_package, lmu_data_root()]
 
 
-def find_table(table: str, made_with: str | None = None) -> Path:
+def find_table(table: str, how_to_make: str) -> Path:
     """The TSV of a table: that of the first folder that has one.
 
     Where another folder has another table of this name, a warning says which is taken.
-    ``made_with`` is the command that makes it (default: FindIt's).
+
+    Args:
+        table: its name.
+        how_to_make: what makes it, for the message.
 
     Raises:
-        FileNotFoundError: it is nowhere; the message says how to make it.
+        FileNotFoundError: it is nowhere.
     """
     folders = table_folders()
     found = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
     if not found:
         raise FileNotFoundError(
-            f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: "
-            f"{made_with or how_to_make(table)}"
+            f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how_to_make}"
         )
     first, *others = found
     for other in others:
@@ -60,18 +62,6 @@ def _say_once(warning: str) -> None:
 def is_looked_in(folder: Path) -> bool:
     """Whether tables in a folder are found without being told where."""
     return folder.resolve() in [known.resolve() for known in table_folders()]
-
-
-def how_to_make(table: str) -> str:
-    """The command that makes a table."""
-    dataset = DATASETS.get(table.removesuffix("_multilabel"))
-    if dataset is not None and dataset.folder is not None:
-        return f"python run_findit.py import --replace --name {dataset.name} …"
-    if dataset is not None and dataset.maker == "demo":
-        return "python run_findit.py prepare --demo"
-    if dataset is not None and dataset.maker is not None:
-        return f"deleting {table}.tsv (it is made when it is asked for)"
-    return f"python run_findit.py fetch {table}, or prepare --subsets DIR --only {table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +87,11 @@ def config_file() -> Path | None:
 
 
 def image_folder(key: str) -> Folder:
-    """The folder of an image key: FINDIT_IMAGES, the configuration, a dataset's own, LMUData.
+    """The folder of an image key: FINDIT_IMAGES, the configuration, one's own, LMUData.
 
     Raises:
         PlaceError: the configuration cannot be read.
+        DatasetFileError: the file of one's own datasets cannot be read.
     """
     for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
         name, _, folder = pair.partition("=")
@@ -115,9 +106,9 @@ def image_folder(key: str) -> Folder:
             return Folder(key, base / Path(folder).expanduser(), str(config))
         if values["root"]:
             return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
-    own = DATASETS.get(key)
-    if own is not None and own.folder is not None:
-        return Folder(key, Path(own.folder), "run_findit.py import")
+    own = own_folders().get(key)
+    if own is not None:
+        return Folder(key, Path(own), "run_findit.py import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
 
 

@@ -17,16 +17,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PIL import Image
 
 from ..core.data_root import lmu_data_root
 from ..core.files import write_once
 from ..core.image_files import decode
-
-if TYPE_CHECKING:
-    from filelock import FileLock
+from ..core.lock import alone
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +173,7 @@ class SceneCache:
         known = _used(path)
         if known is not None:
             return known
-        with self._lock(f"{int(key[:8], 16) % _LOCKS:02}"):
+        with alone(self._locks / f"{int(key[:8], 16) % _LOCKS:02}"):
             known = _used(path)
             if known is None:
                 known = made()
@@ -198,15 +196,10 @@ class SceneCache:
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}{_SUFFIX}"
 
-    def _lock(self, name: str) -> FileLock:
-        from filelock import FileLock
-
-        return FileLock(self._locks / name)
-
     def _keep(self, path: Path, data: bytes) -> None:
         if len(data) > self._limit:
             return  # it would push out everything else and itself
-        with self._lock("limit"):
+        with alone(self._locks / "limit"):
             self._make_room(len(data))
             try:
                 write_once(path, data)

@@ -7,9 +7,10 @@ from typing import Any
 
 from ..benchmarks import benchmark_of
 from ..core.files import file_sha256
-from ..core.identity import ENGINES, Answering, Identity, installed
+from ..core.identity import ENGINES, Answering, Identity
 from ..core.messages import prompt_hash
 from ..core.question import AnyTask
+from ..core.versions import installed
 
 
 def run_identity(

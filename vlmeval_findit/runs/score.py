@@ -12,21 +12,18 @@ from typing import Any
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
 from ..core.benchmark import Benchmark
+from ..core.contradictions import Contradiction, overruled
 from ..core.files import file_sha256
-from ..core.identity import (
-    Contradiction,
-    Identity,
-    IdentityError,
-    overruled,
-    read_identity,
-    rows_text,
-)
+from ..core.identity import Identity, IdentityError
+from ..core.identity_file import read_identity
 from ..core.metric import figures
-from ..core.predictions import XLSX_CELL_LIMIT, PredictionError, read_predictions, split_name
+from ..core.prediction_reader import XLSX_CELL_LIMIT, PredictionError, read_predictions
 from ..core.question import AnyTask
 from ..core.replies import Reply
+from ..core.row_ranges import rows_text
 from ..core.scored_row import ScoredRow, add_up
 from ..core.settings import Settings, settings_from
+from .prediction_names import split_name
 
 
 @dataclass(frozen=True, slots=True)

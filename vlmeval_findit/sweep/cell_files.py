@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from ..benchmarks import benchmark_of
-from ..core.prediction_files import holds_rows, write_rows
-from ..core.predictions import PREDICTION_FORMATS
+from ..benchmarks import benchmark_of, prefixes
+from ..core.prediction_reader import PREDICTION_FORMATS
+from ..core.prediction_writer import holds_rows, write_rows
 from ..core.replies import FAILED, Reply, call_failed, recorded
 from ..core.run_files import RunFiles
 from ..runs.details import lines_of
@@ -161,12 +161,15 @@ def _is_scored(run: RunScore, predictions: Path) -> bool:
     return {**before, "scored_at": None} == {**now, "scored_at": None}
 
 
-_LEFT_BEHIND = re.compile(r"\..*_FindIt_.*\.(json|jsonl|csv)\.[a-z0-9_]{8}")
+def _left_behind() -> re.Pattern[str]:
+    named = "|".join(map(re.escape, prefixes()))
+    return re.compile(rf"\..*_({named}).*\.(json|jsonl|csv)\.[a-z0-9_]{{8}}")
 
 
 def clean_up(folder: Path) -> None:
     """Remove what a kill in the middle of writing a file left: never a file of its own name."""
     if folder.is_dir():
+        left_behind = _left_behind()
         for path in folder.iterdir():
-            if _LEFT_BEHIND.fullmatch(path.name):
+            if left_behind.fullmatch(path.name):
                 path.unlink(missing_ok=True)

@@ -6,9 +6,9 @@ second later.  A line that was torn by a crash is cut off when the journal is op
 was spoilt is left out.  When the disk is full, a reserve beside the journal is given up, so that
 the replies that were on their way can still be kept; then the run stops.
 
-One process at a time writes a journal (:mod:`.lock`).  Where the lock is lost all the same, or
-somebody else wrote, nothing is written over: further replies go to a file beside the journal, which
-the next process that opens it takes in.
+One process at a time writes a journal (:class:`..core.lock.Lock`).  Where the lock is lost all the
+same, or somebody else wrote, nothing is written over: further replies go to a file beside the
+journal, which the next process that opens it takes in.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .journal_errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep
 from .journal_lines import Record, kept, lines, problem_of
-from .lock import DiskFullError, JournalError, Lock, full_disk
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Journal:
         problem = problem_of(path)
         if problem:
             raise JournalError(f"{path} {problem}: nothing is written to it. Name another journal.")
-        self._lock = Lock(path.with_name(f"{path.name}.lock"))
+        self._lock = lock_of_a_sweep(path.with_name(f"{path.name}.lock"))
         self._beside = path.with_name(f"{path.name}.{self._lock.token}.jsonl")
         self._lines: dict[str, _Line] = {}
         self._synced, self._dirty = time.monotonic(), False

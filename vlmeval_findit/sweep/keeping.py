@@ -10,8 +10,8 @@ from ..core.work import Answer, Stop
 from .calls import Call, ImageHash, unread
 from .executors import Executor
 from .journal import Journal
+from .journal_errors import JournalError, full_disk
 from .journal_lines import Record
-from .lock import JournalError, full_disk
 from .plan import Plan, Unit, UnitSizes, unfinished, units
 from .stopping import Stopping
 

@@ -12,19 +12,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...boxes.records import Truth
 from ...boxes.representation import Corners
 from ...core.files import atomic_write, file_sha256, sha256_of
 from ...core.paths import unsafe
-from ...core.places import how_to_make
 from .oddities import Oddity, oddities
+from .places import how_to_make
 from .query import Query
+from .table_facts import contradiction, meta_path
 
 COLUMNS = (
     "index",
@@ -42,15 +43,6 @@ COLUMNS = (
 
 class TableError(ValueError):
     """A table that cannot be trusted; the message names file, row and column."""
-
-
-# --- thinning -------------------------------------------------------------------------------------
-
-
-# --- checks ---------------------------------------------------------------------------------------
-
-
-# --- TSV ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ def write_rows(
         writer.writerow(columns)
         writer.writerows(cells)
     boxes = sum(len(query.truth.boxes) for query in queries)
-    meta = {
+    facts = {
         "table": path.stem,
         **origin,
         "table_sha256": file_sha256(path),
@@ -101,24 +93,8 @@ def write_rows(
         "oddities": [asdict(o) for o in odd],
     }
     with atomic_write(meta_path(path)) as f:
-        json.dump(meta, f, indent=1)
+        json.dump(facts, f, indent=1)
     return Prepared(path.stem, path, len(queries), boxes, path.stat().st_size, tuple(odd))
-
-
-def meta_path(table: Path) -> Path:
-    """Where the facts about a table lie."""
-    return table.with_suffix(".meta.json")
-
-
-def made_of(table: Path) -> str | None:
-    """The checksum of what a table was made of; None where it, or what is known of it, is not there
-    or damaged.
-    """
-    try:
-        values = json.loads(meta_path(table).read_text(encoding="utf-8"))
-        return str(values["source_sha256"]) if table.is_file() else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
 
 
 def _cells(query: Query) -> list[Any]:
@@ -150,73 +126,75 @@ def _json(value: Any) -> str:
 def read_table(path: Path) -> list[Query]:
     """The queries of a TSV that :func:`write_table` wrote.
 
+    Those of the last tables are kept by their content: one run reads a table more than once.
+
     Raises:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
-    rows = read_rows(path, COLUMNS, how_to_make(path.stem))
-    queries = [_query_from_cells(path, number, cells) for number, cells in rows]
-    seen: set[int] = set()
-    for query in queries:
-        if query.index in seen:
-            raise TableError(f"{path}: index {query.index} stands twice")
-        seen.add(query.index)
-    return queries
+    return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem))
 
 
-def read_rows(path: Path, columns: Sequence[str], anew: str) -> Iterator[tuple[int, Sequence[str]]]:
-    """The cells of a table that :func:`write_rows` wrote, row by row with the number of the line.
+Row = TypeVar("Row", bound=Query)
 
-    ``anew`` is the command that makes the table, for messages.
 
-    Raises:
-        TableError: as :func:`read_table`.
+def read_rows(
+    path: Path,
+    columns: Sequence[str],
+    read: Callable[[Path, int, Sequence[str]], Row],
+    anew: str,
+) -> list[Row]:
+    """The queries of a table that :func:`write_rows` wrote; see :func:`read_table`.
+
+    Args:
+        path: the table.
+        columns: those that it has.
+        read: makes a query of a row, given the table's path and the number of the line.
+        anew: the command that makes the table, for messages.
     """
     data = path.read_bytes()
-    _check_meta(path, sha256_of(data), anew)
+    sha256 = sha256_of(data)
+    wrong = contradiction(path, sha256)
+    if wrong:
+        raise TableError(f"{wrong}: {anew}")
+    if (path, sha256) not in _READ:
+        while len(_READ) >= _TABLES_KEPT:
+            del _READ[next(iter(_READ))]
+        rows = _lines(path, data, columns, anew)
+        queries = [read(path, number, cells) for number, cells in rows]
+        seen: set[int] = set()
+        for query in queries:
+            if query.index in seen:
+                raise TableError(f"{path}: index {query.index} stands twice")
+            seen.add(query.index)
+        _READ[path, sha256] = tuple(queries)
+    return list(_READ[path, sha256])
+
+
+_TABLES_KEPT = 32
+"""More than the release has."""
+
+_READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
+
+
+def _lines(
+    path: Path, data: bytes, columns: Sequence[str], anew: str
+) -> Iterator[tuple[int, Sequence[str]]]:
     csv.field_size_limit(2**31 - 1)
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
         if header != list(columns):
-            raise _wrong_columns(path, header, columns, anew)
+            missing = [c for c in columns if c not in header]
+            raise TableError(
+                f"{path}: columns are {header}, should be {list(columns)}"
+                + (f" (missing: {', '.join(missing)})" if missing else "")
+                + f"; make it anew with: {anew}"
+            )
         for cells in lines:
             yield lines.line_num, cells
     except (csv.Error, UnicodeDecodeError) as error:
         raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
-
-
-def _wrong_columns(
-    path: Path, header: Sequence[str], columns: Sequence[str], anew: str
-) -> TableError:
-    missing = [c for c in columns if c not in header]
-    return TableError(
-        f"{path}: columns are {header}, should be {list(columns)}"
-        + (f" (missing: {', '.join(missing)})" if missing else "")
-        + f"; make it anew with: {anew}"
-    )
-
-
-def _check_meta(path: Path, sha256: str, anew: str) -> None:
-    """Hold a table against the checksum in its ``.meta.json``, if there is one.
-
-    Raises:
-        TableError: they differ, or the file cannot be read.
-    """
-    meta = meta_path(path)
-    try:
-        recorded = json.loads(meta.read_text(encoding="utf-8"))["table_sha256"]
-    except FileNotFoundError:
-        return
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise TableError(
-            f"{meta}: records no table_sha256; delete it, or make the table anew with: {anew}"
-        ) from None
-    if recorded != sha256:
-        raise TableError(
-            f"{path}: SHA-256 is {sha256}, but {meta.name} records {recorded}: the table was "
-            f"changed after it was made; make it anew with: {anew}"
-        )
 
 
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:

@@ -6,21 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
+from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
-from ...core.identity import Contradiction, Described, Identity
+from ...core.identity import Described, Identity
 from ...core.metric import Metric
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
-from .datasets import DATASETS
+from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
+from .names import parse
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
 from .scoring import match_replies, scored_row
 from .task import FindItTask, load_task
-from .variant import Variant, parse
+from .variant import Variant
 
 
 class FindIt(Benchmark):
@@ -31,6 +33,7 @@ class FindIt(Benchmark):
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
+    format_axes = ("representation", "output format")
 
     def parse(self, name: str) -> Variant:
         return parse(name)
@@ -87,5 +90,18 @@ class FindIt(Benchmark):
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve:
         return curve(rows)
 
+    def host_class(self, question: Variant) -> str:
+        return HOST_CLASSES[question.row.family]
+
+
+HOST_CLASSES: Mapping[Family, str] = {
+    Family.OBJDET: "FindItObjectDetection",
+    Family.REFEXP: "FindItReferringExpression",
+    Family.REFEXP_ALL: "FindItReferringExpression",
+    Family.INSDET: "FindItInstanceDetection",
+    Family.OBJDET_VIDEO: "FindItVideoDetection",
+    Family.INSDET_VIDEO: "FindItVideoDetection",
+}
+"""By the family of a dataset the class that VLMEvalKit's ``--config`` files name."""
 
 BENCHMARK = FindIt()

@@ -18,10 +18,10 @@ from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from ...boxes.spaces import Space, SpaceError, reference_size, space_from
 from ...core.conformance import Agreement, CaseError, Protocols, lines_of
 from ...core.spelling import nearest
+from .aliases import SUBSETS
 from .query import Query
 from .release_subsets import subset_queries
 from .thinning import thinned
-from .variant import SUBSETS
 
 BOX_TOLERANCE = 1e-3
 IOU_TOLERANCE = 1e-5
@@ -171,9 +171,7 @@ def agreement(path: Path, subsets: Path | None) -> Agreement:
         OSError: a file cannot be read.
     """
     if subsets is None:
-        raise CaseError(
-            "FindIt's cases name rows of its subsets: --subsets DIR says where"
-        )
+        raise CaseError("FindIt's cases name rows of its subsets: --subsets DIR says where")
     cases = load_cases(path, subsets)
     found = []
     for case, (reading, matched) in zip(cases, score_cases(cases), strict=True):

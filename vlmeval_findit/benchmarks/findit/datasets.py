@@ -9,16 +9,15 @@ when a name is asked for that is none of ours.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from pathlib import Path
 from types import MappingProxyType
 
 from ...core.data_root import own_datasets_file
+from ...core.own_images import DatasetFileError, own_folders
 from ...core.paths import unsafe
 
 
@@ -58,6 +57,10 @@ class Subset:
     sha256: str
 
 
+OF_THE_RELEASE = "python run_findit.py fetch {table}, or prepare --subsets DIR --only {table}"
+"""The command that makes a table of the release."""
+
+
 def _same(name: str) -> str:
     return name
 
@@ -77,11 +80,12 @@ class Dataset:
     """One row of the table.
 
     ``frames`` is what every row is first thinned to (1: an image dataset).  ``images`` is the key
-    of the image folder in ``configs/datasets.yaml``; ``image_name`` maps a name of the subset to a
-    path in that folder, ``support_name`` likewise for reference shots.  ``folder`` says where the
-    images of a dataset of one's own lie; ours have none, their users configure it.  ``maker`` is
-    the part of this package that makes tables and images when they are first asked for (its module
-    ``tables`` has an ``ensure``).
+    of the image folder in ``configs/datasets.yaml``, and of the row of
+    :mod:`vlmeval_findit.data.fetch.sources` that says where the release's images come from.
+    ``image_name`` maps a name of the subset to a path in that folder, ``support_name`` likewise for
+    reference shots.  ``folder`` says where the images of a dataset of one's own lie; ours have
+    none, their users configure it.  ``maker`` is the part of this package that makes tables and
+    images when they are first asked for (its module ``tables`` has an ``ensure``).
     """
 
     name: str
@@ -104,6 +108,17 @@ class Dataset:
     def table_name(self, multilabel: bool) -> str:
         """The name of its TSV, without suffix: ``Pascal``, ``Pascal_multilabel``."""
         return f"{self.name}_multilabel" if multilabel else self.name
+
+    @property
+    def how_to_make(self) -> str:
+        """The command that makes its tables; ``{table}`` stands for the name of one."""
+        if self.folder is not None:
+            return f"python run_findit.py import --replace --name {self.name} …"
+        if self.maker == "demo":
+            return "python run_findit.py prepare --demo"
+        if self.maker is not None:
+            return "deleting {table}.tsv (it is made when it is asked for)"
+        return OF_THE_RELEASE
 
 
 def _made_here(name: str, maker: str) -> tuple[Dataset, ...]:
@@ -322,10 +337,6 @@ BENCHMARK: Mapping[str, Dataset] = MappingProxyType({row.name: row for row in _R
 # --- datasets of one's own ------------------------------------------------------------------------
 
 
-class DatasetFileError(ValueError):
-    """The file of one's own datasets cannot be read; the message names file, name and key."""
-
-
 class Datasets(Mapping[str, Dataset]):
     """The one table: our rows, then those of one's own.
 
@@ -351,38 +362,24 @@ class Datasets(Mapping[str, Dataset]):
 DATASETS: Mapping[str, Dataset] = Datasets()
 
 
-def own_datasets(path: Path | None = None) -> Mapping[str, Dataset]:
-    """The datasets of a registry file (default: the one in LMUData), by name; none without one.
+def own_datasets() -> Mapping[str, Dataset]:
+    """The datasets of one's own, by name.
 
     Raises:
-        DatasetFileError: the file is not one that ``import`` wrote.
+        DatasetFileError: their file is damaged, or one has a name that it cannot have.
     """
-    path = own_datasets_file() if path is None else path
-    try:
-        state = path.stat()
-    except OSError:
-        return {}
-    return _read_own(path, state.st_mtime_ns, state.st_size)
+    return _own_rows(tuple(own_folders().items()))
 
 
 @lru_cache(maxsize=8)
-def _read_own(path: Path, mtime: int, size: int) -> Mapping[str, Dataset]:
-    """``mtime`` and ``size`` are there for the cache: a changed file is read again."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DatasetFileError(f"{path}: {error}") from None
-    if not isinstance(values, dict):
-        raise DatasetFileError(f"{path}: should be an object, one key a dataset")
-    return MappingProxyType({name: _own_row(path, name, row) for name, row in values.items()})
+def _own_rows(folders: tuple[tuple[str, str], ...]) -> Mapping[str, Dataset]:
+    return MappingProxyType({name: _own_row(name, folder) for name, folder in folders})
 
 
-def _own_row(path: Path, name: str, values: object) -> Dataset:
+def _own_row(name: str, folder: str) -> Dataset:
+    path = own_datasets_file()
     if name in BENCHMARK:
         raise DatasetFileError(f"{path}: {name} is a dataset of ours; rename yours")
     if re.search(r"[/\\]", name) or unsafe(name):
         raise DatasetFileError(f"{path}: {name!r} is no name of a dataset: tables are named by it")
-    folder = values.get("folder") if isinstance(values, dict) else None
-    if not isinstance(folder, str):
-        raise DatasetFileError(f"{path}, {name}: no key 'folder' that names the image folder")
     return Dataset(name, Family.OBJDET, images=name, has_multilabel=True, folder=folder)

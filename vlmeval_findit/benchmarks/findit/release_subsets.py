@@ -14,7 +14,8 @@ from ...boxes.records import Truth
 from ...core.files import file_sha256
 from ...core.spelling import nearest
 from .annotation_tables import Prepared, TableError, corners, write_table
-from .datasets import BENCHMARK, Dataset, Subset
+from .datasets import BENCHMARK, DATASETS, Dataset, Subset
+from .places import how_to_make
 from .query import Query
 from .thinning import thinned
 
@@ -160,6 +161,10 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     for name in with_source if names is None else names:
         # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
         dataset = name.removesuffix("_multilabel")
+        if dataset not in with_source and dataset in DATASETS:
+            raise TableError(
+                f"{dataset} is not of the release; its tables are made with: {how_to_make(name)}"
+            )
         if dataset not in with_source:
             raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
         for multilabel in (True,) if name != dataset else (False, True):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ...core.places import find_table
 from ...core.question import Task
 from .annotation_tables import read_table
+from .names import parse
+from .places import find_table
 from .query import Query
 from .thinning import thinned
-from .variant import Variant, parse
+from .variant import Variant
 
 FindItTask = Task[Variant, Query]
 """Every query of a variant's table, thinned to the variant's frames."""

@@ -1,20 +1,14 @@
-"""One cell of the grid: its fields, its name, and the parsing of names (protocol section 1).
+"""One cell of the grid: its fields, its canonical name, and which combinations there are
+(protocol section 1).
 
-``FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>[_<key>][_<structure>]
-[_cx-<definitions|formula>]``
-
-:func:`parse` and :attr:`Variant.name` are inverse over the whole valid grid.  A canonical name
-leaves out the default key and structure and always says how many frames a video query has, so that
-every file that is keyed by it holds the whole variant.  The release's own task names are accepted
-too (:func:`parse_alias`).
+A canonical name leaves out the default key and structure and always says how many frames a video
+query has, so that every file that is keyed by it holds the whole variant.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from ...boxes.reply_format import (
     CLASS_KEY,
@@ -28,8 +22,8 @@ from ...boxes.reply_format import (
 from ...boxes.representation import REPRESENTATIONS
 from ...core.question import QuestionError
 from ...core.spelling import nearest
-from . import PREFIX as PREFIX
-from .datasets import BENCHMARK, DATASETS, Dataset, Family
+from . import PREFIX
+from .datasets import DATASETS, Dataset, Family
 
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
@@ -41,7 +35,7 @@ class VariantError(QuestionError):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One cell of the grid.  Make it with :func:`parse` or check it with :func:`problem`."""
+    """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`."""
 
     dataset: str
     representation: str
@@ -91,7 +85,7 @@ class Variant:
     def column(self) -> str:
         """What it asks, whatever the format: table, caption, frames.
 
-        >>> parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d").column
+        >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).column
         'iGround_multilabel_f8'
         """
         parts = [self.table]
@@ -103,7 +97,7 @@ class Variant:
     def format(self) -> str:
         """How the answer is to be written: the rest of its name.
 
-        >>> parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d").format
+        >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).format
         'xyxy_json_bbox_2d'
         """
         return self.name.removeprefix(f"{PREFIX}{self.column}_")
@@ -197,179 +191,6 @@ def format_problem(v: Variant) -> str | None:
         if v.centre not in CENTRES:
             return f"no centre experiment {v.centre!r}{nearest(v.centre, CENTRES)}"
     return None
-
-
-class _Rest:
-    """What is left of a name while its parts are taken from the front."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def take(self, words: Iterable[str]) -> str | None:
-        """The longest of the words that stands in front as a whole part, taken off; else None."""
-        for word in sorted(words, key=len, reverse=True):
-            if self.text == word or self.text.startswith(word + "_"):
-                self.text = self.text[len(word) + 1 :]
-                return word
-        return None
-
-    def take_match(self, pattern: str) -> str | None:
-        found = re.match(pattern + r"(?=_|\Z)", self.text)
-        if found is None:
-            return None
-        self.text = self.text[found.end() + 1 :]
-        return found[1]
-
-    def part(self) -> str:
-        """The next part, for an error message."""
-        return self.text.split("_", 1)[0]
-
-
-def parse(name: str) -> Variant:
-    """The variant that a name stands for.
-
-    Raises:
-        VariantError: the name is not valid; the message names the part and the nearest valid one.
-    """
-    variant, why = _parse(name)
-    if variant is None:
-        raise VariantError(f"{name}: {why}")
-    return variant
-
-
-def is_variant(name: object) -> bool:
-    """Whether a name is a variant's: membership is decided by parsing."""
-    return isinstance(name, str) and _parse(name)[0] is not None
-
-
-def forget_names() -> None:
-    """Parse every name anew from now on: a dataset was added in this process."""
-    _parse.cache_clear()
-
-
-@lru_cache(maxsize=4096)
-def _parse(name: str) -> tuple[Variant | None, str]:
-    if not name.startswith(PREFIX):
-        return None, f"a FindIt name begins with {PREFIX}"
-    if name.endswith("_") and name != PREFIX:
-        return None, "a name does not end in '_'"
-    variant, why = _parse_own(name.removeprefix(PREFIX))
-    if variant is None:
-        alias = parse_alias(name)
-        if alias is not None:
-            return alias, ""
-    return variant, why
-
-
-def _parse_own(text: str) -> tuple[Variant | None, str]:
-    rest = _Rest(text)
-    dataset = rest.take(DATASETS)
-    if dataset is None:
-        guess = _looks_like_dataset(text)
-        return None, f"no dataset {guess!r}{nearest(guess, DATASETS)}"
-    return parse_format(rest.text, DATASETS[dataset], Variant)
-
-
-def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant | None, str]:
-    """The variant of a dataset that the rest of a name says, or why there is none.
-
-    The dataset may be another benchmark's, whose variants are of a ``kind`` of their own.
-
-    >>> parse_format("xyxy_json_bbox_2d", DATASETS["RefCOCO"], Variant)[0].name
-    'FindIt_RefCOCO_xyxy_json_bbox_2d'
-    >>> parse_format("f8_xyxy_json", DATASETS["RefCOCO"], Variant)[1]
-    'RefCOCO has images, not frames'
-    """
-    rest = _Rest(text)
-    multilabel = rest.take(["multilabel"]) is not None
-    caption = rest.take(["caption"]) is not None
-    frames = rest.take_match(r"f([1-9][0-9]{0,3})")
-    representation = rest.take(REPRESENTATIONS)
-    if representation is None:
-        part = rest.part()
-        if not part:
-            return None, f"the representation is missing ({', '.join(REPRESENTATIONS)})"
-        return None, f"no representation {part!r}{nearest(part, REPRESENTATIONS)}"
-    output = rest.take(OUTPUTS)
-    if output is None:
-        part = rest.part()
-        if not part:
-            return None, "the output format is missing (text or json)"
-        return None, f"no output format {part!r}{nearest(part, OUTPUTS)}"
-    key = rest.take(KEYS)
-    structure = rest.take(STRUCTURES)
-    centre = rest.take_match(r"cx-([a-z]+)")
-    if rest.text:
-        last = [*KEYS, *STRUCTURES, *(f"cx-{c}" for c in CENTRES)]
-        return None, f"no JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
-    if output == "text" and (key or structure):
-        return None, "text replies have neither a JSON key nor a structure"
-    made = kind(
-        dataset=row.name,
-        representation=representation,
-        output=output,
-        key=key or DEFAULT_KEY,
-        structure=structure or DEFAULT_STRUCTURE,
-        multilabel=multilabel,
-        caption=caption,
-        frames=int(frames) if frames else row.frames,
-        centre=centre,
-    )
-    why = format_problem(made)
-    return (made, "") if why is None else (None, why)
-
-
-def _looks_like_dataset(text: str) -> str:
-    """The front of a name up to the first part that belongs to the grid: for error messages."""
-    grid = {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption"}
-    front = []
-    for part in text.split("_"):
-        if part in grid or re.fullmatch(r"f\d+", part):
-            break
-        front.append(part)
-    return "_".join(front) or text
-
-
-def parse_alias(name: str) -> Variant | None:
-    """The variant of one of the release's task names, or None.
-
-    Read: ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]`` with
-    our ``_f<N>`` and ``_cx-…`` at the end where they are needed, as in
-    ``FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box``.
-    """
-    rest = _Rest(name.removeprefix(PREFIX))
-    subset = rest.take(SUBSETS)
-    family = rest.take(f.value for f in Family)
-    output = rest.take(OUTPUTS)
-    representation = rest.take(REPRESENTATIONS)
-    if subset is None or family is None or output is None or representation is None:
-        return None
-    key, structure = rest.take(KEYS), rest.take(STRUCTURES)
-    frames = rest.take_match(r"f([1-9][0-9]{0,3})")
-    centre = rest.take_match(r"cx-([a-z]+)")
-    row, multilabel = SUBSETS[subset]
-    variant = Variant(
-        dataset=row.name,
-        representation=representation,
-        output=output,
-        key=key or DEFAULT_KEY,
-        structure=structure or DEFAULT_STRUCTURE,
-        multilabel=multilabel,
-        frames=int(frames) if frames else row.frames,
-        centre=centre,
-    )
-    if rest.text or problem(variant) or family not in (row.family.value, variant.family.value):
-        return None
-    return variant
-
-
-SUBSETS: dict[str, tuple[Dataset, bool]] = {
-    subset.file: (row, multilabel)
-    for row in BENCHMARK.values()
-    for multilabel in (False, True)
-    if (subset := row.subset_for(multilabel)) is not None
-}
-"""The table of each subset file of the release, as (dataset, multi-label)."""
 
 
 def grid(datasets: Iterable[Dataset] | None = None) -> Iterator[Variant]:

@@ -229,20 +229,18 @@ def read_table(path: Path) -> list[Expression]:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
-    anew = how_to_make(split_of(path.stem) if path.stem in DATASETS else Split.ALL)
-    found: dict[int, Expression] = {}
-    for number, cells in read_rows(path, COLUMNS, anew):
-        where = f"{path}, line {number}"
-        try:
-            row = expression(_annotation(dict(zip(COLUMNS, cells, strict=True)), where), where)
-        except RefusedError as error:
-            raise TableError(str(error)) from None
-        except (ValueError, TypeError, RecursionError) as error:
-            raise TableError(f"{where}: {error}") from None
-        if row.index in found:
-            raise TableError(f"{path}: index {row.index} stands twice")
-        found[row.index] = row
-    return list(found.values())
+    split = split_of(path.stem) if path.stem in DATASETS else Split.ALL
+    return read_rows(path, COLUMNS, _expression_from_cells, how_to_make(split))
+
+
+def _expression_from_cells(path: Path, number: int, cells: Sequence[str]) -> Expression:
+    where = f"{path}, line {number}"
+    try:
+        return expression(_annotation(dict(zip(COLUMNS, cells, strict=True)), where), where)
+    except RefusedError as error:
+        raise TableError(str(error)) from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TableError(f"{where}: {error}") from None
 
 
 def _annotation(cells: Mapping[str, str], where: str) -> Annotation:

@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 from ...core.spelling import nearest
 from ..findit.datasets import Dataset, Family
-from ..findit.variant import Variant, VariantError, parse_format
+from ..findit.names import parse_format
+from ..findit.variant import Variant, VariantError
 from . import PREFIX
 from .annotations import Split
 
@@ -36,11 +37,6 @@ class RefL4Variant(Variant):
 
     @property
     def row(self) -> Dataset:
-        return DATASETS[self.dataset]
-
-    @property
-    def data(self) -> Dataset:
-        """What is asked: one row a split."""
         return DATASETS[self.dataset]
 
     @property

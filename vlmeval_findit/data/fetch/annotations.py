@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...benchmarks.findit.annotation_tables import TableError, made_of, read_table
+from ...benchmarks.findit.annotation_tables import TableError, read_table
 from ...benchmarks.findit.datasets import Dataset, Subset
+from ...benchmarks.findit.places import find_table
 from ...benchmarks.findit.query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset
+from ...benchmarks.findit.table_facts import made_of
 from ...core.data_root import lmu_data_root
 from ...core.files import file_sha256
 from ...core.image_files import Size
-from ...core.places import find_table
 
 if TYPE_CHECKING:
     from .download import Client

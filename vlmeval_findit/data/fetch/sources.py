@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ...benchmarks.findit.datasets import Dataset
 from ...core.places import config_file, read_config
 from ...core.spelling import nearest
 
@@ -238,6 +239,21 @@ _ROWS = (
 
 SOURCES: Mapping[str, Source] = MappingProxyType({row.images: row for row in _ROWS})
 """The table, by the key of the image folder."""
+
+
+def source_for(dataset: Dataset) -> Source:
+    """Where the images of a dataset come from.
+
+    Raises:
+        SourceError: no row says it.
+    """
+    source = SOURCES.get(dataset.images)
+    if source is None:
+        raise SourceError(
+            f"{dataset.name}: nothing says where the images {dataset.images!r} come from"
+            f"{nearest(dataset.images, SOURCES)}"
+        )
+    return source
 
 
 def bases() -> Mapping[str, str | None]:

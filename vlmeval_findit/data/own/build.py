@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import BENCHMARK, own_datasets
+from ...benchmarks.findit.names import forget_names
 from ...benchmarks.findit.query import Query
-from ...benchmarks.findit.variant import PREFIX, forget_names
 from ...boxes.matching import plain_label
 from ...boxes.records import Truth
 from ...boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
@@ -19,6 +20,7 @@ from ...boxes.representation import REPRESENTATIONS
 from ...core.data_root import lmu_data_root, own_datasets_file
 from ...core.files import atomic_write
 from ...core.image_files import Size
+from ...core.lock import alone
 from .annotations import AnnotationError, Annotations, Box
 from .exif import Drawn
 from .pictures import checked_pictures, placed, refuse
@@ -230,10 +232,8 @@ def _write_ids(path: Path, annotations: Annotations) -> None:
 
 
 def _register(name: str, images: Path) -> None:
-    from filelock import FileLock
-
     path = own_datasets_file()
-    with FileLock(path.with_name(f"{path.name}.lock")):
+    with alone(path.with_name(f"{path.name}.lock")):
         rows = {row.name: {"folder": row.folder} for row in own_datasets().values()}
         rows[name] = {"folder": str(images.resolve())}
         with atomic_write(path) as f:

@@ -1,22 +1,24 @@
-"""One process at a time, on one machine or on several that share a disk.
+"""One process at a time: the one place where files are locked.
 
-The lock is filelock's lease: a file that names its holder (machine, process, its start, a random
-token) and that the holder touches every few seconds.  It needs no lock of the operating system,
-which network file systems may grant to everybody.
+A :class:`Lock` is for as long as a run lasts, on one machine or on several that share a disk: who
+does not get it is refused.  It is filelock's lease: a file that names its holder (machine, process,
+its start, a random token) and that the holder touches every few seconds.  It needs no lock of the
+operating system, which network file systems may grant to everybody.  :func:`alone` is for a moment:
+who does not get it waits.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import LeaseSettingsMismatch, SoftFileLease, Timeout
+from filelock import FileLock, LeaseSettingsMismatch, SoftFileLease, Timeout
 
 log = logging.getLogger(__name__)
 
@@ -28,56 +30,24 @@ HEARTBEAT_SECONDS = 10.0
 
 _POLL_SECONDS = 0.1
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-
-class JournalError(ValueError):
-    """A journal that cannot be used; the message says why.  ``lost`` replies could not be kept."""
-
-    lost = 0
-
-    def and_lost(self, more: int) -> JournalError:
-        """The same, when more replies could not be kept."""
-        return self
-
-
-class DiskFullError(JournalError):
-    """No room for more: what was finished is kept, as far as ``lost`` does not say otherwise."""
-
-    def __init__(self, path: Path, lost: int) -> None:
-        what = f"{lost} replies could not be kept" if lost else "every reply is kept"
-        super().__init__(
-            f"{path}: the disk is full; {what}. Free some space and run again: "
-            "finished calls are not repeated."
-        )
-        self.path = path
-        self.lost = lost
-
-    def and_lost(self, more: int) -> DiskFullError:
-        return DiskFullError(self.path, self.lost + more)
-
-
-def full_disk(error: OSError, path: Path) -> DiskFullError:
-    """The error for a file that found no room.
-
-    Raises:
-        OSError: the given one, where it is of another kind.
-    """
-    if error.errno not in _FULL:
-        raise error
-    return DiskFullError(path, 0)
+class LockedError(ValueError):
+    """Another process has it; the message says which."""
 
 
 class Lock:
     """An exclusive lock; that of a process which died on this machine is free at once.
 
+    Args:
+        path: its file, which is there as long as somebody has it; the folder is made.
+        why: what the message says behind its holder.
+
     Raises:
-        JournalError: another process has it; the message says which.
-        DiskFullError: no room for it.
+        LockedError: another process has it.
         OSError: it cannot be made.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, why: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         # Not a thread's own: a reply may be kept by another thread than the one that opened.
@@ -90,9 +60,13 @@ class Lock:
         if not self._got(0) and not self._inherited():
             owner = self._lease.owner
             who = f"process {owner.pid} on {owner.hostname}" if owner else "another process"
-            raise JournalError(
-                f"{path} is held by {who}: two sweeps cannot write the same files at a time"
-            )
+            raise LockedError(f"{path} is held by {who}: {why}")
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *stopped: object) -> None:
+        self.release()
 
     def held(self) -> bool:
         """Whether it is still ours: on a network disk somebody may have thought us dead."""
@@ -118,8 +92,6 @@ class Lock:
             self._lease.acquire(seconds, poll_interval=_POLL_SECONDS, cancel_check=give_up)
         except (Timeout, LeaseSettingsMismatch):
             return False
-        except OSError as error:
-            raise full_disk(error, self._path) from None
         return True
 
     def _inherited(self) -> bool:
@@ -139,6 +111,17 @@ class Lock:
         # This file system cannot exchange two names, so the lease was not handed over.
         self._lease.force_break()
         return self._got(0)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Do what follows when no other process of this machine does it; ``path`` is the lock's file.
+
+    The operating system lets go of it when a process dies.  On a disk that grants it to everybody,
+    what is done here is done twice: it must not harm.
+    """
+    with FileLock(path):
+        yield
 
 
 class _Holder:

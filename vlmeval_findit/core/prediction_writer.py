@@ -1,4 +1,4 @@
-"""Prediction files as files: finding them below folders, and writing them in the host's formats."""
+"""Writing prediction files, in the host's formats."""
 
 from __future__ import annotations
 
@@ -10,43 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.variant import PREFIX, is_variant
 from .files import atomic_write, write_once, write_text_once
-from .identity import identity_path
-from .predictions import PREDICTION_FORMATS, XLSX_CELL_LIMIT, PredictionError, check_format
+from .prediction_reader import XLSX_CELL_LIMIT, check_format
 
 PredictionRow = Mapping[str, Any]
 """One row of a prediction file, by column."""
-
-
-def prediction_files(paths: Iterable[Path]) -> list[Path]:
-    """The prediction files that paths name: themselves, or those below a folder, each once.
-
-    Raises:
-        PredictionError: a folder without any.
-        FileNotFoundError: a path is not there.
-    """
-    found: dict[Path, Path] = {}
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file or folder")
-        inside = [path]
-        if path.is_dir():
-            inside = [one for one in sorted(path.rglob("*")) if _is_predictions(one)]
-            if not inside:
-                raise PredictionError(f"{path}: no prediction file in it (<model>_{PREFIX}….json)")
-        for one in inside:
-            # VLMEvalKit links the files of a run's folder into the model's.
-            found.setdefault(one.resolve(), one)
-    return list(found.values())
-
-
-def _is_predictions(path: Path) -> bool:
-    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
-        return False
-    if identity_path(path).is_file():
-        return True
-    return is_variant(path.stem[path.stem.rfind(f"_{PREFIX}") + 1 :])
 
 
 def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:

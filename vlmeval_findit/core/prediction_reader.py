@@ -1,4 +1,4 @@
-"""Prediction files of VLMEvalKit runs: what was answered, and what the run recorded with it.
+"""Reading prediction files of VLMEvalKit runs: what was answered, and what was recorded with it.
 
 A file is ``<model>_<dataset>.<json|tsv|xlsx>`` with the columns ``index`` and ``prediction``, and
 perhaps ``extra_records``.  Ground truth is never taken from it.  Values are read as they stand:
@@ -17,7 +17,6 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.variant import PREFIX, is_variant
 from .replies import Reply, record_in, recorded
 
 XLSX_CELL_LIMIT = 32_767
@@ -26,22 +25,6 @@ XLSX_CELL_LIMIT = 32_767
 
 class PredictionError(ValueError):
     """A prediction file that cannot be read; the message names file, row and column."""
-
-
-def split_name(path: Path) -> tuple[str, str]:
-    """(model, dataset) from the name of a prediction file.
-
-    Raises:
-        PredictionError: the name does not end in a dataset's name.
-    """
-    stem = path.stem
-    at = stem.rfind(f"_{PREFIX}")
-    if at > 0 and is_variant(stem[at + 1 :]):
-        return stem[:at], stem[at + 1 :]
-    raise PredictionError(
-        f"{path}: the name of a prediction file is <model>_{PREFIX}…{path.suffix}; "
-        "of a file with another name say --dataset"
-    )
 
 
 def read_predictions(path: Path) -> list[Reply]:
@@ -122,9 +105,6 @@ def _text(value: object) -> str:
     if value is None or (isinstance(value, float) and isnan(value)):
         return ""
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-# --- what was recorded ----------------------------------------------------------------------------
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -1,0 +1,114 @@
+"""The file that says what a run is: ``<stem>_identity.json`` beside its predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .files import write_once
+from .identity import Answering, Identity, IdentityError
+from .row_ranges import rows_from, rows_text
+
+ENDING = "_identity.json"
+
+LEGACY_ENDING = "_asked.json"
+"""The record of runs before 0.2: what was asked, and nothing of who answered."""
+
+
+def identity_path(predictions: Path) -> Path:
+    """Where the identity of a prediction file lies."""
+    return predictions.with_name(f"{predictions.stem}{ENDING}")
+
+
+def write_identity(path: Path, run: Identity) -> None:
+    """Write it, whole or not at all; a file that says the same is not touched."""
+    text = json.dumps(as_values(run), indent=1, ensure_ascii=False, default=str, allow_nan=False)
+    write_once(path, (text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def as_values(run: Identity) -> dict[str, Any]:
+    """A run as plain values; :func:`from_values` reads them back."""
+    return asdict(run) | {
+        "rows": None if run.rows is None else rows_text(run.rows),
+        "left_out": rows_text(run.left_out),
+    }
+
+
+def from_values(values: Mapping[str, Any]) -> Identity:
+    """The run that plain values say.
+
+    Raises:
+        TypeError, KeyError, ValueError: they say none.
+    """
+    known = {**values, "answering": Answering(**_typed(values["answering"], _ANSWERING))}
+    _typed(known, _IDENTITY)
+    for name in ("rows", "left_out"):
+        if known[name] is not None:
+            known[name] = rows_from(known[name])
+    known["forced"] = tuple(map(str, known["forced"]))
+    return Identity(**known)
+
+
+_TEXT = str | None
+_ANSWERING: Mapping[str, Any] = {
+    **dict.fromkeys(("kind", "row", "checkpoint", "revision", "endpoint"), _TEXT),
+    **dict.fromkeys(("runs_here", "hosts_own"), bool),
+    "settings": dict,
+}
+_IDENTITY: Mapping[str, Any] = {
+    **dict.fromkeys(("model", "dataset", "left_out"), str),
+    **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
+    "reads_like": _TEXT,
+    "space": dict | None,
+    **dict.fromkeys(("host", "versions"), dict),
+    "forced": list,
+}
+
+
+def _typed(values: Mapping[str, Any], types: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, kind in types.items():
+        if name in values and not isinstance(values[name], kind):
+            raise TypeError(f"{name} should not be {values[name]!r:.40}")
+    return values
+
+
+def read_identity(predictions: Path) -> Identity | None:
+    """The identity of a prediction file; None for predictions of others.
+
+    VLMEvalKit puts predictions into the model's folder or into a folder of the run below it; the
+    record lies beside them or one folder up.
+
+    Raises:
+        IdentityError: there is one that cannot be read.
+    """
+    stem = predictions.stem
+    folders = (predictions.parent, predictions.parent.parent)
+    for ending in (ENDING, LEGACY_ENDING):
+        for folder in folders:
+            path = folder / f"{stem}{ending}"
+            if path.is_file():
+                try:
+                    values = json.loads(path.read_text(encoding="utf-8"))
+                    return from_values(values) if ending == ENDING else _legacy(values, stem)
+                except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                    raise IdentityError(f"{path}: not the record of a run: {error}") from None
+    return None
+
+
+def _legacy(values: Mapping[str, Any], stem: str) -> Identity:
+    """The record of a run before 0.2; the names are those of its file, and FindIt's: there was no
+    other benchmark then.
+    """
+    model, _, variant = stem.partition("_FindIt_")
+    return Identity(
+        model=model,
+        dataset=f"FindIt_{variant}",
+        prompts=values["prompts"],
+        prompt_hash=values["prompt_hash"],
+        table_sha256=values["table_sha256"],
+        left_out=tuple(values["left_out"]),
+        space=values["space"],
+    )

@@ -1,0 +1,60 @@
+"""Prediction files by their names: whose they are, and finding them below folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..benchmarks import is_question, name_after_model, prefixes
+from ..core.identity_file import identity_path
+from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError
+
+
+def split_name(path: Path) -> tuple[str, str]:
+    """(model, dataset) from the name of a prediction file.
+
+    Raises:
+        PredictionError: the name does not end in a dataset's name.
+    """
+    found = name_after_model(path.stem)
+    if found is None:
+        raise PredictionError(
+            f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "
+            "of a file with another name say --dataset"
+        )
+    return found
+
+
+def _pattern(suffix: str) -> str:
+    return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in sorted(prefixes()))
+
+
+def prediction_files(paths: Iterable[Path]) -> list[Path]:
+    """The prediction files that paths name: themselves, or those below a folder, each once.
+
+    Raises:
+        PredictionError: a folder without any.
+        FileNotFoundError: a path is not there.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        inside = [path]
+        if path.is_dir():
+            inside = [one for one in sorted(path.rglob("*")) if _is_predictions(one)]
+            if not inside:
+                raise PredictionError(f"{path}: no prediction file in it ({_pattern('.json')})")
+        for one in inside:
+            # VLMEvalKit links the files of a run's folder into the model's.
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
+
+
+def _is_predictions(path: Path) -> bool:
+    if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
+        return False
+    if identity_path(path).is_file() or name_after_model(path.stem) is not None:
+        return True
+    # Without a model it is refused by name: left out in silence, it would not be missed.
+    return is_question(path.stem)

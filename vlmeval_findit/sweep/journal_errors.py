@@ -1,0 +1,63 @@
+"""Why replies cannot be kept."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from ..core.lock import Lock, LockedError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class JournalError(ValueError):
+    """A journal that cannot be used; the message says why.  ``lost`` replies could not be kept."""
+
+    lost = 0
+
+    def and_lost(self, more: int) -> JournalError:
+        """The same, when more replies could not be kept."""
+        return self
+
+
+class DiskFullError(JournalError):
+    """No room for more: what was finished is kept, as far as ``lost`` does not say otherwise."""
+
+    def __init__(self, path: Path, lost: int) -> None:
+        what = f"{lost} replies could not be kept" if lost else "every reply is kept"
+        super().__init__(
+            f"{path}: the disk is full; {what}. Free some space and run again: "
+            "finished calls are not repeated."
+        )
+        self.path = path
+        self.lost = lost
+
+    def and_lost(self, more: int) -> DiskFullError:
+        return DiskFullError(self.path, self.lost + more)
+
+
+def full_disk(error: OSError, path: Path) -> DiskFullError:
+    """The error for a file that found no room.
+
+    Raises:
+        OSError: the given one, where it is of another kind.
+    """
+    if error.errno not in _FULL:
+        raise error
+    return DiskFullError(path, 0)
+
+
+def lock_of_a_sweep(path: Path) -> Lock:
+    """The lock of files that one sweep at a time writes.
+
+    Raises:
+        JournalError: another process has it.
+        DiskFullError: no room for it.
+        OSError: it cannot be made.
+    """
+    try:
+        return Lock(path, "two sweeps cannot write the same files at a time")
+    except LockedError as error:
+        raise JournalError(str(error)) from None
+    except OSError as error:
+        raise full_disk(error, path) from None
