@@ -61,6 +61,10 @@ class RefL4(FindIt):
         """None: the thresholds are in the figures, and FindIt's curve has others."""
         return None
 
+    def host_class(self, question: Any) -> str:
+        """One class: FindIt has one a family, and this is another benchmark."""
+        return "RefL4Dataset"
+
     def published(self) -> Sequence[Published]:
         """The authors' rows: all figures of ``all``, and macc of ``val`` and ``test``."""
         return tuple(_published())

@@ -253,6 +253,11 @@ def _annotation(cells: Mapping[str, str], where: str) -> Annotation:
     return annotation(row, where)
 
 
+def unlike_release_of(rows: Sequence[Expression], split: Split) -> list[str]:
+    """How the rows of a table are unlike what the authors published."""
+    return unlike_release([row.annotation for row in rows], split)
+
+
 def load_task(name: str) -> RefL4Task:
     """The task of a name.
 
