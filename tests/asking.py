@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import server_model
@@ -13,7 +15,8 @@ from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
 
 KEY = "sk-or-v1-c0ffee-SECRET"
-WORK = Work(([{"type": "text", "value": "where?"}],), ("FindIt_Demo_xyxy_json",), {}, False)
+QUESTION = parse("FindIt_Demo_xyxy_json")
+WORK = Work(((text("where?"),),), (QUESTION,), {}, False)
 
 
 class Sleeps(list[float]):

@@ -15,8 +15,9 @@ from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.spaces import reference_size
 from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.core.messages import located
 from vlmeval_findit.core.places import image_folder
-from vlmeval_findit.models.http.payload import Manner, located, request
+from vlmeval_findit.models.http.payload import Manner, request
 from vlmeval_findit.models.table import find_model
 
 
@@ -27,8 +28,8 @@ def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[st
     answers = {}
     for name in names:
         task = load_task(name)
-        space = row.space(task.variant.row)
-        folder = image_folder(task.variant.row.images).path
+        space = row.space(task.variant)
+        folder = image_folder(task.variant.images).path
         for query in task.queries.values():
             width, height = reference_size(space, query.width, query.height)
             scale = (width / query.width, height / query.height)

@@ -105,7 +105,7 @@ def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
     parts = [image(str(path)), text("x" * 40)]
     row = MODELS["GPT-5.4"]
     assert row.api is not None
-    manner, space = openrouter_manner(row.api), row.space(variant.row)
+    manner, space = openrouter_manner(row.api), row.space(variant)
     body = request(parts, variant, space, manner).body
     one = Load(
         calls=1,

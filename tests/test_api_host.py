@@ -24,6 +24,7 @@ from vlmeval_findit.models.http.payload import openrouter_manner, server_manner
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.sweep.config import Inference, ModelEntry
+from vlmeval_findit.sweep.model_asker import host_message
 
 pytestmark = pytest.mark.host
 
@@ -129,9 +130,9 @@ def test_without_a_key_there_is_no_model(
 
 def one_message() -> list[dict[str, str]]:
     from vlmeval_findit.benchmarks.findit.task import load_task
-    from vlmeval_findit.host.datasets import messages_of
+    from vlmeval_findit.sweep.calls import prompts_of
 
-    return next(iter(messages_of(load_task(DATA))))[1]
+    return host_message(prompts_of(load_task(DATA)).message(0))
 
 
 @pytest.fixture
@@ -407,7 +408,7 @@ def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
 ) -> None:
     row = find_model("Qwen3-VL")
     assert row is not None
-    manner = server_manner("tiny/one", row.space(parse(DATA).row))
+    manner = server_manner("tiny/one", row.space(parse(DATA)))
     answers = perfect_answers("Qwen3-VL", [DATA], manner)
     with ChatServer(perfect(answers)) as server:
         done = serve(

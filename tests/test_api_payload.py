@@ -140,7 +140,7 @@ def test_a_server_gets_the_bytes_of_the_file(tmp_path: Path) -> None:
 def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
     shot = picture(tmp_path, "shot.png", (3000, 60))
     scene = picture(tmp_path, "scene.png", (8192, 615))
-    space = MODELS["GPT-6 Astra"].space(SCENES.row)
+    space = MODELS["GPT-6 Astra"].space(SCENES)
     manner = openrouter_manner(MODELS["GPT-6 Astra"].api)  # type: ignore[arg-type]
     parts = [text("one"), image(str(shot)), text("Scene:"), image(str(scene)), text("find")]
     asked = request(parts, SCENES, space, manner)
@@ -158,7 +158,7 @@ def test_scenes_of_hr_insdet_by_model(scene: Path, entry: str) -> None:
     row = find_model(entry)
     assert row is not None
     assert row.api is not None
-    asked = request([image(str(scene))], SCENES, row.space(SCENES.row), openrouter_manner(row.api))
+    asked = request([image(str(scene))], SCENES, row.space(SCENES), openrouter_manner(row.api))
     expected = (1824, 1368) if entry == "GPT-6-Astra" else (4096, 3072)
     assert asked.images[0].sent == expected
 
@@ -224,7 +224,7 @@ def test_proprietary_models_are_asked_as_in_section_7(
     assert row.entry == entry
     path = str(picture(tmp_path, "a.png", (20, 10)))
     body = request(
-        [image(path), text("x")], PASCAL, row.space(PASCAL.row), openrouter_manner(row.api)
+        [image(path), text("x")], PASCAL, row.space(PASCAL), openrouter_manner(row.api)
     ).body
     limit = 8000 if not fields else 768
     rest = {key: body[key] for key in body if key != "messages"}

@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 
+from vlmeval_findit.core.messages import PartKind
+from vlmeval_findit.sweep.model_asker import host_message
+
 pytestmark = pytest.mark.host
 
 DATA = "FindIt_Demo_insdet_xyxy_json"
@@ -118,15 +121,15 @@ def test_a_server_answers_what_the_model_answers(
 
     monkeypatch.setenv("LMUData", str(lmu))
     from vlmeval_findit.benchmarks.findit.task import load_task
-    from vlmeval_findit.host.datasets import messages_of
+    from vlmeval_findit.sweep.calls import prompts_of
 
-    messages = dict(messages_of(load_task(DATA)))
+    prompts = prompts_of(load_task(DATA))
     for row in rows:
         record = json.loads(row["extra_records"])["findit"]
         assert record["finish_reason"] in ("stop", "length")
         assert record["tokens"]["prompt"] > 0
         assert record["space"] == {"kind": "grid1000"}
-        images = [part for part in messages[row["index"]] if part["type"] == "image"]
+        images = [part for part in prompts.message(row["index"]) if part.kind is PartKind.IMAGE]
         assert len(record["images"]) == len(images) > 1
-        said = expected_reply(checkpoint, messages[row["index"]])
+        said = expected_reply(checkpoint, host_message(prompts.message(row["index"])))
         assert row["prediction"].strip() == said

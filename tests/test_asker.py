@@ -26,13 +26,14 @@ from chat_server import (
     in_turn,
 )
 
+from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.core.work import Stop, Work
 from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import openrouter_model, server_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.sweep.calls import Call
+from vlmeval_findit.sweep.calls import Call, Keyed
 from vlmeval_findit.sweep.executors import ThreadsExecutor
 from vlmeval_findit.sweep.plan import Unit
 from vlmeval_findit.sweep.stopping import Stopping
@@ -272,9 +273,9 @@ def test_what_failed_attempts_cost_is_added_up() -> None:
 def test_a_picture_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(b"no picture")
-    message = [{"type": "image", "value": str(path)}]
+    message = (image(str(path)),)
     with ChatServer(in_turn(completion())) as server:
-        (answer,) = asker(server.url).ask(Work((message,), WORK.datasets, {}, False))
+        (answer,) = asker(server.url).ask(Work((message,), WORK.questions, {}, False))
         assert not server.asked
     assert "is not an image" in (answer.error or "")
     assert call_of(answer)["error"] == answer.error
@@ -342,8 +343,8 @@ def test_threads_share_an_asker_and_get_their_own_answers() -> None:
         return completion(f"answer to {asked.body['messages'][0]['content'][0]['text']}")
 
     def ask(n: int) -> str:
-        message = [{"type": "text", "value": str(n)}]
-        (answer,) = asking.ask(Work((message,), WORK.datasets, {}, False))
+        message = (text(str(n)),)
+        (answer,) = asking.ask(Work((message,), WORK.questions, {}, False))
         return answer.text
 
     with ChatServer(script) as server:
@@ -446,7 +447,7 @@ def test_waiting_for_another_attempt_ends_with_the_run() -> None:
 def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:
     with ChatServer(in_turn(error(429, "slow", Retry_After="500"), completion())) as server:
         asking = waiting_asker(server.url)
-        call = Call("k", (), cast(Any, None), 0)
+        call = Call(Keyed("k", (), "", ()), cast(Any, None), 0)
         stop = Stopping()
         executor = ThreadsExecutor(lambda: [asking], 1)
         work = patch("vlmeval_findit.sweep.executors.work_of", lambda unit: WORK)

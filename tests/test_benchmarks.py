@@ -29,7 +29,7 @@ def test_the_longer_prefix_counts() -> None:
 
 @pytest.mark.parametrize("name", ["", "Pascal_xyxy_json", "findit_Pascal_xyxy_json", "MMBench"])
 def test_a_name_without_a_prefix_is_refused_with_the_prefixes(name: str) -> None:
-    with pytest.raises(QuestionError, match="a name begins with .*FindIt_"):
+    with pytest.raises(QuestionError, match=r"a name begins with .*FindIt_"):
         benchmarks.parse(name)
     assert not benchmarks.is_question(name)
 

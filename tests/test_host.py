@@ -220,11 +220,11 @@ def test_an_image_of_another_size_is_refused(
 
 
 def test_pred_format_is_json_for_our_runs_only(host, tmp_path: Path) -> None:
-    from vlmeval_findit.host import is_findit_run
+    from vlmeval_findit.host import asks_us
 
     config = tmp_path / "config.json"
     config.write_text('{"data": {"FindIt_Pascal_xyxy_json": {}}}')
-    assert is_findit_run(["run.py", "--data", "MMBench", DATA])
-    assert is_findit_run(["run.py", "--config", str(config)])
-    assert not is_findit_run(["run.py", "--data", "MMBench_DEV_EN", "--model", "FindItReplay"])
-    assert not is_findit_run(["run.py", "--config", str(tmp_path / "none.json")])
+    assert asks_us(["run.py", "--data", "MMBench", DATA])
+    assert asks_us(["run.py", "--config", str(config)])
+    assert not asks_us(["run.py", "--data", "MMBench_DEV_EN", "--model", "FindItReplay"])
+    assert not asks_us(["run.py", "--config", str(tmp_path / "none.json")])

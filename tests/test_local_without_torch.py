@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.benchmarks.findit.scoring import read_reply
@@ -71,7 +70,7 @@ def test_names_that_people_type(name: str, identifier: str) -> None:
 def test_bounds_by_task_family(row: str, dataset: str, bounds: Bounds) -> None:
     local = MODELS[row].local
     assert local is not None
-    assert local.bounds(DATASETS[dataset]) == bounds
+    assert local.bounds(parse(f"FindIt_{dataset}_xyxy_json")) == bounds
 
 
 def test_bounds_that_contradict_are_refused() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import KINDS, Space
 from vlmeval_findit.models.table import MODELS, find_model, unknown_space
@@ -87,7 +86,7 @@ def test_names_that_only_look_alike_find_nothing(name: str) -> None:
     ],
 )
 def test_the_space_of_a_model_on_a_dataset(model: str, dataset: str, space: Space) -> None:
-    assert MODELS[model].space(DATASETS[dataset]) == space
+    assert MODELS[model].space(parse(f"FindIt_{dataset}_xyxy_json")) == space
 
 
 XYXY = ("json", "xyxy", "bbox_2d", "per_box")
@@ -126,7 +125,7 @@ def test_how_unconstrained_prompts_are_answered(
     }
     for name, expected in asked.items():
         variant = parse(name)
-        how = MODELS[model].reads(variant)
+        how = MODELS[model].reads(variant.reply)
         assert how.multilabel == variant.multilabel
         if expected is AS_ASKED:
             assert how == variant.reply
@@ -136,4 +135,4 @@ def test_how_unconstrained_prompts_are_answered(
 
 def test_a_format_that_is_named_is_read_as_named() -> None:
     variant = parse("FindIt_Pascal_xyxy_text")
-    assert all(row.reads(variant) == variant.reply for row in MODELS.values())
+    assert all(row.reads(variant.reply) == variant.reply for row in MODELS.values())

@@ -88,7 +88,7 @@ def test_every_reply_that_is_taught_reads_as_its_boxes() -> None:
             asked = ASKED[variant.table](rng, shown)
         assert asked is not None
         turn = lessons.turn_of(asked, variant, shown, [0] * len(asked.boxes))
-        reading = reader(NANO.reads(variant))(turn.reply)
+        reading = reader(NANO.reads(variant.reply))(turn.reply)
         assert reading.reason is None, (variant.name, turn.reply)
         pixels = [
             (x1 * width / 1000, y1 * height / 1000, x2 * width / 1000, y2 * height / 1000)
@@ -106,7 +106,7 @@ def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
     asked, places = asking.in_clip(rng_of(Stream.QUESTION, 5), frames)
     variant = parse("FindIt_Scenes_video_f8_xyxy_json_bbox_2d")
     turn = lessons.turn_of(asked, variant, frames[0], places)
-    reading = reader(NANO.reads(variant))(turn.reply)
+    reading = reader(NANO.reads(variant.reply))(turn.reply)
     assert reading.reason is None
     assert sorted(reading.frames) == sorted(places)
     assert [picture for picture, _ in turn.objects] == list(reading.frames)

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.formats import Format
-from vlmeval_findit.benchmarks.findit.variant import grid, problem
-from vlmeval_findit.core.places import Folder
-from vlmeval_findit.sweep.axes import (
+from vlmeval_findit.benchmarks.findit.grid import (
     AXIS_VALUES,
     Axes,
     Table,
@@ -22,7 +20,10 @@ from vlmeval_findit.sweep.axes import (
     formats,
     variants,
 )
-from vlmeval_findit.sweep.calls import Cell, ImageHashes
+from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.variant import grid, problem
+from vlmeval_findit.core.places import Folder
+from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
 from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
 from vlmeval_findit.sweep.run import Tables
 from vlmeval_findit.sweep.search import STAGES
@@ -124,18 +125,19 @@ def test_what_an_answer_depends_on_is_in_its_key(
     assert keys(replace(cell, settings={**cell.settings, "seed": 1})).isdisjoint(same)
 
     def reworded(query, variant):
-        *parts, last = cell.make(query, variant)
+        *parts, last = message(query, variant)
         return (*parts, last._replace(value=last.value + " Please."))
 
-    assert keys(replace(cell, make=reworded)).isdisjoint(same)
+    asked = Prompts(cell.task, cell.prompts.folder, reworded)
+    assert keys(replace(cell, prompts=asked)).isdisjoint(same)
     moved = tmp_path / "elsewhere"
-    shutil.copytree(cell.folder.path, moved)
-    folder = Folder("Demo", moved, "test")
-    assert keys(replace(cell, folder=folder)) == same, "the content counts, not the place"
+    shutil.copytree(cell.prompts.folder.path, moved)
+    there = Prompts(cell.task, Folder("Demo", moved, "test"), message)
+    assert keys(replace(cell, prompts=there)) == same, "the content counts, not the place"
     first = cell.task.queries[0].images[0]
     with (moved / first).open("ab") as f:
         f.write(b"\0")
-    changed = keys(replace(cell, folder=folder))
+    changed = keys(replace(cell, prompts=there))
     assert 0 < len(same - changed) < len(same)
 
 

@@ -466,7 +466,7 @@ def test_what_is_read(how: ReplyFormat, row: Row) -> None:
 FORMATS = sorted(
     {v.reply for v in grid() if v.frames in (1, 8)}
     | {
-        row.reads(v)
+        row.reads(v.reply)
         for v in grid()
         if v.representation == "unconstrained" and v.frames in (1, 8)
         for row in MODELS.values()

@@ -13,13 +13,13 @@ import yaml
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.formats import Format
+from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.benchmarks.findit.metrics import Totals, figures
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.statistics import FEWEST
-from vlmeval_findit.sweep.axes import all_tables
 from vlmeval_findit.sweep.config import ConfigError, ModelEntry
 from vlmeval_findit.sweep.run import Result
 from vlmeval_findit.sweep.search import (

@@ -32,6 +32,7 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
+from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import Answer, Work
@@ -246,8 +247,8 @@ def test_a_batch_that_fails_is_asked_one_by_one() -> None:
             raise RuntimeError("out of memory")
 
     model = Fragile(lambda number, text: (_ for _ in ()).throw(ValueError) if number == 2 else None)
-    messages = tuple([{"type": "text", "value": str(at)}] for at in range(3))
-    work = Work(messages, ("FindIt_Demo_xyxy_json",) * 3, {}, shares_images=False)
+    messages = tuple((text(str(at)),) for at in range(3))
+    work = Work(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, {}, shares_images=False)
     answers = ModelAsker(model).ask(work)
     assert [answer.error is None for answer in answers] == [True, False, True]
 

@@ -139,7 +139,7 @@ def turn_of(
     )
     size = (shown.width, shown.height)
     said = [Said(_grid(asked.boxes[i], *size), labels[i], frames[i]) for i in order]
-    how = NANO.reads(variant)
+    how = NANO.reads(variant.reply)
     query = Query(0, asked.label, *size, ("",) * variant.frames, Truth((), ()))
     return Turn(
         prompts.request(query, variant),

@@ -40,24 +40,52 @@ def benchmarks() -> list[Benchmark]:
     return [_of_folder(folder) for folder in sorted(prefixes().values())]
 
 
-def is_meant_for_us(name: str) -> bool:
-    """Whether somebody who types a name means a benchmark of ours: FindIt-Pascal is refused by us
-    with the nearest name, not by the host as unknown.
-    """
-    return name.startswith(tuple(prefix.rstrip("_") for prefix in prefixes()))
-
-
 def benchmark_of(name: str) -> Benchmark:
     """The benchmark that a name belongs to.
 
     Raises:
         QuestionError: it belongs to none.
     """
-    for prefix, folder in prefixes().items():
+    return _of_folder(prefixes()[prefix_of(name)])
+
+
+def prefix_of(name: str) -> str:
+    """The prefix by which the benchmark of a name is found.
+
+    Raises:
+        QuestionError: it belongs to none.
+    """
+    for prefix in prefixes():
         if name.startswith(prefix):
-            return _of_folder(folder)
+            return prefix
     known = sorted(prefixes())
     raise QuestionError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
+
+
+def begins_with_prefix(text: str) -> bool:
+    """Whether a text begins as the names of a benchmark do; it need not be one of them."""
+    return text.startswith(tuple(prefixes()))
+
+
+def is_meant(name: str) -> bool:
+    """The same of a name that may be typed wrong: ``FindIt-Pascal`` is meant to be ours."""
+    return name.startswith(tuple(prefix.rstrip("_") for prefix in prefixes()))
+
+
+@cache
+def host_classes() -> frozenset[str]:
+    """The names of all classes that our datasets have under VLMEvalKit."""
+    return frozenset(
+        benchmark.host_class(benchmark.parse(name))
+        for benchmark in benchmarks()
+        for name in benchmark.listed()
+    )
+
+
+def any_question() -> Question:
+    """Some question, for what is the same of all."""
+    benchmark = benchmarks()[0]
+    return benchmark.parse(benchmark.listed()[0])
 
 
 def parse(name: str) -> Question:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from ..benchmarks.findit.names import parse
+from ..benchmarks import parse
 from ..core.image_checks import skips_missing
 from ..models.http.chat import ChatModel, openrouter_model, server_model, token_limit
 from ..models.http.estimate import Load
@@ -40,7 +40,7 @@ def of_data(names: Sequence[str], args: argparse.Namespace) -> int:
     dry = count(groups)
     for group, one in zip(groups, dry.counts, strict=True):
         assert group.chat is not None
-        space = group.chat.space(group.cells[0].variant)
+        space = group.chat.space(group.cells[0].question)
         manner = group.chat.manner(space)
         print(f"{one.name}  as {manner.model}, {space.as_dict()}\n  {_line(one.load or Load())}")
     print(f"all\n  {_line(_sum(dry.counts))}")

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.statistics import INTERVALS, METRICS
-from ..core.visible import short, visible
-from ..leaderboard.board import Board, make_board
-from ..leaderboard.files import write_board
+from ..core.statistics import INTERVALS
+from ..core.visible import counted, short, visible
+from ..leaderboard.board import Board, boards
+from ..leaderboard.files import folder_of, write_board
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.rows import (
     TIED,
@@ -37,11 +37,15 @@ def main(argv: Sequence[str]) -> int:
     add_board_flags(parser)
     args = parser.parse_args(argv)
     meta = read_meta(args.meta) if args.meta else NO_META
-    board = board_from(args)
-    files = write_board(board, args.out, datetime.now(UTC), meta)
-    _print_board(board)
-    print_remarks(board)
-    print(f"{args.out}/: {', '.join(path.name for path in files)}")
+    made = boards_from(args)
+    for board in made:
+        if len(made) > 1:
+            print(f"{board.benchmark.name}:")
+        folder = folder_of(board, args.out)
+        files = write_board(board, folder, datetime.now(UTC), meta)
+        _print_board(board)
+        print_remarks(board)
+        print(f"{folder}/: {', '.join(path.name for path in files)}")
     return 0
 
 
@@ -59,9 +63,9 @@ def add_board_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def board_from(args: argparse.Namespace) -> Board:
-    """The leaderboard that :func:`add_board_flags` asks for."""
-    return make_board(load_runs(args.runs), args.format)
+def boards_from(args: argparse.Namespace) -> list[Board]:
+    """The leaderboards that :func:`add_board_flags` asks for, one a benchmark."""
+    return boards(load_runs(args.runs), args.format)
 
 
 _GAP = 2
@@ -72,7 +76,7 @@ _NAME = 24
 def _print_board(board: Board) -> None:
     """The averages: every dataset of its own does not fit a terminal, and is in the files."""
     out = console()
-    print(f"{METRICS[0]} in percent: means over {len(board.columns)} datasets")
+    print(f"{board.headline} in percent: means over {counted(len(board.columns), 'dataset')}")
     print(f"Intervals: {INTERVALS}.")
     print(f"{TIED}: no significant difference to the rank above.")
     for table in _board_tables(board, out.width, _NAME if out.is_terminal else None):
@@ -86,7 +90,7 @@ def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Tab
     from rich.text import Text
 
     averages = [average.name for average in board.averages]
-    rows = grid(board, METRICS[0])
+    rows = grid(board, board.headline)
     models = [visible(model) for model, _ in rows]
     models = [short(model, longest) if longest else model for model in models]
     figures = [[_lines(cell) for cell in cells[: len(averages)]] for _, cells in rows]
@@ -133,6 +137,6 @@ def print_remarks(board: Board) -> None:
         print(visible(line))
     rows = apart_rows(board)
     if rows:
-        print(f"Not compared with the rest: {len(rows)} runs")
+        print(f"Not compared with the rest: {counted(len(rows), 'run')}")
     for row in rows:
         print(visible(f"  {row['model']} {row['dataset']} ({row['file']}): {row['reason']}"))

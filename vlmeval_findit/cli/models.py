@@ -6,10 +6,13 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..benchmarks.findit.datasets import DATASETS, Dataset
+from ..benchmarks.findit.names import parse
+from ..core.question import Question
 from ..models.table import MODELS, ApiFacts, ModelRow
 
-_GENERAL, _SCENES, _VIDEO = (DATASETS[n] for n in ("Pascal", "HRInsDet_easy", "RoboTools"))
+_GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
+_SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
+_VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,13 +28,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _facts(row: ModelRow) -> list[tuple[str, str]]:
     """Lines of one row: what they are about, and what they say."""
-    facts = _by_task("space", lambda dataset: row.space(dataset).as_dict())
+    facts = _by_task("space", lambda question: row.space(question).as_dict())
     if row.api is not None:
         facts.append(("runs", f"--model {row.entry}: {_api_text(row.api)}"))
     if row.local is None:
         return facts
     bounds = row.local.bounds
-    facts += _by_task("bounds", lambda dataset: bounds(dataset).as_dict())
+    facts += _by_task("bounds", lambda question: bounds(question).as_dict())
     facts.append(("class", row.local.class_name))
     if row.local.template:
         facts.append(("template", _settings_text(row.local.template)))
@@ -39,7 +42,7 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
     return facts
 
 
-def _by_task(what: str, rule: Callable[[Dataset], Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _by_task(what: str, rule: Callable[[Question], Mapping[str, Any]]) -> list[tuple[str, str]]:
     """One line, or two where instance detection (or only its 8192x6144 scenes) differs."""
     lines = [(what, _settings_text(rule(_GENERAL)) or "the processor's own")]
     if rule(_SCENES) != rule(_GENERAL):

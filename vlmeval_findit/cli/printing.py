@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.metrics import SHOWN
+from ..benchmarks import benchmark_of
 from ..benchmarks.findit.places import find_table
 from ..core.places import is_looked_in
 from ..core.visible import visible
@@ -49,26 +49,41 @@ def console() -> Console:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """A table of the columns that a reader looks at first, and a line for what was left out."""
+    """A table a benchmark: the columns that a reader looks at first."""
+    by_benchmark: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_benchmark.setdefault(benchmark_of(row["dataset"]).name, []).append(row)
+    for mine in by_benchmark.values():
+        _print_table(mine)
+
+
+def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The scores of one benchmark."""
     from rich.table import Table
     from rich.text import Text
 
-    rows = list(rows)
+    metrics = benchmark_of(rows[0]["dataset"]).metrics
+    shown = [metric.name for metric in metrics if metric.in_short_tables]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     table.add_column("model", no_wrap=True)
-    for name in (*SHOWN, "scored", "failed"):
+    for name in (*shown, "scored", "failed"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row["dataset"],
             # Not markup, whatever it is called.
             Text(visible(row["model"])),
-            *(f"{float(row[name]):.1f}" for name in SHOWN),
+            *(_figure(row[name]) for name in shown),
             f"{row['scored']}/{row['rows']}",
             str(row["failed calls"]),
         )
     console().print(table)
+
+
+def _figure(value: object) -> str:
+    """A figure of a score or of its file; a dash where there is none."""
+    return "–" if value in (None, "") else f"{float(str(value)):.1f}"
 
 
 def report_spending(budget: Budget) -> int:

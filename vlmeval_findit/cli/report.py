@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..core.files import atomic_write
+from ..core.visible import counted
+from ..leaderboard.board import Board
 from ..report.gallery import CARDS
 from ..report.page import make_page
-from .leaderboard import add_board_flags, board_from, print_remarks
+from .leaderboard import add_board_flags, boards_from, print_remarks
 
 
 def main(argv: Sequence[str]) -> int:
-    """One page with plots and every answer on its picture; it needs no network."""
+    """One page a benchmark, with plots and every answer on its picture; it needs no network."""
     parser = argparse.ArgumentParser(prog="run_findit.py report", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page")
     parser.add_argument(
@@ -22,15 +24,24 @@ def main(argv: Sequence[str]) -> int:
     )
     add_board_flags(parser)
     args = parser.parse_args(argv)
-    board = board_from(args)
-    page = make_page(board, datetime.now(UTC), args.cards)
+    made = boards_from(args)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(args.out) as f:
+    first, *others = made
+    _write(first, args.out, args.cards)
+    for board in others:
+        beside = args.out.with_name(f"{args.out.stem}-{board.benchmark.name}{args.out.suffix}")
+        _write(board, beside, args.cards)
+    return 0
+
+
+def _write(board: Board, path: Path, cards: int) -> None:
+    """The page of one benchmark."""
+    page = make_page(board, datetime.now(UTC), cards)
+    with atomic_write(path) as f:
         f.write(page)
     print_remarks(board)
-    size = args.out.stat().st_size / 1e6
-    print(f"{args.out}: {len(board.sweep)} runs, {len(board.models)} models, {size:.1f} MB")
-    return 0
+    what = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
+    print(f"{path}: {what}, {path.stat().st_size / 1e6:.1f} MB")
 
 
 def positive(text: str) -> int:

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks import is_meant_for_us
-from ..benchmarks.findit.task import load_task
+from ..benchmarks import is_meant, load
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
 from ..core.settings import FORCE_VARIABLE
 from ..models.http.spending import Budget
+from ..sweep.host_config import is_ours
 from .printing import report_spending
 
 FAILED = 1
@@ -92,10 +92,10 @@ def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
         ValueError: the configuration gives one another name than its own.
     """
     if ours.config is None:
-        return {name: {} for name in ours.data or () if is_meant_for_us(name)}
+        return {name: {} for name in ours.data or () if is_meant(name)}
     found = {}
     for name, entry in _config(ours, "data").items():
-        if not str(entry.get("class", "")).startswith("FindIt"):
+        if not is_ours(name, entry):
             continue
         if entry.get("dataset", name) != name:
             raise ValueError(
@@ -166,7 +166,7 @@ def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
 
 
 def _is_our_server(ours: argparse.Namespace) -> bool:
-    return bool(ours.base_url) and any(is_meant_for_us(name) for name in ours.data or ())
+    return bool(ours.base_url) and any(map(is_meant, ours.data or ()))
 
 
 _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--max-tokens")
@@ -174,7 +174,7 @@ _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--m
 
 def _check_server(ours: argparse.Namespace, rest: Sequence[str]) -> None:
     """What would be left unheard is refused."""
-    if any(not is_meant_for_us(name) for name in ours.data):
+    if not all(map(is_meant, ours.data)):
         raise ValueError("--base-url: run FindIt's datasets and others apart")
     for flag in _SAMPLING:
         if any(word.partition("=")[0] == flag for word in rest):
@@ -186,11 +186,10 @@ def _check_server(ours: argparse.Namespace, rest: Sequence[str]) -> None:
 
 def _check_data(names: Iterable[str], mode: str) -> None:
     """Names, tables and images, before the seconds that it takes to import the host."""
-
     for name in names:
-        task = load_task(name)
+        task = load(name)
         if mode != "eval":
-            folder = image_folder(task.variant.row.images)
+            folder = image_folder(task.question.images)
             rows_to_leave_out(list(task.queries.values()), folder, skips_missing())
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks.findit.benchmark import BENCHMARK
+from ..benchmarks.findit.grid import all_tables
 from ..boxes.spaces import space_from
 from ..core.model_names import check_model_name
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
-from ..sweep.axes import all_tables
 from ..sweep.config import ModelEntry
 from ..sweep.search import search_sweep
 from .printing import report_spending

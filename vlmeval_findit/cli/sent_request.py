@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
-from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import Space
-from ..core.messages import Part
+from ..core.messages import Message
+from ..core.question import Question
 from ..models.http.payload import openrouter_manner, request
 from ..models.table import ApiFacts
 
 
-def print_sent(parts: Sequence[Part], variant: Variant, space: Space, facts: ApiFacts) -> None:
+def print_sent(message: Message, question: Question, space: Space, facts: ApiFacts) -> None:
     """Print the request for a message: fields as they are, images as their sizes."""
     try:
-        asked = request(parts, variant, space, openrouter_manner(facts))
+        asked = request(message, question, space, openrouter_manner(facts))
     except OSError as error:
         print(f"\nwhat is sent cannot be shown without the images: {error}")
         return

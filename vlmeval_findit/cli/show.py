@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.task import load_task
+from ..benchmarks import benchmark_of, load
+from ..benchmarks.findit.query import Query as FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import reference_size
-from ..core.messages import Part, PartKind
+from ..core.messages import Message, PartKind, located
 from ..core.places import image_folder
+from ..core.question import Query, Question
 from ..models.families import LocalFamily
-from ..models.http.payload import located
 from ..models.table import ModelRow, find_model, unknown_space
 
 
@@ -28,39 +27,45 @@ def main(argv: Sequence[str]) -> int:
         "NAME=CHECKPOINT for one of another folder or identifier",
     )
     args = parser.parse_args(argv)
-    task = load_task(args.data)
+    task = load(args.data)
     if args.index not in task.queries:
         raise ValueError(f"{args.data} has no row {args.index} (it has {len(task.queries)})")
-    query, variant = task.queries[args.index], task.variant
-    folder = image_folder(variant.row.images)
-    name, make = prompt_set()
-    print(f"{variant.name}, row {query.index}, prompts {name}, images in {folder.path}\n")
-    for part in make(query, variant):
+    query, question = task.queries[args.index], task.question
+    folder = image_folder(question.images)
+    words = benchmark_of(question.name).prompts()[0]
+    message = words.message(query, question)
+    print(f"{question.name}, row {query.index}, prompts {words.name}, images in {folder.path}\n")
+    for part in message:
         print(f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value)
-    print(f"\nimage: {query.width} x {query.height} pixels")
-    for frame, box in zip(query.truth.frames, query.truth.boxes, strict=True):
-        print(f"ground truth{f', frame {frame + 1}' if variant.frames > 1 else ''}: {list(box)}")
+    if query.width:
+        print(f"\nimage: {query.width} x {query.height} pixels")
+    if isinstance(query, FindItQuery):
+        for frame, box in zip(query.truth.frames, query.truth.boxes, strict=True):
+            which = f", frame {frame + 1}" if question.frames > 1 else ""
+            print(f"ground truth{which}: {list(box)}")
     if args.model:
-        _print_model(args.model, query, variant, located(make(query, variant), folder.path))
+        _print_model(args.model, query, question, located(message, folder.path))
     return 0
 
 
-def _print_model(model: str, query: Query, variant: Variant, parts: Sequence[Part]) -> None:
+def _print_model(model: str, query: Query, question: Question, message: Message) -> None:
     """The space in which a model answers, and what it is sent or shown."""
     named, _, checkpoint = model.partition("=")
     row = find_model(named)
     if row is None:
         raise unknown_space(named)
-    space = row.space(variant.row)
-    w, h = reference_size(space, query.width, query.height)
-    print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
-    print(f"replies are read as {row.reads(variant.reply)}")
+    space = row.space(question)
+    if query.width:
+        w, h = reference_size(space, query.width, query.height)
+        print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
+    if isinstance(question, Variant):
+        print(f"replies are read as {row.reads(question.reply)}")
     if row.api is not None:
         from .sent_request import print_sent
 
-        print_sent(parts, variant, space, row.api)
+        print_sent(message, question, space, row.api)
     if row.local is not None:
-        _print_shown(row, checkpoint or _checkpoint(named, row.local), variant, parts)
+        _print_shown(row, checkpoint or _checkpoint(named, row.local), question, message)
 
 
 def _checkpoint(named: str, family: LocalFamily) -> str:
@@ -68,12 +73,12 @@ def _checkpoint(named: str, family: LocalFamily) -> str:
     return family.checkpoints.get(named, next(iter(family.checkpoints.values())))
 
 
-def _print_shown(row: ModelRow, checkpoint: str, variant: Variant, parts: Sequence[Part]) -> None:
+def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> None:
     """The text after the chat template and the sizes of each image; nothing is downloaded."""
     from ..models.local.model_input import NotHereError, shown
 
     try:
-        seen = shown(row, checkpoint, variant, tuple(parts))
+        seen = shown(row, checkpoint, question, message)
     except NotHereError as error:
         print(f"\nWhat it is shown cannot be said here: {error}")
         print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")

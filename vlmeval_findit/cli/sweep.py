@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.release_prompts import prompt_set
+from ..benchmarks import benchmark_of
 from ..core.files import atomic_write
 from ..models.http.spending import Budget
 from ..sweep.config import Sweep, read_sweep
@@ -175,16 +175,15 @@ def _say(line: str) -> None:
 def report_formats(results: Sequence[Result], path: Path) -> None:
     """Name the best format of every model that was asked in several, and write them down."""
     found: dict[str, Mapping[str, Any]] = {}
-    prompts = prompt_set()[0]
     for model in dict.fromkeys(result.model for result in results):
-        own = [result for result in results if result.model == model]
+        own = [result for result in results if result.model == model and result.compared]
         ranked = averages(own)
         if len(ranked) > 1 and all(result.failed < result.rows for result in own):
             best = ranked[0]
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
             print(f"{model}: best format {format_text(best)} (F1@0.5 {figure:.1f}{over})")
-            found[model] = outcome(own, prompts)
+            found[model] = outcome(own, benchmark_of(best.question.name).prompts()[0].name)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")

@@ -70,8 +70,9 @@ class Benchmark(Protocol):
     ``name`` names it for people and files.  ``metrics`` are its figures, the headline first;
     ``ranking`` those by which formats are compared, the weightiest first.  ``with_failures`` is the
     headline when failed calls count as wrong: they are in no other figure.  ``counts`` are sums
-    that a score's table shows, by what they are called there.  ``at_a_time`` is how many replies
-    :meth:`score` is given at most (None: all of a run).
+    that a score's table shows, by what they are called there.  ``format_axes`` are what rows and
+    columns of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given
+    at most (None: all of a run).
     """
 
     name: str
@@ -79,6 +80,7 @@ class Benchmark(Protocol):
     ranking: tuple[Metric, ...]
     with_failures: Metric
     counts: Mapping[str, str] = MappingProxyType({})
+    format_axes: tuple[str, str] = ("", "")
     at_a_time: int | None = 256
 
     @abstractmethod
@@ -153,6 +155,10 @@ class Benchmark(Protocol):
     def curve(self, task: AnyTask, rows: Sequence[ScoredRow]) -> Curve | None:
         """A run's figures by a threshold that can be turned; None where there is none."""
         return None
+
+    def host_class(self, question: Any) -> str:
+        """The class of its dataset under VLMEvalKit, as ``--config`` files name it."""
+        return "".join(filter(str.isalnum, self.name)) + "Dataset"
 
     def published(self) -> Sequence[Published]:
         """What others published about their models."""

@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from .image_files import ImageFileError, Size, header, misfit
@@ -32,8 +33,8 @@ class Unusable:
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """The rows of a table with an image that is missing, unreadable, too large, or of another size.
 
-    Only headers are read.  A picture of another size than its annotations would be scored in wrong
-    pixels, so it is as bad as a missing one.
+    Only headers are read.  A table may state no sizes.  A picture of another size than its
+    annotations would be scored in wrong pixels, so it is as bad as a missing one.
     """
     unstated = {
         folder / name: None for query in queries for name in (*query.support, *query.images)
@@ -76,6 +77,20 @@ def skips_missing() -> bool:
 
 
 def _problem(path: Path, size: Size | None) -> str | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return _looked_at(path, size)
+    return _known(path, size, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+
+
+@lru_cache(maxsize=1 << 17)
+def _known(path: Path, size: Size | None, state: tuple[int, ...]) -> str | None:
+    """What was found of a file in this state: one run checks its images more than once."""
+    return _looked_at(path, size)
+
+
+def _looked_at(path: Path, size: Size | None) -> str | None:
     try:
         return misfit(header(path), size)
     except ImageFileError as error:

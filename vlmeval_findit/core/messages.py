@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -17,7 +19,10 @@ class PartKind(Enum):
 
 
 class Part(NamedTuple):
-    """One part of a message: text, or an image's path relative to its dataset's folder."""
+    """One part of a message: text, or an image's path.
+
+    A benchmark writes paths relative to its image folder; :func:`located` makes files of them.
+    """
 
     kind: PartKind
     value: str
@@ -34,6 +39,15 @@ def text(value: str) -> Part:
 def image(path: str) -> Part:
     """A part that is an image."""
     return Part(PartKind.IMAGE, path)
+
+
+def located(message: Message, folder: Path) -> Message:
+    """A message whose image parts are paths of files below a folder: as models are asked."""
+    base = str(folder)
+    return tuple(
+        Part(kind, os.path.join(base, value)) if kind is PartKind.IMAGE else Part(kind, value)
+        for kind, value in message
+    )
 
 
 def prompt_hash(messages: Iterable[Message]) -> str:

@@ -84,7 +84,7 @@ class Query(Protocol):
 class PlainQuestion:
     """A question of a benchmark that asks in one way: there are no formats to choose from.
 
-    >>> PlainQuestion("Colours_Small", table="Small", images="Colours", family_name="letters").column
+    >>> PlainQuestion("Colours_Small", table="Small", images="Photos", family_name="letters").column
     'Small'
     """
 

@@ -52,6 +52,15 @@ def short(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "run"), counted(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as CSV with a header; numbers with four decimals, nothing where there is no value.
 

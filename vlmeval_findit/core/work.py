@@ -6,22 +6,21 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from .messages import Message
+from .question import Question
 from .redaction import quoted
 from .replies import record_in
-
-HostMessage = list[dict[str, str]]
-"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as absolute paths."""
 
 
 class Work(NamedTuple):
     """What goes to a model at a time: plain values, so that another machine can take it.
 
-    ``datasets[i]`` is the name of the variant that asks ``messages[i]``; ``settings`` are those of
-    the calls (:func:`..sweep.calls.settings_of`).
+    Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
+    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`).
     """
 
-    messages: tuple[HostMessage, ...]
-    datasets: tuple[str, ...]
+    messages: tuple[Message, ...]
+    questions: tuple[Question, ...]
     settings: Mapping[str, Any]
     shares_images: bool
 
@@ -61,7 +60,7 @@ class Asker(Protocol):
         """The answers to the messages, in their order; failures are answers with an error."""
 
     def answers_together(self, *, shares_images: bool) -> bool:
-        """Whether it works out several messages at once: over the same images, of one variant."""
+        """Whether it works out several messages at once: over the same images, of one question."""
 
 
 @runtime_checkable

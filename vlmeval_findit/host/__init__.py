@@ -13,14 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
-from ..benchmarks import prefixes
+from ..benchmarks import begins_with_prefix, prefixes
 
 
 def register_datasets(dataset_module: ModuleType) -> None:
     """Make our dataset classes known to ``vlmeval.dataset``; doing it twice does nothing more."""
     from .datasets import DATASET_CLASSES
 
-    if is_findit_run(sys.argv):
+    if asks_us(sys.argv):
         os.environ.setdefault("PRED_FORMAT", "json")
     for cls in DATASET_CLASSES:
         if cls in dataset_module.DATASET_CLASSES:
@@ -60,18 +60,18 @@ def register_inference(inference_module: ModuleType) -> None:
         leave_with_a_status()
 
 
-def is_findit_run(argv: Sequence[str]) -> bool:
-    """Whether a command line asks for a FindIt dataset, by name or in a ``--config`` file.
+def asks_us(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for a dataset of ours, by name or in a ``--config`` file.
 
     Then predictions go to JSON unless the user says otherwise: the host's default, xlsx, cuts
     replies at 32,767 characters, and it fixes the format before it makes a dataset.
     """
     for flag, value in pairwise(argv):
-        if value.startswith(tuple(prefixes())):
+        if begins_with_prefix(value):
             return True
         if flag == "--config" and Path(value).is_file():
-            text = Path(value).read_text(encoding="utf-8", errors="replace")
-            return any(prefix in text for prefix in prefixes())
+            said = Path(value).read_text(encoding="utf-8", errors="replace")
+            return any(prefix in said for prefix in prefixes())
     return False
 
 

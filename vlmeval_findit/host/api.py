@@ -16,8 +16,8 @@ from typing import Any
 
 from vlmeval.api.base import BaseAPI
 
-from ..benchmarks.findit.variant import Variant
 from ..core.identity import Described
+from ..core.question import Question
 from ..core.replies import Recorded, recorded
 from ..core.spelling import nearest
 from ..core.work import Work
@@ -27,7 +27,8 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.services import endpoints, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
 from ..models.table import MODELS
-from .models import HostMessage, RecordedReply, recorded_reply
+from ..sweep.model_asker import HostMessage, message_from
+from .models import RecordedReply, question_of, recorded_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class ApiSettings:
 
     ``retry`` are attempts for one call at most, ``timeout`` seconds for each, ``max_usd`` is a
     spending limit in US dollars (None: none), ``budget`` one that several models share in its
-    place, ``max_new_tokens`` limits a reply (None: the row's limit, else the variant's).
+    place, ``max_new_tokens`` limits a reply (None: the row's limit, else the question's).
     """
 
     retry: int = 6
@@ -98,10 +99,8 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         self, inputs: HostMessage, dataset: str | None = None
     ) -> tuple[int, str, Recorded]:
         """(0, the answer, its record), or (-1, why there is none, the record of the call)."""
-        if dataset is None:
-            raise ValueError("this model answers FindIt datasets only, and was told none")
-        message = [{name: str(part[name]) for name in ("type", "value")} for part in inputs]
-        (answer,) = self.asker.ask(Work((message,), (dataset,), {}, shares_images=False))
+        work = Work((message_from(inputs),), (question_of(dataset),), {}, shares_images=False)
+        (answer,) = self.asker.ask(work)
         record = recorded(answer.extra)
         return (0, answer.text, record) if answer.error is None else (-1, answer.error, record)
 
@@ -126,10 +125,10 @@ class FindItOpenRouter(_ChatAPI):
         super().__init__(chat, [Endpoint(openrouter_url(), openrouter_key())], made)
 
     @classmethod
-    def describe(cls, variant: Variant, model: str, **settings: Any) -> Described:
+    def describe(cls, question: Question, model: str, **settings: Any) -> Described:
         """What a run with the constructor's arguments is; it needs no key."""
         chat = openrouter_model(model, settings_of(settings).max_new_tokens)
-        return chat.describe(variant, [Endpoint(openrouter_url())])
+        return chat.describe(question, [Endpoint(openrouter_url())])
 
 
 class FindItServer(_ChatAPI):
@@ -158,10 +157,10 @@ class FindItServer(_ChatAPI):
         super().__init__(chat, servers, settings)
 
     @classmethod
-    def describe(cls, variant: Variant, model: str, base_url: str, **arguments: Any) -> Described:
+    def describe(cls, question: Question, model: str, base_url: str, **arguments: Any) -> Described:
         """What a run with the constructor's arguments is."""
         chat, servers, _ = _served(model, base_url, **arguments)
-        return chat.describe(variant, servers)
+        return chat.describe(question, servers)
 
     @classmethod
     def asked_with(cls, model: str, base_url: str, **arguments: Any) -> dict[str, Any]:

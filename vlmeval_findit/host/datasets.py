@@ -1,4 +1,4 @@
-"""Our datasets as VLMEvalKit's: one class a task family.
+"""Our datasets as VLMEvalKit's: for every benchmark the classes that it names.
 
 What can be refused without knowing who answers is refused in the constructor: an unknown name, a
 missing image, a space that there is not.  What contradicts a run is refused by :mod:`.inference`,
@@ -9,47 +9,41 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
-from ..benchmarks.findit.datasets import DATASETS, Family
-from ..benchmarks.findit.metrics import METRICS
-from ..benchmarks.findit.names import is_variant, parse
-from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.run_space import check_settings
-from ..benchmarks.findit.task import FindItTask, load_task
-from ..benchmarks.findit.variant import VariantError
+from ..benchmarks import benchmark_of, benchmarks, is_question, load
+from ..core.benchmark import Benchmark
 from ..core.image_checks import rows_to_leave_out, skips_missing
-from ..core.messages import PartKind
-from ..core.places import image_folder
+from ..core.question import QuestionError
 from ..core.settings import settings_from
+from ..models.table import check_settings
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
-from ..sweep.calls import Cell, settings_of
+from ..sweep.calls import Cell, prompts_of, settings_of
+from ..sweep.model_asker import HostMessage, host_message
 from . import entries
 
 log = logging.getLogger(__name__)
 
 
-class VariantNames(Sequence[str]):
-    """The names that a class supports: any valid variant is in it, one a table is listed."""
+class Names(Sequence[str]):
+    """The names that a class supports: any valid question is in it, one a table is listed."""
 
-    def __init__(self, families: frozenset[Family]) -> None:
-        self._families = families
+    def __init__(self, benchmark: Benchmark, host_class: str) -> None:
+        self._class = host_class
         self._listed = [
-            parse(f"FindIt_{row.table_name(multilabel)}_xyxy_json").name
-            for row in DATASETS.values()
-            if row.family in families
-            for multilabel in (False, True)[: 1 + row.has_multilabel]
+            name
+            for name in benchmark.listed()
+            if benchmark.host_class(benchmark.parse(name)) == host_class
         ]
 
     def __contains__(self, name: object) -> bool:
-        return is_variant(name) and parse(str(name)).row.family in self._families
+        return is_question(name) and class_of(str(name)) == self._class
 
     def __getitem__(self, at: Any) -> Any:
         return self._listed[at]
@@ -58,11 +52,17 @@ class VariantNames(Sequence[str]):
         return len(self._listed)
 
 
-class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
-    """One variant of the grid as a dataset of the host.
+def class_of(name: str) -> str:
+    """The name of the class that a dataset has."""
+    benchmark = benchmark_of(name)
+    return benchmark.host_class(benchmark.parse(name))
+
+
+class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
+    """A question over its table as a dataset of the host; :data:`DATASET_CLASSES` are made of it.
 
     Args:
-        dataset: a variant's name, or one of the release's task names.
+        dataset: a question's name, or another that its benchmark takes for it.
         skip_noimg: the host's; images are checked here in any case.
         space: the coordinate space of the replies (``--config`` files; else ``--judge-args``).
         reads_like: a model whose way of answering ``unconstrained`` prompts is expected.
@@ -70,14 +70,13 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         judge_args, mode: the host's command line, where it passes them.
 
     Raises:
-        VariantError, TableError, ImageError, SpaceError: before any model call.
+        QuestionError, TableError, ImageError, SpaceError: before any model call.
     """
 
-    TYPE = "FindIt"
     MODALITY = "IMAGE"
     DEFAULT_JUDGE = ""
     force_use_dataset_prompt = True
-    families: frozenset[Family] = frozenset()
+    benchmark: Benchmark
 
     def __init__(
         self,
@@ -90,28 +89,27 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         mode: str = "all",
     ) -> None:
         _refuse_what_cannot_work()
-        self.task = load_task(dataset)
-        if self.task.variant.row.family not in self.families:
-            raise VariantError(f"{dataset}: {type(self).__name__} is not its class")
+        self.task = load(dataset)
+        if class_of(dataset) != type(self).__name__:
+            raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
         given = json.loads(judge_args) if judge_args else entries.judge_args()
         self._config = {**_ours({"space": space, "reads_like": reads_like}), **_ours(given)}
         self.settings = settings_from(self._config)
-        check_settings(self.settings, self.task.variant)
-        self.folder = image_folder(self.task.variant.row.images)
+        check_settings(self.settings)
+        self.prompts = prompts_of(self.task)
         skip = skips_missing() if skip_missing is None else skip_missing
         # Scoring alone needs no images, but then it must expect the rows that inference had.
         self.left_out = (
             frozenset()
             if mode == "eval" and not skip
-            else rows_to_leave_out(list(self.task.queries.values()), self.folder, skip)
+            else rows_to_leave_out(list(self.task.queries.values()), self.prompts.folder, skip)
         )
-        _, self._make = prompt_set()
         super().__init__(dataset=dataset, skip_noimg=skip_noimg)
-        self.img_root = str(self.folder.path)
+        self.img_root = str(self.prompts.folder.path)
 
     @classmethod
-    def supported_datasets(cls) -> VariantNames:
-        return VariantNames(cls.families)
+    def supported_datasets(cls) -> Names:
+        return Names(cls.benchmark, cls.__name__)
 
     def load_data(self, dataset: str) -> pd.DataFrame:
         """What the host iterates over and writes into prediction files; never the ground truth."""
@@ -125,18 +123,15 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
             }
         )
 
-    def build_prompt(self, line: int | Mapping[str, Any]) -> list[dict[str, str]]:
-        """The interleaved message of a row, images as absolute paths."""
+    def build_prompt(self, line: int | Mapping[str, Any]) -> HostMessage:
+        """The interleaved message of a row, images as paths of files."""
         row = self.data.iloc[line] if isinstance(line, int) else line
-        return _host_message(
-            self._make(self.task.queries[int(row["index"])], self.task.variant),
-            self.folder.path,
-        )
+        return host_message(self.prompts.message(int(row["index"])))
 
     def dump_image(self, line: Mapping[str, Any]) -> list[str]:
         """The paths of a row's images: support shots first."""
         query = self.task.queries[int(line["index"])]
-        return [str(self.folder.path / name) for name in (*query.support, *query.images)]
+        return [str(self.prompts.folder.path / name) for name in (*query.support, *query.images)]
 
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> dict[str, float]:
         """Score a prediction file, leave the score's files beside it, return the figures."""
@@ -155,7 +150,8 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, float | int]:
-        return {name: metrics[name] for name in (METRICS[0].name,) if metrics and name in metrics}
+        name = cls.benchmark.metrics[0].name
+        return {name: metrics[name]} if metrics and name in metrics else {}
 
     @classmethod
     def report_judge_err(
@@ -173,12 +169,10 @@ class FindItDataset(ImageBaseDataset):  # type: ignore[misc]
         """
         return Cell(
             model=model,
-            task=self.task,
+            prompts=self.prompts,
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),
-            folder=self.folder,
-            make=self._make,
-            settings=settings_of(self.task.variant, settings),
+            settings=settings_of(self.task.question, settings),
         )
 
 
@@ -186,11 +180,11 @@ def _refuse_what_cannot_work() -> None:
     """Refuse what the host would run to its end and then not score, or ask in another way.
 
     Raises:
-        VariantError: a configuration gives a dataset another name.
+        QuestionError: a configuration gives a dataset another name.
         ValueError: ``--api-mode``, whose pipeline does not ask through us.
     """
     for name, dataset in entries.renamed_datasets().items():
-        raise VariantError(renamed(name, dataset))
+        raise QuestionError(renamed(name, dataset))
     if entries.has_flag("--api-mode"):
         raise ValueError(NO_API_MODE)
 
@@ -214,52 +208,14 @@ def _ours(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: values[key] for key in ("space", "reads_like", "force") if values.get(key)}
 
 
-class FindItObjectDetection(FindItDataset):
-    """Every instance of a label, or of several."""
-
-    families = frozenset({Family.OBJDET})
-
-
-class FindItReferringExpression(FindItDataset):
-    """The object, or all objects, that an expression describes."""
-
-    families = frozenset({Family.REFEXP, Family.REFEXP_ALL})
-
-
-class FindItInstanceDetection(FindItDataset):
-    """The object of reference images in a scene."""
-
-    families = frozenset({Family.INSDET})
-
-
-class FindItVideoDetection(FindItDataset):
-    """Objects, named or shown, in the frames of a video."""
-
-    families = frozenset({Family.OBJDET_VIDEO, Family.INSDET_VIDEO})
-
-
-DATASET_CLASSES = (
-    FindItObjectDetection,
-    FindItReferringExpression,
-    FindItInstanceDetection,
-    FindItVideoDetection,
-)
-
-
-def _host_message(parts: Sequence[Any], folder: Path) -> list[dict[str, str]]:
+def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:
+    """The classes of a benchmark: so many as it has names for."""
+    names = dict.fromkeys(map(class_of, benchmark.listed()))
+    said = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
     return [
-        {
-            "type": part.kind.value,
-            "value": str(folder / part.value) if part.kind is PartKind.IMAGE else part.value,
-        }
-        for part in parts
+        type(name, (QuestionDataset,), {**said, "__doc__": benchmark.__doc__}) for name in names
     ]
 
 
-def messages_of(task: FindItTask) -> Iterator[tuple[int, list[dict[str, str]]]]:
-    """The message of every row of a task, with its index, as the host would send it."""
-    folder = image_folder(task.variant.row.images).path
-    _, make = prompt_set()
-    query: Query
-    for index, query in task.queries.items():
-        yield index, _host_message(make(query, task.variant), folder)
+DATASET_CLASSES = tuple(cls for benchmark in benchmarks() for cls in _classes_of(benchmark))
+"""Of every benchmark the classes that ``--config`` files name."""

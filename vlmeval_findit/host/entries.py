@@ -12,13 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.variant import Variant
 from ..core.identity import Answering, Described
+from ..core.question import Question
 from ..core.redaction import scrubbed
 from ..models.http.endpoint import Endpoint
 from ..models.revision import known_revision
 from ..models.table import find_model
 from ..sweep.calls import given_key
+from ..sweep.host_config import is_ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +68,20 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
     return Entry(cls if inspect.isclass(cls) else None, {**own, **given}, given)
 
 
-def described(model: str, entry: Entry, variant: Variant) -> Described:
-    """What a run of an entry over a variant is, as far as is known without loading anything.
+def described(model: str, entry: Entry, question: Question) -> Described:
+    """What a run of an entry over a question is, as far as is known without loading anything.
 
     Raises:
         ValueError: its arguments cannot be used.
     """
     if entry.is_ours:
         try:
-            found: Described = entry.cls.describe(variant, **entry.arguments)  # type: ignore[union-attr]
+            found: Described = entry.cls.describe(question, **entry.arguments)  # type: ignore[union-attr]
         except TypeError as error:
             raise ValueError(f"the entry of {model}: {error}") from None
         return found
     row = find_model(model)
-    space = stock_space(model, entry) or (row.space(variant.row).as_dict() if row else None)
+    space = stock_space(model, entry) or (row.space(question).as_dict() if row else None)
     checkpoint = entry.arguments.get("model_path") or entry.arguments.get("model")
     answering = Answering(
         kind=entry.cls.__name__ if entry.cls is not None else None,
@@ -207,9 +208,7 @@ def renamed_datasets() -> dict[str, str]:
     return {
         name: str(said["dataset"])
         for name, said in data.items()
-        if isinstance(said, dict)
-        and str(said.get("class", "")).startswith("FindIt")
-        and said.get("dataset", name) != name
+        if isinstance(said, dict) and is_ours(name, said) and said.get("dataset", name) != name
     }
 
 

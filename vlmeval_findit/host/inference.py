@@ -34,7 +34,7 @@ from ..sweep.outputs import Output, begin, found_here, made_before, prepare_outp
 from ..sweep.plan import Plan, UnitSizes, make_plan
 from ..sweep.run import ModelStoppedError
 from ..sweep.stopping import stopped_by_signals
-from .datasets import FindItDataset
+from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
 from .ranks import Ranks
@@ -53,23 +53,23 @@ _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
 def install(inference: ModuleType) -> None:
     """Answer our datasets in place of the host's function; others still go there."""
     hosts_own = inference.infer_data_job
-    if getattr(hosts_own, "answers_findit", False):
+    if getattr(hosts_own, "answers_ours", False):
         return
     signature = inspect.signature(hosts_own)
 
     def infer_data_job(*arguments: Any, **named: Any) -> Any:
         given = signature.bind(*arguments, **named)
         given.apply_defaults()
-        if not isinstance(given.arguments["dataset"], FindItDataset):
+        if not isinstance(given.arguments["dataset"], QuestionDataset):
             return hosts_own(*arguments, **named)
         return _job(given.arguments)
 
-    infer_data_job.answers_findit = True  # type: ignore[attr-defined]
+    infer_data_job.answers_ours = True  # type: ignore[attr-defined]
     inference.infer_data_job = infer_data_job  # type: ignore[attr-defined]
 
 
 def _job(given: Mapping[str, Any]) -> Any:
-    dataset: FindItDataset = given["dataset"]
+    dataset: QuestionDataset = given["dataset"]
     if given.get("limit"):
         dataset.data = dataset.data.iloc[: given["limit"]]
     name = str(given["model_name"])
@@ -116,7 +116,7 @@ def _entry_of_object(model: Any, name: str) -> Entry | None:
 
 
 def prepare_run(
-    dataset: FindItDataset, model: str, work_dir: Path, entry: Entry | None = None
+    dataset: QuestionDataset, model: str, work_dir: Path, entry: Entry | None = None
 ) -> HostRun:
     """What a model is going to be asked, once it is sure that nothing contradicts it.
 
@@ -134,7 +134,7 @@ def prepare_run(
     check_model_name(model)
     home = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
     entry = with_space(entry or entry_of(model), dataset.settings.space)
-    found = described(model, entry, dataset.task.variant)
+    found = described(model, entry, dataset.task.question)
     cell = dataset.cell(model, asked_with(entry, found.answering))
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
     output = prepare_output(path, cell, dataset.settings, found, host_version())
@@ -183,7 +183,7 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> int:
 class HostModel:
     """A model of the host: loaded when its first call is made, and kept for the next dataset."""
 
-    def __init__(self, model: Any, name: str, use_vllm: bool, dataset: FindItDataset) -> None:
+    def __init__(self, model: Any, name: str, use_vllm: bool, dataset: QuestionDataset) -> None:
         self.loaded: Any = None if isinstance(model, str) else model
         self._name = name
         self._use_vllm = use_vllm
@@ -265,8 +265,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
         executor = ThreadsExecutor(lambda: [load()], how.threads)
 
     def record(call: Call, answer: Answer) -> Record:
-        asked = keyed(cell, call.row, hashes)
-        return record_of(cell, call.row, answer, asked, output.identity)
+        return record_of(cell, call.row, answer, call.asked, output.identity)
 
     calls = Calls(plan, left, _SIZES, hashes)
     with CallsBar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:

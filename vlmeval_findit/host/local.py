@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from vlmeval.smp import get_logger
 
-from ..benchmarks.findit.variant import Variant
 from ..core.identity import Answering, Described
-from ..core.messages import Message, Part, PartKind
 from ..core.model_names import check_model_name
+from ..core.question import Question
 from ..core.spelling import nearest
 from ..models.local.runner import (
     LocalReply,
@@ -25,7 +24,8 @@ from ..models.local.runner import (
 )
 from ..models.revision import refuse_missing
 from ..models.table import MODELS, ModelRow, find_model, local_names
-from .models import FindItModel, HostMessage, RecordedReply, recorded_reply, variant_of
+from ..sweep.model_asker import HostMessage, message_from
+from .models import FindItModel, RecordedReply, question_of, recorded_reply
 
 Maker = Callable[..., Any]
 
@@ -70,7 +70,7 @@ class FindItLocalModel(FindItModel):
     @classmethod
     def describe(
         cls,
-        variant: Variant,
+        question: Question,
         model_path: str | None = None,
         row: str | None = None,
         use_vllm: bool | None = None,
@@ -80,7 +80,7 @@ class FindItLocalModel(FindItModel):
         known = _local_row(row or cls.row)
         engine = "vllm" if _with_vllm(use_vllm) else "transformers"
         return describe(
-            known, model_path or _own_checkpoint(known), variant, _settings(settings), engine
+            known, model_path or _own_checkpoint(known), question, _settings(settings), engine
         )
 
     @classmethod
@@ -91,30 +91,27 @@ class FindItLocalModel(FindItModel):
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to one message."""
-        return self.generate_batch([message], variant_of(dataset).name)[0]
+        return self.generate_batch([message], question_of(dataset).name)[0]
 
     def generate_batch(self, messages: Sequence[HostMessage], dataset: str) -> list[RecordedReply]:
         """The replies to messages of one dataset, in their order, worked out together."""
         with self._lock:
-            return _replies(
-                self._runner.answer_batch([_parts(m) for m in messages], variant_of(dataset))
-            )
+            asked = [message_from(one) for one in messages]
+            return _replies(self._runner.answer_batch(asked, question_of(dataset)))
 
     def generate_variants(
         self, messages: Sequence[HostMessage], dataset: str
     ) -> list[RecordedReply]:
-        """The replies to variants of one query, whose images are encoded and prefilled once.
+        """The replies to questions over the same images, which are encoded and prefilled once.
 
-        ``dataset`` is the name of any of the variants: they have dataset and frames in common.
+        ``dataset`` is the name of any of them: they have images and frames in common.
         """
         with self._lock:
             return _replies(
-                self._runner.answer_variants([_parts(m) for m in messages], variant_of(dataset))
+                self._runner.answer_variants(
+                    list(map(message_from, messages)), question_of(dataset)
+                )
             )
-
-
-def _parts(message: HostMessage) -> Message:
-    return tuple(Part(PartKind(part["type"]), part["value"]) for part in message)
 
 
 def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -11,22 +11,21 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
+from ..benchmarks import benchmark_of, load, name_after_model, parse
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..benchmarks.findit.names import parse
-from ..benchmarks.findit.run_space import run_space
-from ..benchmarks.findit.task import load_task
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.names import parse as parse_variant
+from ..boxes.spaces import space_from
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described
 from ..core.identity_file import read_identity
-from ..core.messages import PartKind
+from ..core.messages import Message, PartKind
 from ..core.prediction_reader import PredictionError, read_predictions
+from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..models.revision import fingerprint
-from ..runs.prediction_names import split_name
-
-HostMessage = Sequence[Mapping[str, Any]]
+from ..sweep.calls import prompts_of
+from ..sweep.model_asker import HostMessage, message_from
 
 
 def recorded_reply(text: str, record: Recorded) -> RecordedReply:
@@ -51,14 +50,14 @@ class FindItBaseline(FindItModel):
         self._baseline = baseline
 
     @classmethod
-    def describe(cls, variant: Variant, baseline: Baseline = full_image) -> Described:
+    def describe(cls, question: Question, baseline: Baseline = full_image) -> Described:
         """What a run with the constructor's arguments is."""
         return Described(Answering(cls.__name__, settings={"baseline": baseline.__name__}), SPACE)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of a FindIt dataset."""
-        variant = variant_of(dataset)
-        sight = see(_of(message, PartKind.IMAGE), _of(message, PartKind.TEXT), variant)
+        variant, parts = parse_variant(question_of(dataset).name), message_from(message)
+        sight = see(_of(parts, PartKind.IMAGE), _of(parts, PartKind.TEXT), variant)
         return recorded_reply(*answer(self._baseline, sight, variant))
 
 
@@ -83,13 +82,13 @@ class FindItReplay(FindItModel):
     @classmethod
     def describe(
         cls,
-        variant: Variant,
+        question: Question,
         predictions: str | None = None,
         space: str | Mapping[str, Any] | None = None,
     ) -> Described:
         """What a run with the constructor's arguments is: of the recorded file, its content."""
-        path = _recorded_file(_source(predictions), variant.name)
-        found = _space(path, variant, Settings(space=space))
+        path = _recorded_file(_source(predictions), question.name)
+        found = _space(path, question, Settings(space=space))
         settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
         return Described(Answering(cls.__name__, settings=settings), found)
 
@@ -105,25 +104,23 @@ class FindItReplay(FindItModel):
         Raises:
             PredictionError: it was not recorded.
         """
-        key = _key(message)
-        replies = self._replies(variant_of(dataset).name if dataset is None else dataset)
-        if key not in replies:
+        asked = message_from(message)
+        replies = self._replies(question_of(dataset).name if dataset is None else dataset)
+        if asked not in replies:
             raise PredictionError(f"{self._source}: no reply to this message of {dataset}")
-        return replies[key]
+        return replies[asked]
 
-    def _load(self, dataset: str) -> dict[str, RecordedReply]:
-        from .datasets import messages_of
-
+    def _load(self, dataset: str) -> dict[Message, RecordedReply]:
         path = _recorded_file(self._source, dataset)
-        task = load_task(dataset)
-        space = _space(path, task.variant, self._settings)
-        keys = {index: _key(message) for index, message in messages_of(task)}
+        task = load(dataset)
+        space = _space(path, task.question, self._settings)
+        prompts = prompts_of(task)
         return {
-            keys[reply.index]: recorded_reply(
+            prompts.message(reply.index): recorded_reply(
                 reply.text, replace(reply.recorded, space=reply.recorded.space or space)
             )
             for reply in read_predictions(path)
-            if reply.index in keys and not reply.failed
+            if reply.index in task.queries and not reply.failed
         }
 
 
@@ -150,32 +147,34 @@ def _recorded_file(source: Path, dataset: str) -> Path:
     return found[0]
 
 
-def _space(path: Path, variant: Variant, said: Settings) -> Mapping[str, Any]:
-    """The space of recorded replies: their run's, or that of the first reply that says one."""
+def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] | None:
+    """The space of recorded replies: their run's, or that of the first reply that says one; else
+    that of a new run of the recorded model.
+    """
     run = read_identity(path)
-    model = run.model if run is not None else split_name(path)[0]
+    named = name_after_model(path.stem)
+    model = run.model if run is not None else named[0] if named else path.stem
     own = (reply.recorded.space for reply in read_predictions(path))
     recorded = run.space if run is not None and run.space else next(filter(None, own), None)
-    return run_space(model, variant, said, recorded).space.as_dict()
+    if recorded is not None:
+        return space_from(recorded).as_dict()
+    nobody = Described(Answering(), None)
+    return benchmark_of(question.name).space(model, question, said, nobody)
 
 
-def variant_of(dataset: str | None) -> Variant:
-    """The variant that the host says a message is of.
+def question_of(dataset: str | None) -> Question:
+    """The question that the host says a message is of.
 
     Raises:
         ValueError: it says none.
     """
     if dataset is None:
-        raise ValueError("this model answers FindIt datasets only, and was told none")
+        raise ValueError("this model answers datasets of ours only, and was told none")
     return parse(dataset)
 
 
-def _of(message: HostMessage, kind: PartKind) -> list[str]:
-    return [part["value"] for part in message if part["type"] == kind.value]
-
-
-def _key(message: HostMessage) -> str:
-    return "\x00".join(f"{part['type']}:{part['value']}" for part in message)
+def _of(message: Message, kind: PartKind) -> list[str]:
+    return [part.value for part in message if part.kind is kind]
 
 
 MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)

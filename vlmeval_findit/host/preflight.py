@@ -14,7 +14,7 @@ from typing import Any
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES
 
-from ..benchmarks.findit.names import parse
+from ..benchmarks import parse
 from ..core.model_names import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest

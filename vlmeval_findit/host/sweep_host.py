@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from ..benchmarks.findit.names import parse
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks import any_question
 from ..core.identity import Answering, Described
+from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.work import Asker
@@ -23,9 +23,6 @@ from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
 from .runner import host_version
-
-_ANY = "FindIt_Pascal_xyxy_json"
-"""What is part of every key is the same on every variant."""
 
 MakeExecutor = Callable[[Loader, Inference], Executor]
 
@@ -87,13 +84,14 @@ class VLMEvalKitHost:
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         made = entry_of(entry.name, entry.settings)
+        # What is part of every key is the same on every question.
         if hasattr(made.cls, "asked_with"):
             return asked_with(made, Answering())
-        return asked_with(made, described(entry.name, made, parse(_ANY)).answering)
+        return asked_with(made, described(entry.name, made, any_question()).answering)
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+    def describe(self, entry: ModelEntry, question: Question) -> Described:
         made = with_space(entry_of(entry.name, entry.settings), _space(entry))
-        return described(entry.name, made, variant)
+        return described(entry.name, made, question)
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return on_this_machine(entry_of(entry.name, entry.settings), found)

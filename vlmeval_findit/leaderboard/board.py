@@ -6,20 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..core.statistics import (
-    METRICS,
-    Difference,
-    Evidence,
-    Interval,
-    correct,
-    difference,
-    evidence,
-    figure_intervals,
-    mean,
-)
+from ..core.benchmark import Benchmark, Published
+from ..core.evidence import Evidence, mean
+from ..core.metric import Metric
+from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
+from ..runs.intervals import evidence
 from ..runs.scored_run import Run
-from .columns import Column, SetApart, columns_of, format_name
-from .formats import FormatRow, choose, format_rows, wanted_formats
+from .columns import Column, SetApart, columns_of
+from .formats import FormatError, FormatRow, choose, format_rows, wanted_formats
+
+HOME = "FindIt"
+"""The benchmark that goes first, and whose files lie in a folder itself."""
 
 OVERALL = "Overall"
 
@@ -45,7 +42,10 @@ class RankedFigure:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A model in a column, or in an average over columns (``run`` is None then)."""
+    """A model in a column, or in an average over columns (``run`` is None then).
+
+    ``entries`` are by the names of metrics; what has no figure has no entry.
+    """
 
     model: str
     column: str
@@ -56,7 +56,7 @@ class Standing:
 
     @property
     def format(self) -> str:
-        return format_name(self.run.variant) if self.run else ""
+        return self.run.question.format if self.run else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +69,31 @@ class ColumnMean:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The leaderboard.
+    """The leaderboard of one benchmark.
 
-    ``models`` stand in order of their overall F1@0.5; those that lack a column come last, because
-    they have no average that could be compared.  ``cells`` are by (model, column or average);
-    ``sweep`` holds every comparable run; ``apart`` the runs that are not in it.
+    ``models`` stand in order of their overall headline figure; those that lack a column come last,
+    because they have no average that could be compared.  ``cells`` are by (model, column or
+    average); ``sweep`` holds every comparable run; ``apart`` the runs that are not in it;
+    ``published`` the figures of others in its columns.
     """
 
+    benchmark: Benchmark
     models: tuple[str, ...]
     columns: tuple[Column, ...]
     averages: tuple[ColumnMean, ...]
     cells: Mapping[tuple[str, str], Standing]
     sweep: tuple[FormatRow, ...]
     apart: tuple[SetApart, ...]
+    published: tuple[Published, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return self.benchmark.metrics
+
+    @property
+    def headline(self) -> str:
+        """The name of the figure that models are ordered by first."""
+        return self.metrics[0].name
 
     def names(self) -> list[str]:
         """Averages, then columns: the order in which tables show them."""
@@ -96,18 +108,49 @@ class _Unranked:
     evidence: Evidence
 
 
-def make_board(runs: Iterable[Run], formats: Iterable[str] = ()) -> Board:
-    """The leaderboard of scored runs.
+def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
+    """The leaderboards of runs, one a benchmark: FindIt's first, then by name.
 
     Args:
-        runs: any; those that cannot be compared are set apart.
+        runs: any, at least one.
+        formats: ``[MODEL=]FORMAT`` to report instead of a model's best, wherever there is such.
+
+    Raises:
+        FormatError: a format that no run has.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.benchmark.name, []).append(run)
+    every = [run for group in groups.values() for run in group]
+    wanted_formats(formats, every)
+    return [
+        make_board(groups[name], [entry for entry in formats if _has(entry, groups[name])])
+        for name in sorted(groups, key=lambda name: (name != HOME, name))
+    ]
+
+
+def _has(entry: str, runs: Sequence[Run]) -> bool:
+    try:
+        wanted_formats([entry], runs)
+    except FormatError:
+        return False
+    return True
+
+
+def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
+    """The leaderboard of scored runs of one benchmark, at least one.
+
+    Args:
+        runs: those that cannot be compared are set apart.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
 
     Raises:
-        FormatError, VariantError: a format that is not there, or is none.
+        FormatError: a format that no comparable run has.
     """
+    benchmark = runs[0].benchmark
     columns, apart = columns_of(runs)
-    chosen = choose(columns, wanted_formats(formats, columns))
+    comparable = [run for column in columns for run in column.runs]
+    chosen = choose(columns, wanted_formats(formats, comparable))
     averages = tuple(_averages(columns))
     groups = {column.name: _unranked(column, chosen) for column in columns}
     for average in averages:
@@ -115,13 +158,17 @@ def make_board(runs: Iterable[Run], formats: Iterable[str] = ()) -> Board:
     cells = {
         (cell.model, cell.column): cell for group in groups.values() for cell in _ranked(group)
     }
+    names = {column.name for column in columns}
+    headline = benchmark.metrics[0].name
     return Board(
-        models=tuple(_ordered({model for model, _ in chosen}, columns, cells)),
+        benchmark=benchmark,
+        models=tuple(_ordered({model for model, _ in chosen}, columns, cells, headline)),
         columns=columns,
         averages=averages,
         cells=cells,
         sweep=tuple(format_rows(columns, chosen)),
         apart=apart,
+        published=tuple(one for one in benchmark.published() if one.column in names),
     )
 
 
@@ -136,7 +183,7 @@ def _unranked(column: Column, chosen: Mapping[tuple[str, str], Run]) -> list[_Un
     runs = [run for m in models if (run := chosen.get((m, column.name))) is not None]
     return [
         _Unranked(
-            Standing(run.model, column.name, run, len(run.answers), run.totals.failed, {}),
+            Standing(run.model, column.name, run, len(run.rows), run.failed, {}),
             evidence(run),
         )
         for run in runs
@@ -173,34 +220,47 @@ def _ranked(group: Sequence[_Unranked]) -> Iterable[Standing]:
     """The cells of one column with their entries: ranks by every figure on its own."""
     entries: dict[str, dict[str, RankedFigure]] = {one.cell.model: {} for one in group}
     spreads = {one.cell.model: figure_intervals(one.evidence) for one in group}
-    for at, metric in enumerate(METRICS):
-        # Rounded: equal figures must not be ordered by their last bits.
-        order = sorted(
-            group, key=lambda one: (-round(float(one.evidence.values[at]), 11), one.cell.model)
-        )
-        tests = correct(
-            difference(one.evidence, above.evidence, metric) for above, one in pairwise(order)
-        )
-        rank = 1
-        for place, one in enumerate(order):
-            to_above = tests[place - 1] if place else None
-            if to_above is not None and abs(to_above.value) > 1e-9:
-                rank = place + 1
-            model = one.cell.model
-            value = 100 * float(one.evidence.values[at])
-            entries[model][metric] = RankedFigure(value, spreads[model][metric], rank, to_above)
+    for metric in group[0].evidence.metrics if group else ():
+        for model, figure in _ranked_by(metric.name, group, spreads):
+            entries[model][metric.name] = figure
     for one in group:
         c = one.cell
         yield Standing(c.model, c.column, c.run, c.queries, c.failures, entries[c.model])
 
 
+def _ranked_by(
+    metric: str,
+    group: Sequence[_Unranked],
+    spreads: Mapping[str, Mapping[str, Interval | None]],
+) -> Iterable[tuple[str, RankedFigure]]:
+    """The figures by one metric of the models that have one, with their ranks."""
+    found = [(one.evidence.figure(metric), one) for one in group]
+    there = [(value, one) for value, one in found if value is not None]
+    # Rounded: equal figures must not be ordered by their last bits.
+    order = sorted(there, key=lambda item: (-round(item[0], 9), item[1].cell.model))
+    tests = correct(
+        difference(one.evidence, above.evidence, metric) for (_, above), (_, one) in pairwise(order)
+    )
+    rank = 1
+    for place, (value, one) in enumerate(order):
+        to_above = tests[place - 1] if place else None
+        if to_above is not None and abs(to_above.value) > 1e-9:
+            rank = place + 1
+        model = one.cell.model
+        yield model, RankedFigure(value, spreads[model][metric], rank, to_above)
+
+
 def _ordered(
-    models: Iterable[str], columns: Sequence[Column], cells: Mapping[tuple[str, str], Standing]
+    models: Iterable[str],
+    columns: Sequence[Column],
+    cells: Mapping[tuple[str, str], Standing],
+    headline: str,
 ) -> list[str]:
     def place(model: str) -> tuple[float, float, str]:
         overall = cells.get((model, OVERALL))
-        if overall is not None:
-            return -1.0, -overall.entries[METRICS[0]].value, model
+        figure = overall.entries.get(headline) if overall is not None else None
+        if figure is not None:
+            return -1.0, -figure.value, model
         have = sum((model, column.name) in cells for column in columns)
         return 0.0, -have, model
 

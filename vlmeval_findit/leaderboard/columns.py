@@ -1,10 +1,10 @@
 """What a column of the leaderboard is, and which runs can be compared in it.
 
-A column is a question: a dataset, with one label or several, with or without a caption, with so
-many frames.  How the answer was to be written, the format, is the run's own affair.  Two runs of a
-column are comparable when they were asked in the words of the same prompt set, over the same table,
-and scored over the same rows.  What is not comparable with the rest of its column is set apart with
-the reason; it is never mixed in and never silently dropped.
+A column is what is asked (``question.column``); how the answer was to be written, its format, is
+the run's own affair.  Two runs of a column are comparable when they were asked in the words of the
+same prompt set, over the same table, and scored over the same rows.  What is not comparable with
+the rest of its column is set apart with the reason; it is never mixed in and never silently
+dropped.
 """
 
 from __future__ import annotations
@@ -14,48 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ..benchmarks.findit import PREFIX
-from ..benchmarks.findit.names import parse
-from ..benchmarks.findit.variant import Variant, VariantError
-from ..runs.scored_run import UNKNOWN_PROMPTS, Run
-
-
-def column_name(variant: Variant) -> str:
-    """The question that a variant asks: the front of its name.
-
-    >>> column_name(parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d"))
-    'iGround_multilabel_f8'
-    """
-    parts = [variant.table]
-    parts += ["caption"] * variant.caption
-    parts += [f"f{variant.frames}"] * variant.row.family.is_video
-    return "_".join(parts)
-
-
-def format_name(variant: Variant) -> str:
-    """How the answer is to be written: the rest of a variant's name.
-
-    >>> format_name(parse("FindIt_iGround_multilabel_f8_xyxy_json_bbox_2d"))
-    'xyxy_json_bbox_2d'
-    """
-    return variant.name.removeprefix(f"{PREFIX}{column_name(variant)}_")
-
-
-def check_format(name: str) -> str:
-    """A format's canonical name.
-
-    Raises:
-        VariantError: it is no format; the message says what is nearest.
-    """
-    # Pascal with several labels takes every format that any dataset takes.
-    try:
-        return format_name(parse(f"{PREFIX}Pascal_multilabel_{name}"))
-    except VariantError as error:
-        why = str(error).partition(": ")[2]
-        raise VariantError(
-            f"format {name!r}: {why}; "
-            "a format is <representation>_<text|json>[_<key>][_<structure>]"
-        ) from None
+from ..runs.provenance import UNKNOWN_PROMPTS
+from ..runs.scored_run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +28,12 @@ class Column:
 
     @property
     def queries(self) -> int:
-        return len(self.runs[0].answers)
+        return len(self.runs[0].rows)
 
     @property
     def sources(self) -> int:
         """How many pictures or videos its queries show."""
-        return len({answer.source for answer in self.runs[0].answers})
+        return len({row.source for row in self.runs[0].rows})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +52,15 @@ def columns_of(runs: Iterable[Run]) -> tuple[tuple[Column, ...], tuple[SetApart,
     """
     columns: list[Column] = []
     apart: list[SetApart] = []
-    ordered = sorted(runs, key=lambda run: column_name(run.variant))
-    for name, members in groupby(ordered, key=lambda run: column_name(run.variant)):
+    ordered = sorted(runs, key=lambda run: run.question.column)
+    for name, members in groupby(ordered, key=lambda run: run.question.column):
         kept = list(members)
         for rule in (_with_rows, _comparable, _same_words, _newest):
             kept, left = rule(kept)
             apart += left
         if kept:
-            kept.sort(key=lambda run: (run.model, run.variant.name))
-            columns.append(Column(name, kept[0].variant.family.value, tuple(kept)))
+            kept.sort(key=lambda run: (run.model, run.question.name))
+            columns.append(Column(name, kept[0].question.family_name, tuple(kept)))
     return tuple(columns), tuple(apart)
 
 
@@ -108,8 +68,8 @@ Sorted = tuple[list[Run], list[SetApart]]
 
 
 def _with_rows(runs: Sequence[Run]) -> Sorted:
-    kept = [run for run in runs if run.answers]
-    return kept, [SetApart(run, "no row was scored") for run in runs if not run.answers]
+    kept = [run for run in runs if run.rows]
+    return kept, [SetApart(run, "no row was scored") for run in runs if not run.rows]
 
 
 # --- the same questions ---------------------------------------------------------------------------
@@ -160,10 +120,10 @@ def _rows_reason(run: Run, rest: frozenset[int]) -> str:
 
 
 def _same_words(runs: Sequence[Run]) -> Sorted:
-    """Runs of one variant that say they used one prompt set must have asked the same words."""
+    """Runs of one question that say they used one prompt set must have asked the same words."""
     kept: list[Run] = []
     apart: list[SetApart] = []
-    for members in _by(runs, lambda run: run.variant).values():
+    for members in _by(runs, lambda run: run.question).values():
         rest, *others = _groups(members, lambda run: run.basis.prompt_hash)
         kept += rest
         apart += [SetApart(run, _words_reason(run, rest[0])) for group in others for run in group]
@@ -185,7 +145,7 @@ def _newest(runs: Sequence[Run]) -> Sorted:
     """One run a model and format: the one that was scored last."""
     kept: list[Run] = []
     apart: list[SetApart] = []
-    for members in _by(runs, lambda run: (run.model, run.variant)).values():
+    for members in _by(runs, lambda run: (run.model, run.question)).values():
         *older, newest = sorted(members, key=lambda run: (run.basis.scored_at, str(run.path)))
         kept.append(newest)
         for run in older:

@@ -7,15 +7,24 @@ from pathlib import Path
 
 from ..core.files import atomic_write
 from ..core.visible import as_csv
-from .board import Board
+from .board import HOME, Board
 from .openvlm import NO_META, Meta, as_openvlm
 from .rows import apart_rows, board_rows, sweep_rows
 from .sheet import write_sheet
+from .slices import slice_rows
 from .text import as_latex, as_markdown
 
 
+def folder_of(board: Board, out: Path) -> Path:
+    """Where the files of a leaderboard go: FindIt's into the folder itself, others below it."""
+    return out if board.benchmark.name == HOME else out / board.benchmark.name
+
+
 def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -> list[Path]:
-    """Write the leaderboard into a folder, which is made; returns the files."""
+    """Write the leaderboard into a folder, which is made; returns the files.
+
+    Slices have a file where there are any.
+    """
     out.mkdir(parents=True, exist_ok=True)
     texts = {
         "leaderboard.csv": as_csv(board_rows(board)),
@@ -25,6 +34,9 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
         "leaderboard.md": as_markdown(board),
         "leaderboard.tex": as_latex(board),
     }
+    slices = slice_rows(board)
+    if slices:
+        texts["slices.csv"] = as_csv(slices)
     for name, text in texts.items():
         with atomic_write(out / name) as f:
             f.write(text)

@@ -1,7 +1,7 @@
 """Which of a model's formats is reported, and how the others compare to it.
 
-A model is reported on every dataset at its best format (:mod:`.best_format`) of those that were
-run on the most datasets; a dataset that lacks it gets the next best.
+A model is reported on every dataset at its best format (:mod:`..runs.best_format`) of those that
+were run on the most datasets; a dataset that lacks it gets the next best.
 """
 
 from __future__ import annotations
@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..benchmarks.findit.best_format import format_of, ranked
+from ..core.evidence import Evidence
+from ..core.question import QuestionError
 from ..core.spelling import nearest
-from ..core.statistics import (
-    METRICS,
-    Difference,
-    Interval,
-    correct,
-    difference,
-    evidence,
-    figure_intervals,
-)
+from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
+from ..runs.best_format import ranked
+from ..runs.intervals import evidence
 from ..runs.scored_run import Run
-from .columns import Column, check_format, format_name
+from .columns import Column
 
 EVERY_MODEL = ""
 """The key of a wanted format that holds for every model without one of its own."""
@@ -31,27 +26,38 @@ class FormatError(ValueError):
     """A format that no run has; the message says what is nearest."""
 
 
-def wanted_formats(given: Iterable[str], columns: Iterable[Column]) -> dict[str, str]:
+def wanted_formats(given: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
     """``[MODEL=]FORMAT``, as on the command line, by model.
 
     Raises:
-        VariantError: not a format.
         FormatError: a model that has no run, or a format that no run has.
     """
-    runs = [run for column in columns for run in column.runs]
     models = sorted({run.model for run in runs})
     wanted = {}
     for entry in given:
         model, _, name = entry.rpartition("=")
         if model and model not in models:
             raise FormatError(f"--format {entry}: no run of {model!r}{nearest(model, models)}")
-        wanted[model] = check_format(name)
-        there = {format_name(run.variant) for run in runs if model in (EVERY_MODEL, run.model)}
+        mine = [run for run in runs if model in (EVERY_MODEL, run.model)]
+        there = sorted({run.question.format for run in mine})
+        wanted[model] = name if name in there else _canonical(name, mine)
         if wanted[model] not in there:
-            raise FormatError(
-                f"--format {entry}: no run has this format{nearest(name, sorted(there))}"
-            )
+            raise FormatError(f"--format {entry}: no run has this format{nearest(name, there)}")
     return wanted
+
+
+def _canonical(name: str, runs: Iterable[Run]) -> str:
+    """A format's canonical name, where it is another name of one that runs have."""
+    for run in runs:
+        question = run.question
+        front = question.name.removesuffix(question.format)
+        try:
+            meant = run.benchmark.parse(f"{front}{name}")
+        except QuestionError:
+            continue
+        if meant.column == question.column:
+            return meant.format
+    return name
 
 
 def choose(
@@ -68,13 +74,14 @@ def choose(
     chosen: dict[tuple[str, str], Run] = {}
     for model in sorted({run.model for column in columns for run in column.runs}):
         mine = [run for column in columns for run in column.runs if run.model == model]
-        order = [average.format for average in ranked((run.variant, run.figures) for run in mine)]
+        scored = [(run.question, run.sums) for run in mine]
+        order = [average.format for average in ranked(mine[0].benchmark, scored)]
         only = wanted.get(model, wanted.get(EVERY_MODEL))
         for column in columns:
             here = {
-                format_of(run.variant): run
+                run.question.format: run
                 for run in column.runs
-                if run.model == model and only in (None, format_name(run.variant))
+                if run.model == model and only in (None, run.question.format)
             }
             best = next((made for made in order if made in here), None)
             if best is not None:
@@ -86,8 +93,8 @@ def choose(
 class FormatRow:
     """One run of the sweep beside the reported run of its model and column.
 
-    ``to_reported`` is its F1@0.5 minus the reported one's, corrected for the number of formats that
-    its model has there; None for the reported run itself.
+    ``to_reported`` is its headline figure minus the reported one's, corrected for the number of
+    formats that its model has there; None for the reported run itself, and where either has none.
     """
 
     run: Run
@@ -112,12 +119,17 @@ def format_rows(
 def _model_rows(column: str, runs: Sequence[Run], reported: Run | None) -> list[FormatRow]:
     found = [evidence(run) for run in runs]
     best = next((at for at, run in enumerate(runs) if run is reported), None)
-    tests: dict[int, Difference] = {}
-    if best is not None:
-        others = [at for at in range(len(runs)) if at != best]
-        made = correct(difference(found[at], found[best], METRICS[0]) for at in others)
-        tests = dict(zip(others, made, strict=True))
+    tests = _to_reported(found, best) if best is not None else {}
     return [
         FormatRow(run, column, figure_intervals(found[at]), at == best, tests.get(at))
         for at, run in enumerate(runs)
     ]
+
+
+def _to_reported(found: Sequence[Evidence], best: int) -> dict[int, Difference]:
+    """The differences of formats to the reported one by the headline, by their places."""
+    headline = found[best].metrics[0].name
+    there = [at for at, one in enumerate(found) if one.figure(headline) is not None]
+    others = [at for at in there if at != best] if best in there else []
+    made = correct(difference(found[at], found[best], headline) for at in others)
+    return dict(zip(others, made, strict=True))

@@ -13,9 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit import PREFIX
+from ..benchmarks import prefix_of
 from ..core.spelling import nearest
-from ..core.statistics import METRICS
 from .board import Board, Standing
 from .rows import NOTE, apart_rows
 
@@ -67,15 +66,15 @@ def read_meta(path: Path) -> Meta:
 
 
 def as_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
-    """The leaderboard in OpenVLM's schema; under ``findit`` what that has no place for."""
+    """The leaderboard in OpenVLM's schema; the rest stands under the benchmark's name."""
     content = {
         "time": time.strftime("%y%m%d%H%M%S"),
         "results": {
             model: {"META": _meta(model, meta.get(model, {})), **_datasets(board, model)}
             for model in board.models
         },
-        "findit": {
-            "metrics": list(METRICS),
+        board.benchmark.name.lower(): {
+            "metrics": [metric.name for metric in board.metrics],
             "note": NOTE,
             "not_compared": apart_rows(board),
         },
@@ -98,18 +97,19 @@ def _meta(model: str, known: Mapping[str, Any]) -> dict[str, Any]:
 
 def _datasets(board: Board, model: str) -> dict[str, Any]:
     averages = {average.name for average in board.averages}
+    prefix = prefix_of(board.columns[0].runs[0].question.name)
     found = {}
     for name in board.names():
         if (model, name) in board.cells:
             key = f"average_{name}" if name in averages else name
-            found[f"{PREFIX}{key}"] = _dataset(board.cells[model, name])
+            found[f"{prefix}{key}"] = _dataset(board, board.cells[model, name])
     return found
 
 
-def _dataset(cell: Standing) -> dict[str, Any]:
-    row: dict[str, Any] = {"Overall": round(cell.entries[METRICS[0]].value, 2)}
-    for metric in METRICS:
-        entry = cell.entries[metric]
+def _dataset(board: Board, cell: Standing) -> dict[str, Any]:
+    headline = cell.entries.get(board.headline)
+    row: dict[str, Any] = {"Overall": round(headline.value, 2) if headline else None}
+    for metric, entry in cell.entries.items():
         bounds = entry.interval
         row[metric] = round(entry.value, 2)
         row[f"{metric} interval"] = (

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..benchmarks.findit.best_format import RULE, UNEVEN
-from ..core.statistics import FEWEST, METRICS, Difference, Interval
-from .board import Board, Standing
-from .columns import format_name
+from ..core.evidence import FEWEST
+from ..core.statistics import Difference, Interval
+from ..runs.best_format import UNEVEN, rule
+from .board import OVERALL, Board, RankedFigure, Standing
 
 TableRow = dict[str, Any]
 """Column name -> value: text, number, or None where there is none."""
@@ -26,16 +26,43 @@ NOTE = (
     "Averages are given for models that have every dataset in them."
 )
 
-FORMAT_NOTE = (
-    f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with the "
-    f"{RULE}."
-)
-"""Which of a model's formats is reported."""
+
+def format_note(board: Board) -> str:
+    """Which of a model's formats is reported."""
+    return (
+        f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with "
+        f"the {rule(board.benchmark)}."
+    )
 
 
 def board_rows(board: Board) -> list[TableRow]:
-    """One row a model and dataset or average, with everything: the long table."""
-    return [_cell_row(board, cell) for cell in _cells(board)]
+    """One row a model and dataset or average, with everything: the long table.
+
+    Below them the figures that others published, which have neither intervals nor ranks.
+    """
+    rows = [_cell_row(board, cell) for cell in _cells(board)]
+    if not board.published:
+        return rows
+    return [{**row, "published in": ""} for row in rows] + _published_rows(board)
+
+
+def _published_rows(board: Board) -> list[TableRow]:
+    families = {column.name: column.family for column in board.columns}
+    made = []
+    for one in board.published:
+        row: TableRow = {
+            "model": one.model,
+            "dataset": one.column,
+            "family": families[one.column],
+            "format": "",
+            "queries": None,
+            "pictures": None,
+            "failed calls": None,
+        }
+        for metric in board.metrics:
+            row |= _figure_fields(metric.name, None) | {metric.name: one.values.get(metric.name)}
+        made.append({**row, "published in": one.where})
+    return made
 
 
 def _cells(board: Board) -> Iterator[Standing]:
@@ -56,14 +83,20 @@ def _cell_row(board: Board, cell: Standing) -> TableRow:
         "pictures": column.sources if column else None,
         "failed calls": cell.failures,
     }
-    for metric in METRICS:
-        entry = cell.entries[metric]
-        row[metric] = entry.value
-        row |= _bounds(metric, entry.interval)
-        row[f"{metric} rank"] = entry.rank
-        row |= _tested(f"{metric} p to rank above", entry.to_above)
-        row[f"{metric} tied"] = TIED if entry.tied else ""
+    for metric in board.metrics:
+        row |= _figure_fields(metric.name, cell.entries.get(metric.name))
     return row
+
+
+def _figure_fields(metric: str, entry: RankedFigure | None) -> TableRow:
+    """The fields of one figure, empty where there is none."""
+    return {
+        metric: entry.value if entry else None,
+        **_bounds(metric, entry.interval if entry else None),
+        f"{metric} rank": entry.rank if entry else None,
+        **_tested(f"{metric} p to rank above", entry.to_above if entry else None),
+        f"{metric} tied": TIED if entry and entry.tied else "",
+    }
 
 
 def _bounds(metric: str, bounds: Interval | None) -> TableRow:
@@ -82,22 +115,26 @@ def _tested(name: str, found: Difference | None) -> TableRow:
 
 def sweep_rows(board: Board) -> list[TableRow]:
     """One row a comparable run: every format of every model."""
+    with_failures = board.benchmark.with_failures
     return [
         {
             "dataset": one.column,
             "model": one.run.model,
-            "format": format_name(one.run.variant),
+            "format": one.run.question.format,
             "reported": "yes" if one.reported else "",
             **{
                 key: value
-                for metric, figure in one.run.figures.named.items()
-                for key, value in {metric: figure, **_bounds(metric, one.intervals[metric])}.items()
+                for metric, figure in one.run.figures.items()
+                for key, value in {
+                    metric: figure,
+                    **_bounds(metric, one.intervals.get(metric)),
+                }.items()
             },
-            "F1@0.5 (failed calls as misses)": one.run.figures.f1_failed_missed,
-            "F1@0.5 to reported": one.to_reported.value if one.to_reported else None,
+            with_failures.name: with_failures.value(one.run.sums),
+            f"{board.headline} to reported": one.to_reported.value if one.to_reported else None,
             **_tested("p to reported", one.to_reported),
-            "queries": len(one.run.answers),
-            "failed calls": one.run.totals.failed,
+            "queries": len(one.run.rows),
+            "failed calls": one.run.failed,
         }
         for one in board.sweep
     ]
@@ -108,10 +145,10 @@ def apart_rows(board: Board) -> list[TableRow]:
     return [
         {
             "model": one.run.model,
-            "dataset": one.run.variant.name,
+            "dataset": one.run.question.name,
             "reason": one.reason,
-            "queries": len(one.run.answers),
-            "F1@0.5": one.run.figures.f1,
+            "queries": len(one.run.rows),
+            board.headline: one.run.figures[board.headline],
             "file": str(one.run.path),
         }
         for one in board.apart
@@ -157,14 +194,15 @@ def grid(board: Board, metric: str) -> list[tuple[str, list[GridCell | None]]]:
 
 
 def _overall_rank(board: Board, at: int, metric: str) -> tuple[float, int]:
-    cell = board.cells.get((board.models[at], board.averages[0].name))
-    return (cell.entries[metric].rank if cell else float("inf")), at
+    cell = board.cells.get((board.models[at], OVERALL))
+    entry = cell.entries.get(metric) if cell else None
+    return (entry.rank if entry else float("inf")), at
 
 
 def _grid_cell(cell: Standing | None, metric: str) -> GridCell | None:
-    if cell is None:
+    e = cell.entries.get(metric) if cell else None
+    if cell is None or e is None:
         return None
-    e = cell.entries[metric]
     return GridCell(e.value, e.interval, e.rank, e.tied, e.rank == 1, cell.format)
 
 
@@ -176,30 +214,39 @@ def rank_text(cell: GridCell | None) -> str:
 
 
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
-    """(model, format, columns): which format a model is reported at, and where."""
+    """(model, format, columns): which format a model is reported at, and where.
+
+    Empty where the benchmark has one format only, which has no name.
+    """
     used: dict[tuple[str, str], list[str]] = {}
     for model in board.models:
         for column in board.columns:
             if (model, column.name) in board.cells:
                 found = board.cells[model, column.name].format
                 used.setdefault((model, found), []).append(column.name)
-    return [(model, found, names) for (model, found), names in used.items()]
+    named = any(found for _, found in used)
+    return [(model, found, names) for (model, found), names in used.items() if named]
 
 
 def failure_lines(board: Board) -> list[str]:
     """A sentence for every reported run with failed calls: they are in none of its figures."""
     return [
         f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed and are in "
-        f"none of its figures; as misses its F1@0.5 is {cell.run.figures.f1_failed_missed:.1f}"
+        f"none of its figures{_as_misses(board, cell)}"
         for cell in _cells(board)
         if cell.run is not None and cell.failures
     ]
 
 
+def _as_misses(board: Board, cell: Standing) -> str:
+    value = board.benchmark.with_failures.value(cell.run.sums) if cell.run else None
+    return "" if value is None else f"; as misses its {board.headline} is {value:.1f}"
+
+
 def forced_lines(board: Board) -> list[str]:
     """A sentence for every comparable run in which ``--force`` went over a contradiction."""
     return [
-        f"{one.run.model}, {one.run.variant.name}: --force went over {'; '.join(forced)}"
+        f"{one.run.model}, {one.run.question.name}: --force went over {'; '.join(forced)}"
         for one in board.sweep
         if (forced := one.run.basis.forced)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,10 @@ from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
-from ..core.statistics import METRICS
 from ..core.visible import visible
 from .board import Board
+from .published import PUBLISHED, PublishedLine, published_lines, published_notes
 from .rows import (
-    FORMAT_NOTE,
     NOTE,
     TIED,
     GridCell,
@@ -24,10 +24,13 @@ from .rows import (
     board_rows,
     failure_lines,
     forced_lines,
+    format_note,
+    formats_used,
     grid,
     header_of,
     sweep_rows,
 )
+from .slices import slice_rows
 
 _PERCENT = "0.0"
 _P_VALUE = "0.0000"
@@ -35,25 +38,35 @@ _FACE = "Arial"
 _PLAIN = Font(name=_FACE, size=10)
 _BOLD = Font(name=_FACE, size=10, bold=True)
 _FAINT = Font(name=_FACE, size=8, color="666666")
+_QUOTED = Font(name=_FACE, size=10, italic=True)
 _HEAD = PatternFill("solid", start_color="E8ECF1")
 _AVERAGE = PatternFill("solid", start_color="F5F7FA")
 _RULE = Border(bottom=Side(style="thin", color="8A94A0"))
 _CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
 _WIDEST = 60
+_LONGEST_TITLE = 31
 
 
 def write_sheet(board: Board, path: Path) -> None:
     """Write the workbook."""
     book = Workbook()
     book.remove(book.active)
-    for metric in METRICS:
-        _metric_sheet(book.create_sheet(metric), board, metric)
+    for metric in board.metrics:
+        _metric_sheet(book.create_sheet(_title(metric.name)), board, metric.name)
     _table_sheet(book.create_sheet("All figures"), board_rows(board))
     _table_sheet(book.create_sheet("Formats"), sweep_rows(board))
+    slices = slice_rows(board)
+    if slices:
+        _table_sheet(book.create_sheet("Slices"), slices)
     _table_sheet(book.create_sheet("Not compared"), apart_rows(board) or [{"reason": "none"}])
     _about_sheet(book.create_sheet("About"), board)
     with replacing(path) as temporary:
         book.save(temporary)
+
+
+def _title(name: str) -> str:
+    """The name of a sheet: what a workbook does not allow in one is left out."""
+    return re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_TITLE]
 
 
 def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
@@ -83,6 +96,9 @@ def _metric_sheet(sheet: Any, board: Board, metric: str) -> None:
         _put(sheet, row, 3, model)
         for at, cell in enumerate(cells):
             _figure(sheet, row, 4 + 2 * at, cell, at < averages)
+    below = _HEADER_ROWS + 1 + len(board.models)
+    for row, line in enumerate(published_lines(board, metric), below):
+        _published(sheet, row, line)
     sheet.freeze_panes = sheet.cell(_HEADER_ROWS + 1, len(_LEADING) + 1)
     widths = [6, 4, min(_WIDEST, max([12, *(len(visible(m)) + 2 for m in board.models)]))]
     for name in board.names():
@@ -124,6 +140,16 @@ def _figure(sheet: Any, row: int, column: int, cell: GridCell | None, average: b
         value.fill = bounds.fill = _AVERAGE
 
 
+def _published(sheet: Any, row: int, line: PublishedLine) -> None:
+    """A row of somebody else's figures, with where they stand behind it."""
+    _put(sheet, row, 1, PUBLISHED).font = _FAINT
+    _put(sheet, row, 3, line.model).font = _QUOTED
+    for at, value in enumerate(line.values):
+        cell = _put(sheet, row, 4 + 2 * at, value)
+        cell.number_format, cell.font = _PERCENT, _QUOTED
+    _put(sheet, row, 4 + 2 * len(line.values), line.where).font = _FAINT
+
+
 # --- long tables ----------------------------------------------------------------------------------
 
 
@@ -151,9 +177,10 @@ def _about_sheet(sheet: Any, board: Board) -> None:
     sheet.column_dimensions["A"].width = 110
     lines = [
         NOTE,
-        FORMAT_NOTE,
+        *([format_note(board)] if formats_used(board) else []),
         *failure_lines(board),
         *forced_lines(board),
+        *(f"Published, not ranked: {line}" for line in published_notes(board)),
     ]
     for row, line in enumerate(lines, 1):
         _put(sheet, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..core.statistics import METRICS
-from ..core.visible import visible
+from ..core.visible import counted, visible
 from .board import OVERALL, Board
+from .published import PUBLISHED, published_lines, published_notes
 from .rows import (
-    FORMAT_NOTE,
     NOTE,
     TIED,
     GridCell,
     apart_rows,
     failure_lines,
     forced_lines,
+    format_note,
     formats_used,
     grid,
     rank_text,
@@ -26,20 +26,22 @@ from .rows import (
 
 def as_markdown(board: Board) -> str:
     """The whole leaderboard as a Markdown page."""
-    parts = ["# FindIt leaderboard", NOTE, "## Overall", _overall_table(board)]
-    for metric in METRICS:
-        parts += [f"## {metric}", _metric_table(board, metric)]
-    parts += ["## Formats", _formats_table(board)]
-    parts.append(FORMAT_NOTE)
+    title = f"# {board.benchmark.name} leaderboard"
+    parts = [title, NOTE, "## Overall", _overall_table(board)]
+    for metric in board.metrics:
+        parts += [f"## {metric.name}", _metric_table(board, metric.name)]
+    if formats_used(board):
+        parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
         ("Failed calls", failure_lines(board)),
         ("Forced", forced_lines(board)),
+        ("Published figures, not ranked", published_notes(board)),
     ):
         if lines:
             parts += [f"## {title}", "\n".join(f"* {_md(line)}" for line in lines)]
     if board.apart:
         parts += [
-            f"## Not compared: {len(board.apart)} runs",
+            f"## Not compared: {counted(len(board.apart), 'run')}",
             _table(
                 ["model", "dataset", "reason", "queries"],
                 [
@@ -52,27 +54,28 @@ def as_markdown(board: Board) -> str:
 
 
 def _overall_table(board: Board) -> str:
+    metrics = [metric.name for metric in board.metrics]
+    grids = {metric: dict(grid(board, metric)) for metric in metrics}
     rows = []
     for model in board.models:
         cell = board.cells.get((model, OVERALL))
         have = [c for c in board.columns if (model, c.name) in board.cells]
-        if cell is None:
-            failures = sum(board.cells[model, c.name].failures for c in have)
-            queries = sum(board.cells[model, c.name].queries for c in have)
-            rows.append(["–", _md(model), *["–"] * len(METRICS), str(queries), str(failures)])
-        else:
-            found = [dict(grid(board, metric))[model][0] for metric in METRICS]
-            figures = [_md_cell(one) for one in found]
-            counts = [str(cell.queries), str(cell.failures)]
-            rows.append([rank_text(found[0]), _md(model), *figures, *counts])
+        counts = [cell] if cell else [board.cells[model, c.name] for c in have]
+        found = [grids[metric][model][0] for metric in metrics]
+        rows.append([rank_text(found[0]), _md(model), *map(_md_cell, found)])
+        rows[-1] += [str(sum(one.queries for one in counts)), str(sum(x.failures for x in counts))]
         rows[-1].append(f"{len(have)}/{len(board.columns)}")
-    return _table(["rank", "model", *METRICS, "queries", "failed calls", "datasets"], rows)
+    return _table(["rank", "model", *metrics, "queries", "failed calls", "datasets"], rows)
 
 
 def _metric_table(board: Board, metric: str) -> str:
     rows = [
         [rank_text(cells[0]), _md(model), *(_md_cell(cell) for cell in cells)]
         for model, cells in grid(board, metric)
+    ]
+    rows += [
+        [f"*{PUBLISHED}*", f"*{_md(line.model)}*", *line.texts]
+        for line in published_lines(board, metric)
     ]
     names = [f"*{_md(a.name)}*" for a in board.averages] + [_md(c.name) for c in board.columns]
     return _table(["rank", "model", *names], rows)
@@ -122,7 +125,10 @@ _LATEX = {
 def as_latex(board: Board) -> str:
     """One ``table*`` a metric; needs the packages booktabs and graphicx."""
     return "\n".join(
-        ["% needs \\usepackage{booktabs,graphicx}", *(_latex_table(board, m) for m in METRICS)]
+        [
+            "% needs \\usepackage{booktabs,graphicx}",
+            *(_latex_table(board, one.name) for one in board.metrics),
+        ]
     )
 
 
@@ -131,7 +137,7 @@ def _latex_table(board: Board, metric: str) -> str:
     lines = [
         r"\begin{table*}",
         r"\centering",
-        rf"\caption{{{_latex(f'{metric}. {NOTE}')}}}",
+        rf"\caption{{{_latex(f'{metric}. {_caption(board)}')}}}",
         r"\resizebox{\textwidth}{!}{%",
         rf"\begin{{tabular}}{{rl{'r' * len(names)}}}",
         r"\toprule",
@@ -141,7 +147,17 @@ def _latex_table(board: Board, metric: str) -> str:
     for model, cells in grid(board, metric):
         figures = [_latex_cell(cell) for cell in cells]
         lines.append(" & ".join([_latex(rank_text(cells[0])), _latex(model), *figures]) + r" \\")
+    published = published_lines(board, metric)
+    lines += [r"\midrule"] * bool(published)
+    for line in published:
+        figures = [_latex(text) for text in line.texts]
+        lines.append(" & ".join(["", rf"\textit{{{_latex(line.model)}}}", *figures]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table*}", ""])
+
+
+def _caption(board: Board) -> str:
+    sources = "; ".join(dict.fromkeys(one.where for one in board.published))
+    return f"{NOTE} In italics, not ranked: published ({sources})." if sources else NOTE
 
 
 def _latex_cell(cell: GridCell | None) -> str:

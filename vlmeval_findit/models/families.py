@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..benchmarks.findit.datasets import Dataset
 from ..boxes.spaces import Space
+from ..core.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Bounds:
         return new
 
 
-BoundsRule = Callable[[Dataset], Bounds]
+BoundsRule = Callable[[Question], Bounds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class LocalFamily:
     """How the models of a family are run.
 
     ``class_name`` is the VLMEvalKit class (for ``--config``), ``checkpoints`` maps the names that
-    people type to Hugging Face identifiers.  ``template`` are switches of the chat template.
+    people type to Hugging Face identifiers.  ``layout`` is how its image processor lays out
+    pictures (:data:`.local.resize.LAYOUTS`).  ``template`` are switches of the chat template.
     ``stops`` end a reply in addition to what the checkpoint says.  Special tokens are stripped from
     a reply, but those that ``keeps`` names; a thought goes into a field of its own.
     ``pixels_counted`` is how often the processor's areas count a pixel (GLM counts both frames of
@@ -76,6 +77,7 @@ class LocalFamily:
     class_name: str
     checkpoints: Mapping[str, str]
     bounds: BoundsRule
+    layout: str
     template: Mapping[str, Any] = field(default_factory=dict)
     stops: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
@@ -89,33 +91,33 @@ class LocalFamily:
         return (*self.keeps, *marks)
 
 
-# --- bounds, by dataset ---------------------------------------------------------------------------
+# --- bounds, by question --------------------------------------------------------------------------
 
 
-def processors_own(dataset: Dataset) -> Bounds:
+def processors_own(question: Question) -> Bounds:
     """The checkpoint's own processor decides."""
     return Bounds()
 
 
-def qwen2_5_bounds(dataset: Dataset) -> Bounds:
+def qwen2_5_bounds(question: Question) -> Bounds:
     """The paper's two ways: the simple interface for instance detection, else the chat one."""
-    if dataset.family.has_references:
+    if question.has_references:
         return Bounds(min_pixels=200_704, max_pixels=12_845_056)
     return Bounds(min_pixels=200_704, max_pixels=1_605_632, two_step=True)
 
 
-def qwen3_bounds(dataset: Dataset) -> Bounds:
+def qwen3_bounds(question: Question) -> Bounds:
     """As Qwen2.5-VL without the second resize.
 
     The protocol states the greatest area for instance detection only; the others are those of
     Qwen2.5-VL.  These models answer in thousandths, so no score is read in wrong pixels by it.
     """
-    return replace(qwen2_5_bounds(dataset), two_step=False)
+    return replace(qwen2_5_bounds(question), two_step=False)
 
 
-def internvl3_bounds(dataset: Dataset) -> Bounds:
+def internvl3_bounds(question: Question) -> Bounds:
     """Up to 64 tiles for instance detection, else the processor's own twelve."""
-    return Bounds(patches=64 if dataset.family.has_references else 12)
+    return Bounds(patches=64 if question.has_references else 12)
 
 
 # --- names ----------------------------------------------------------------------------------------

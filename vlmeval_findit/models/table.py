@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.datasets import Dataset
 from ..boxes.reply_format import ReplyFormat
-from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
+from ..core.question import Question
+from ..core.settings import Settings
+from ..core.spelling import nearest
 from .families import (
     THINK,
     BoundsRule,
@@ -32,20 +34,20 @@ from .families import (
 NANO_CHECKPOINT = str(Path(__file__).with_name("findit_nano"))
 """The folder of the checkpoint that ships with the package."""
 
-# --- spaces, by dataset ---------------------------------------------------------------------------
+# --- spaces, by question --------------------------------------------------------------------------
 
-SpaceRule = Callable[[Dataset], Space]
+SpaceRule = Callable[[Question], Space]
 
 
 def _always(space: Space) -> SpaceRule:
-    return lambda dataset: space
+    return lambda question: space
 
 
 def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     """The paper's API runs shrink the 8192x6144 scenes of HR-InsDet before sending."""
 
-    def rule(dataset: Dataset) -> Space:
-        shrinks = dataset.images == "HRInsDet"
+    def rule(question: Question) -> Space:
+        shrinks = question.images == "HRInsDet"
         return Space(kind, scene_max_size=longer_side if shrinks else None)
 
     return rule
@@ -54,7 +56,7 @@ def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
 def _smart_resize(bounds: BoundsRule) -> SpaceRule:
     """Pixels of the processor's input, within the very bounds that inference has."""
     within = Space("smart_resize", min_pixels=1, max_pixels=1)
-    return lambda dataset: space_within(within, bounds(dataset))
+    return lambda question: space_within(within, bounds(question))
 
 
 _GRID = _always(Space("grid1000"))
@@ -84,7 +86,7 @@ class ApiFacts:
     """How the paper's runs ask a proprietary model through OpenRouter.
 
     ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
-    the provider's default).  ``max_tokens`` limits the output (None: the variant's own limit).
+    the provider's default).  ``max_tokens`` limits the output (None: the question's own limit).
     ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
     """
 
@@ -96,7 +98,7 @@ class ApiFacts:
 
 
 def _without_reasoning(identifier: str, image_detail: str | None = None) -> ApiFacts:
-    """Reasoning switched off, greedy, the variant's limit."""
+    """Reasoning switched off, greedy, the question's limit."""
     return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, image_detail=image_detail)
 
 
@@ -109,11 +111,11 @@ def _with_default_reasoning(identifier: str) -> ApiFacts:
 class ModelRow:
     """One row of the table.
 
-    ``names`` is a regular expression that a whole model name must match (any case); ``space`` gives
-    the coordinate space by dataset; ``schemes`` how ``unconstrained`` prompts are answered; ``api``
-    how it is asked where it is proprietary; ``opens_thought`` whether its chat template begins the
-    reply inside a thought, so that a server's reply lacks the mark that opens it; ``local`` how it
-    is run on this machine (None: it is not).
+    ``names`` is a regular expression that a whole model name must match (any case); ``space`` says
+    the coordinate space by question, ``schemes`` how ``unconstrained`` prompts are answered,
+    ``api`` how it is asked where it is proprietary, ``opens_thought`` whether its chat template
+    begins the reply inside a thought, so that a server's reply lacks the mark that opens it,
+    ``local`` how it is run on this machine (None: it is not).
     """
 
     name: str
@@ -155,6 +157,7 @@ _ROWS = (
                 **sized("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "3B 7B 32B 72B"),
             },
             bounds=qwen2_5_bounds,
+            layout="grid",
             stops=("<|im_end|>", "<|endoftext|>"),
         ),
     ),
@@ -170,6 +173,7 @@ _ROWS = (
                 **sized("Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "2B 4B 8B 32B 30B-A3B 235B-A22B"),
             },
             bounds=qwen3_bounds,
+            layout="grid",
             stops=("<|im_end|>", "<|endoftext|>"),
             thought=THINK,
         ),
@@ -188,6 +192,7 @@ _ROWS = (
                 ),
             },
             bounds=qwen3_bounds,
+            layout="grid",
             template=_THINKING_OFF,
             stops=("<|im_end|>", "<|endoftext|>"),
             thought=THINK,
@@ -204,6 +209,7 @@ _ROWS = (
             # VLMEvalKit has the larger sizes under these names itself.
             checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
             bounds=qwen3_bounds,
+            layout="grid",
             stops=("<|im_end|>", "<|endoftext|>"),
             thought=THINK,
         ),
@@ -220,6 +226,7 @@ _ROWS = (
                 **sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
             },
             bounds=internvl3_bounds,
+            layout="tiles",
             stops=("<|im_end|>", "<|endoftext|>"),
         ),
     ),
@@ -234,6 +241,7 @@ _ROWS = (
                 "GLM-4.6V-nothink": "zai-org/GLM-4.6V",
             },
             bounds=processors_own,
+            layout="grid",
             template=_THINKING_OFF,
             stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
             # The reader takes what stands between them (protocol section 3).
@@ -254,6 +262,7 @@ _ROWS = (
                 **sized("Gemma4-#", "google/gemma-4-#-it", "E2B E4B 26B-A4B 31B"),
             },
             bounds=processors_own,
+            layout="positions",
             template=_THINKING_OFF,
             stops=("<turn|>", "<eos>"),
             thought=ThoughtMarks("<|channel>", "<channel|>", "thought"),
@@ -302,6 +311,7 @@ _ROWS = (
             class_name="FindItQwen3VL",
             checkpoints={"FindIt-Nano": NANO_CHECKPOINT},
             bounds=processors_own,
+            layout="grid",
             stops=("<|im_end|>", "<|endoftext|>"),
         ),
     ),
@@ -318,6 +328,30 @@ def find_model(name: str) -> ModelRow | None:
         if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
             return row
     return None
+
+
+def row_like(name: str) -> ModelRow:
+    """The row of a model whose way of answering is said to be another's.
+
+    Raises:
+        SpaceError: the table has no such model.
+    """
+    row = find_model(name)
+    if row is None:
+        raise SpaceError(f"reads_like: no model {name!r} in the model table{nearest(name, MODELS)}")
+    return row
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that no score could be made with.
+
+    Raises:
+        SpaceError: an unknown space or model; the message says which is nearest.
+    """
+    if settings.space is not None:
+        space_from(settings.space)
+    if settings.reads_like is not None:
+        row_like(settings.reads_like)
 
 
 def local_names() -> dict[str, tuple[ModelRow, str]]:

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.thinning import thin
+from ..core.question import Query
+from ..core.scored_row import ScoredRow
 from ..core.visible import visible
-from ..leaderboard.columns import column_name, format_name
-from ..runs.scored_run import ScoredRow
-from .box_roles import Role, roles
+from .drawn import drawn_values
 from .thumbnails import Thumbnail, thumbnails
 from .transcripts import Material
 
 CARDS = 4_000
 """Answers on one page."""
 
-_FRAMES = 8
-_SHOTS = 4
-_BOXES = 200
 _TEXT = 2_500
 """Characters of a reply or prompt that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One answer of one run.  ``spread`` is how far the formats of its model disagree on the query:
-    the largest F1@0.5 minus the smallest, in percentage points.
+    """One answer of one run.
+
+    ``goodness`` is its benchmark's, in percent; ``spread`` is how far the formats of its model
+    disagree on the query: the largest goodness minus the smallest.
     """
 
     material: Material
-    answer: ScoredRow
+    row: ScoredRow
+    goodness: float
     spread: float
 
     @property
     def query(self) -> Query:
-        return self.material.queries[self.answer.index]
+        return self.material.task.queries[self.row.index]
 
 
 def choose_cards(found: Sequence[Material], limit: int = CARDS) -> list[Card]:
@@ -48,35 +45,38 @@ def choose_cards(found: Sequence[Material], limit: int = CARDS) -> list[Card]:
     Where there are more answers than cards, every run gets an equal share: a third of it the worst
     answers, a third the best, a third those on which formats disagree most.
     """
-    spreads = _spreads(found)
+    values = [[one.run.benchmark.goodness(row) for row in one.run.rows] for one in found]
+    spreads = _spreads(found, values)
     share = max(3, limit // max(1, len(found)))
     cards: list[Card] = []
-    for one in found:
-        column = column_name(one.run.variant)
+    for one, good in zip(found, values, strict=True):
+        run = one.run
         mine = [
-            Card(one, answer, spreads[one.run.model, column, answer.index])
-            for answer in one.run.answers
+            Card(one, row, value, spreads[run.model, run.question.column, row.index])
+            for row, value in zip(run.rows, good, strict=True)
         ]
         cards += mine if len(mine) <= share else _both_ends(mine, share)
     return cards
 
 
-def _spreads(found: Iterable[Material]) -> dict[tuple[str, str, int], float]:
-    values: dict[tuple[str, str, int], list[float]] = {}
-    for one in found:
-        column = column_name(one.run.variant)
-        for answer in one.run.answers:
-            values.setdefault((one.run.model, column, answer.index), []).append(answer.f1)
-    return {key: max(f1) - min(f1) for key, f1 in values.items()}
+def _spreads(
+    found: Iterable[Material], values: Iterable[Sequence[float]]
+) -> dict[tuple[str, str, int], float]:
+    by_query: dict[tuple[str, str, int], list[float]] = {}
+    for one, good in zip(found, values, strict=True):
+        run = one.run
+        for row, value in zip(run.rows, good, strict=True):
+            by_query.setdefault((run.model, run.question.column, row.index), []).append(value)
+    return {key: max(good) - min(good) for key, good in by_query.items()}
 
 
 def _both_ends(cards: Sequence[Card], share: int) -> list[Card]:
-    by_f1 = sorted(cards, key=lambda card: card.answer.f1)
+    ordered = sorted(cards, key=lambda card: card.goodness)
     third = share // 3
-    ends = [*by_f1[:third], *by_f1[-third:]]
-    rest = sorted(by_f1[third:-third], key=lambda card: -card.spread)
-    chosen = {card.answer.index for card in (*ends, *rest[: share - len(ends)])}
-    return [card for card in cards if card.answer.index in chosen]
+    ends = [*ordered[:third], *ordered[-third:]]
+    rest = sorted(ordered[third:-third], key=lambda card: -card.spread)
+    chosen = {card.row.index for card in (*ends, *rest[: share - len(ends)])}
+    return [card for card in cards if card.row.index in chosen]
 
 
 # --- what the page's script reads -----------------------------------------------------------------
@@ -97,15 +97,16 @@ class _Numbered:
 
 
 def gallery_data(cards: Sequence[Card]) -> dict[str, Any]:
-    """What the page's script shows, ready for JSON.
+    """What the page's script shows, ready for JSON: see :func:`.drawn.drawn_values` for drawings.
 
-    ``cards[i].frames[j].boxes`` are [role, x1, y1, x2, y2, label, IoU] in pixels of the original
-    picture; ``prompt``, ``reply`` and labels of pictures are places in ``texts`` and ``pictures``.
+    ``prompt``, ``reply`` and labels of pictures are places in ``texts`` and ``pictures``;
+    ``figure`` is what the goodness of answers is called.
     """
     texts, pictures = _Numbered(), _Numbered()
     entries = [_entry(card, texts, pictures) for card in cards]
     made = thumbnails(path for path, *_ in pictures.values)
     return {
+        "figure": cards[0].material.run.benchmark.metrics[0].name if cards else "",
         "texts": texts.values,
         "pictures": [_picture(made, *entry) for entry in pictures.values],
         "cards": entries,
@@ -126,24 +127,21 @@ def _picture(made: Mapping[Path, Thumbnail], path: Path, width: int, height: int
 
 
 def _entry(card: Card, texts: _Numbered, pictures: _Numbered) -> dict[str, Any]:
-    run, answer, query = card.material.run, card.answer, card.query
-    reply = card.material.replies.get(answer.index)
-    folder = card.material.pictures
-    shots = [pictures.place((folder / name, 0, 0)) for name in query.support[:_SHOTS]]
+    material, row = card.material, card.row
+    reply = material.replies.get(row.index)
+    question = material.run.question
     return {
-        "model": visible(run.model),
-        "dataset": column_name(run.variant),
-        "format": format_name(run.variant),
-        "index": answer.index,
-        "label": answer.label,
-        "f1": round(answer.f1, 1),
+        "model": visible(material.run.model),
+        "dataset": question.column,
+        "format": question.format,
+        "index": row.index,
+        "label": card.query.label,
+        "good": round(card.goodness, 1),
         "spread": round(card.spread, 1),
-        "reason": answer.reason.value if answer.reason else "",
-        "prompt": texts.place(_cut(card.material.prompt(answer.index))),
+        "reason": row.reason or "",
+        "prompt": texts.place(_cut(material.prompt(row.index))),
         "reply": texts.place("The prediction file is gone." if reply is None else _cut(reply)),
-        "shots": shots,
-        "frames": _frames(card, pictures),
-        "count": len(query.images),
+        **drawn_values(material.draw(row), material.pictures, pictures.place),
     }
 
 
@@ -151,43 +149,3 @@ def _cut(text: str) -> str:
     if len(text) <= _TEXT:
         return text
     return f"{text[:_TEXT]} … and {len(text) - _TEXT:,} more characters"
-
-
-def _frames(card: Card, pictures: _Numbered) -> list[dict[str, Any]]:
-    query = card.query
-    boxes = _boxes(card)
-    return [
-        {
-            "frame": frame,
-            "picture": pictures.place(
-                (card.material.pictures / query.images[frame], query.width, query.height)
-            ),
-            "boxes": boxes.get(frame, []),
-        }
-        for frame in thin(len(query.images), _FRAMES)
-    ]
-
-
-def _boxes(card: Card) -> dict[int, list[list[Any]]]:
-    """The drawn boxes by frame: objects first, so that answers lie above them."""
-    answer, truth = card.answer, card.query.truth
-    drawn: dict[int, list[list[Any]]] = {}
-    for j, (box, frame) in enumerate(zip(truth.boxes, truth.frames, strict=True)):
-        label = truth.labels[j] if truth.labels else answer.label
-        drawn.setdefault(frame, []).append(_box(Role.TRUTH, box, label, answer.ious[j]))
-    said = answer.frames or (0,) * len(answer.boxes)
-    for i, (role, value) in enumerate(roles(answer, truth)[:_BOXES]):
-        box_said = answer.boxes[i]
-        if box_said is not None and all(map(isfinite, box_said)):
-            label = answer.labels[i] if answer.labels else ""
-            drawn.setdefault(said[i], []).append(_box(role, box_said, label, value))
-    return drawn
-
-
-_FAR = 1e6
-
-
-def _box(role: Role, box: Sequence[float], label: str, value: float) -> list[Any]:
-    # What a model said may be anywhere; far outside is outside, and a picture must bear it.
-    corners = [round(min(max(n, -_FAR), _FAR), 1) for n in box]
-    return [role.value, *corners, label, round(value, 3)]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,40 +14,25 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from .. import __version__
-from ..benchmarks.findit.metrics import SHOWN
-from ..benchmarks.findit.variant import Variant
-from ..boxes.records import Reason
-from ..boxes.reply_format import DEFAULT_STRUCTURE
-from ..boxes.representation import REPRESENTATIONS
-from ..core.statistics import METRICS
-from ..core.visible import visible
-from ..leaderboard.board import OVERALL, Board
-from ..leaderboard.columns import Column, column_name, format_name
+from ..core.visible import counted, visible
+from ..leaderboard.board import Board
+from ..leaderboard.published import published_lines, published_notes
 from ..leaderboard.rows import (
-    FORMAT_NOTE,
     NOTE,
     apart_rows,
     failure_lines,
     forced_lines,
+    format_note,
     formats_used,
     grid,
     rank_text,
 )
 from ..runs.scored_run import Run
-from .box_roles import Curve, curve
 from .gallery import CARDS, choose_cards, gallery_data
-from .plots import Bar, Plot, bars, curves, heat_map, reasons
-from .transcripts import Material, Missing, gather
+from .sections import bar_plots, curve_plots, heat_map_sections, reason_plots, short_metrics
+from .transcripts import Missing, gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The plots of one column."""
-
-    name: str
-    plots: tuple[Plot, ...]
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
@@ -69,22 +52,26 @@ def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
         .get_template("report.html.j2")
         .render(
             board=board,
-            bars=list(_bar_plots(board)),
-            heat_maps=list(_heat_map_sections(board)),
-            curves=list(_curve_plots(board, found)),
-            reasons=list(_reason_plots(board)),
-            grids={metric: grid(board, metric) for metric in METRICS},
+            title=f"{board.benchmark.name} report",
+            bars=list(bar_plots(board)),
+            heat_maps=list(heat_map_sections(board)),
+            curves=list(curve_plots(board, found)),
+            reasons=list(reason_plots(board)),
+            grids={metric.name: grid(board, metric.name) for metric in board.metrics},
+            published={m.name: published_lines(board, m.name) for m in board.metrics},
+            sources=published_notes(board),
             formats=formats_used(board),
             apart=apart_rows(board),
             failures=failure_lines(board),
             forced=forced_lines(board),
             missing=_by_reason(missing),
             runs=[_run_row(run) for run in runs],
-            metrics=METRICS,
+            short=short_metrics(board),
             note=NOTE,
-            format_note=FORMAT_NOTE,
+            format_note=format_note(board),
             rank_text=rank_text,
-            answers=sum(len(run.answers) for run in runs),
+            counted=counted,
+            answers=sum(len(run.rows) for run in runs),
             shown=len(chosen),
             data=Markup(_json_in_html(gallery_data(chosen))),
             style=Markup(style),
@@ -132,96 +119,6 @@ def _json_in_html(value: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-# --- plots ----------------------------------------------------------------------------------------
-
-
-def _bar_plots(board: Board) -> Iterator[Plot]:
-    for at, name in enumerate((OVERALL, *(column.name for column in board.columns))):
-        figures = {metric: [_bar(board, m, name, metric) for m in board.models] for metric in SHOWN}
-        if any(bar is not None for values in figures.values() for bar in values):
-            title = f"{name}: mean of {len(board.columns)} datasets" if not at else name
-            yield bars(f"bars{at}", title, board.models, figures)
-
-
-def _bar(board: Board, model: str, name: str, metric: str) -> Bar | None:
-    cell = board.cells.get((model, name))
-    return Bar(cell.entries[metric].value, cell.entries[metric].interval) if cell else None
-
-
-def _heat_map_sections(board: Board) -> Iterator[Section]:
-    """A section for every column in which a model was run in more than one format."""
-    for at, column in enumerate(board.columns):
-        plots = [
-            plot
-            for place, model in enumerate(board.models)
-            if (plot := _heat_map(f"heat{at}-{place}", board, model, column)) is not None
-        ]
-        if plots:
-            yield Section(column.name, tuple(plots))
-
-
-def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | None:
-    runs = [run for run in column.runs if run.model == model]
-    if len(runs) < 2:
-        return None
-    values = {_place(run.variant): run.figures.f1 for run in runs}
-    there = {row for row, _ in values}
-    rows = [row for row in REPRESENTATIONS if row in there]
-    columns = sorted({c for _, c in values}, key=lambda c: (c != "text", len(c), c))
-    cell = board.cells.get((model, column.name))
-    reported = _place(cell.run.variant) if cell and cell.run else None
-    return heat_map(name, model, rows, columns, values, reported)
-
-
-def _place(variant: Variant) -> tuple[str, str]:
-    """A variant's row and column in a heat map."""
-    return variant.representation, output_name(variant)
-
-
-def output_name(variant: Variant) -> str:
-    """A variant's column in a heat map: output, key, structure and centre experiment."""
-    if variant.output == "text":
-        parts = ["text"]
-    elif variant.structure == DEFAULT_STRUCTURE:
-        parts = ["json", variant.key]
-    else:
-        parts = ["json", variant.structure, *([variant.key] if variant.key != "bbox" else [])]
-    return " ".join([*parts, *([f"cx-{variant.centre}"] if variant.centre else [])])
-
-
-def _curve_plots(board: Board, found: Sequence[Material]) -> Iterator[Plot]:
-    at_hand = {one.run.path: one for one in found}
-    places = {model: place for place, model in enumerate(board.models)}
-    for at, column in enumerate(board.columns):
-        shown: dict[str, Curve] = {}
-        for model in board.models:
-            cell = board.cells.get((model, column.name))
-            one = at_hand.get(cell.run.path) if cell and cell.run else None
-            if one is not None:
-                shown[model] = curve((a, one.queries[a.index].truth) for a in one.run.answers)
-        if shown:
-            yield curves(f"curves{at}", column.name, shown, places)
-
-
-def _reason_plots(board: Board) -> Iterator[Plot]:
-    """One plot a model: every run of it with replies that do not adhere."""
-    places = {reason.value: at for at, reason in enumerate(Reason)}
-    for at, model in enumerate(board.models):
-        counts = {}
-        for one in board.sweep:
-            if one.run.model == model and (found := _reason_shares(one.run)):
-                counts[f"{one.column} · {format_name(one.run.variant)}"] = found
-        if counts:
-            yield reasons(f"reasons{at}", model, counts, places)
-
-
-def _reason_shares(run: Run) -> dict[str, float]:
-    """Reasons of a run in percent of its replies (failed calls are none), the commonest first."""
-    replies = [answer for answer in run.answers if not answer.totals.failed]
-    counts = Counter(answer.reason.value for answer in replies if answer.reason)
-    return {reason: 100.0 * n / len(replies) for reason, n in counts.most_common()}
-
-
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -229,7 +126,7 @@ def _by_reason(missing: Iterable[Missing]) -> Mapping[str, list[str]]:
     """The runs without a gallery, by the reason: one missing table is one line."""
     found: dict[str, list[str]] = {}
     for one in missing:
-        found.setdefault(one.reason, []).append(f"{one.run.model} {one.run.variant.name}")
+        found.setdefault(one.reason, []).append(f"{one.run.model} {one.run.question.name}")
     return found
 
 
@@ -238,11 +135,11 @@ def _run_row(run: Run) -> dict[str, Any]:
     versions = ", ".join(f"{name} {number}" for name, number in basis.versions.items())
     return {
         "model": run.model,
-        "dataset": column_name(run.variant),
-        "format": format_name(run.variant),
+        "dataset": run.question.column,
+        "format": run.question.format,
         "figures": run.figures,
-        "queries": len(run.answers),
-        "failed": run.totals.failed,
+        "queries": len(run.rows),
+        "failed": run.failed,
         "left_out": len(basis.left_out),
         "prompts": basis.prompts,
         "prompt_hash": (basis.prompt_hash or "unknown")[:12],

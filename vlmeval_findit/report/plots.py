@@ -1,17 +1,10 @@
-"""The plots of the report, as SVG that takes its colours for text and lines from the page.
-
-matplotlib draws; text stays text, so it can be read out, searched and shown in light and dark.
-"""
+"""The plots of the report: heat maps, bars, curves, reasons.  matplotlib draws."""
 
 from __future__ import annotations
 
 import math
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from io import StringIO
 from typing import Any
 
 import matplotlib as mpl
@@ -20,12 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from ..core.drawing import Curve
 from ..core.statistics import Interval
 from ..core.visible import short, visible
-from .box_roles import THRESHOLDS, Curve
-
-_INK = "#010203"
-"""Stands for the page's text colour while matplotlib draws; nothing else has this colour."""
+from .svg import INK, STYLE, Plot, as_plot
 
 _COLOURS = (
     "#3b86c8",
@@ -40,39 +31,6 @@ _COLOURS = (
 """Of middle lightness, so that they stand out from light and dark alike."""
 
 _MARKERS = "osD^vPX*"
-
-_INKED = (
-    "text.color",
-    "axes.edgecolor",
-    "axes.labelcolor",
-    "axes.titlecolor",
-    "xtick.color",
-    "ytick.color",
-    "grid.color",
-)
-
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.alpha": 0.25,
-    "hatch.color": _INK,
-    # A dollar sign in a name is a dollar sign.
-    "text.parse_math": False,
-    **dict.fromkeys(_INKED, _INK),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A plot: ``svg`` is markup that is safe to put into a page, ``alt`` says what it shows."""
-
-    svg: str
-    alt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +59,27 @@ def colour_of(place: int) -> str:
 # --- plots ----------------------------------------------------------------------------------------
 
 
-def heat_map(
-    name: str,
-    title: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: Mapping[tuple[str, str], float],
-    reported: tuple[str, str] | None,
-) -> Plot:
-    """F1@0.5 in percent by representation (rows) and output format (columns).
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A metric in percent by formats: ``values`` by (row, column); what is not there stays empty.
 
-    Args:
-        name: of the plot, unique on its page.
-        values: by (row, column); what is not there was not run and stays empty.
-        reported: the (row, column) that the leaderboard reports.
+    ``axes`` are what rows and columns are ("": nothing says it), ``reported`` the place that the
+    leaderboard reports.
     """
-    with mpl.rc_context(_STYLE):
-        longest = max(len(word) for column in columns for word in column.split())
+
+    metric: str
+    axes: tuple[str, str]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Mapping[tuple[str, str], float]
+    reported: tuple[str, str] | None
+
+
+def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
+    """One model's formats; ``name`` is the plot's, unique on its page."""
+    rows, columns, values = shown.rows, shown.columns, shown.values
+    with mpl.rc_context(STYLE):
+        longest = max(len(word) for column in columns for word in (column.split() or [""]))
         width = max(0.62, 0.078 * longest)
         figure = Figure(
             figsize=(2.1 + width * len(columns), 1.25 + 0.34 * len(rows)), layout="constrained"
@@ -135,18 +97,22 @@ def heat_map(
         axes.set_yticks([y + 0.5 for y in range(len(rows))], rows)
         axes.tick_params(length=0)
         axes.invert_yaxis()
-        axes.set(title=_name(title), xlabel="output format", ylabel="representation")
+        axes.set(title=_name(title), xlabel=shown.axes[1], ylabel=shown.axes[0])
         axes.spines[:].set_visible(False)
-        bar = figure.colorbar(mesh, ax=axes, label="F1@0.5 (%)")
+        bar = figure.colorbar(mesh, ax=axes, label=f"{shown.metric} (%)")
         bar.outline.set_visible(False)
+        reported = values.get(shown.reported) if shown.reported else None
         chosen = (
-            f"reported {' '.join(reported)} with {values[reported]:.1f} %, " if reported else ""
+            f"reported {' '.join(shown.reported)} with {reported:.1f} %, "
+            if shown.reported and reported is not None
+            else ""
         )
+        by = " and ".join(filter(None, shown.axes)) or "format"
         alt = (
-            f"{title}: F1@0.5 by representation and output format; {chosen}"
+            f"{title}: {shown.metric} by {by}; {chosen}"
             f"highest {max(values.values()):.1f} %, lowest {min(values.values()):.1f} %"
         )
-        return Plot(_svg(figure, name, alt), alt)
+        return as_plot(figure, name, alt)
 
 
 _MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
@@ -168,7 +134,7 @@ def bars(
         models: top to bottom.
         figures: by metric, one a model; None where the model has none.
     """
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 0.95 + 0.36 * len(models)), layout="constrained")
         panels = figure.subplots(1, len(figures), sharey=True, squeeze=False)[0]
         for axes, (metric, values) in zip(panels, figures.items(), strict=True):
@@ -190,7 +156,7 @@ def bars(
             if bar is not None
         ]
         alt = f"{title}: {', '.join(figures)} with 95 % intervals; {first}: {', '.join(shown)}"
-        return Plot(_svg(figure, name, alt), alt)
+        return as_plot(figure, name, alt)
 
 
 def _bar(axes: Axes, y: int, bar: Bar) -> None:
@@ -198,31 +164,33 @@ def _bar(axes: Axes, y: int, bar: Bar) -> None:
     end = bar.value
     if bar.interval is not None:
         low, high = bar.interval.low, bar.interval.high
-        axes.plot([low, high], [y, y], color=_INK, linewidth=1.3)
+        axes.plot([low, high], [y, y], color=INK, linewidth=1.3)
         for x in (low, high):
-            axes.plot([x, x], [y - 0.14, y + 0.14], color=_INK, linewidth=1.3)
+            axes.plot([x, x], [y - 0.14, y + 0.14], color=INK, linewidth=1.3)
         end = max(end, high)
     axes.text(end + 1.5, y, f"{bar.value:.1f}", va="center", fontsize=8)
 
 
-def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[str, int]) -> Plot:
-    """Precision, recall and F1 of box matching by IoU threshold.
+_HALF = 0.5
+"""The threshold of scores; every curve has it."""
 
-    Boxes have no confidences, so only the threshold can be turned.
+
+def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[str, int]) -> Plot:
+    """Precision, recall and F1 by IoU threshold.
 
     Args:
         name: of the plot, unique on its page.
         found: by model.
         places: of models on the leaderboard; they say the colour.
     """
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 2.7), layout="constrained")
         panels = figure.subplots(1, 3, sharey=True)
         for axes, what in zip(panels, ("precision", "recall", "F1"), strict=True):
             for model, one in found.items():
                 values = {"precision": one.precision, "recall": one.recall, "F1": one.f1}[what]
-                _line(axes, values, model, places[model])
-            axes.axvline(0.5, color=_INK, linewidth=0.8, linestyle=":")
+                _line(axes, one.thresholds, values, model, places[model])
+            axes.axvline(_HALF, color=INK, linewidth=0.8, linestyle=":")
             axes.set(xlabel="IoU threshold", ylabel=f"{what} (%)", xlim=(0, 1), ylim=(-2, 103))
             axes.tick_params(labelleft=True)
             axes.grid()
@@ -231,18 +199,20 @@ def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[st
             handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False
         )
         figure.suptitle(_name(title), fontsize=10, fontweight="bold")
-        half = THRESHOLDS.index(0.5)
         shown = ", ".join(
             f"{model} {one.precision[half]:.1f} % and {one.recall[half]:.1f} %"
             for model, one in found.items()
+            for half in [one.thresholds.index(_HALF)]
         )
-        alt = f"{title}: precision and recall by IoU threshold; at 0.5: {shown}"
-        return Plot(_svg(figure, name, alt), alt)
+        alt = f"{title}: precision and recall by IoU threshold; at {_HALF}: {shown}"
+        return as_plot(figure, name, alt)
 
 
-def _line(axes: Axes, values: Sequence[float], model: str, place: int) -> None:
+def _line(
+    axes: Axes, thresholds: Sequence[float], values: Sequence[float], model: str, place: int
+) -> None:
     axes.plot(
-        THRESHOLDS,
+        thresholds,
         values,
         color=colour_of(place),
         label=_name(model),
@@ -264,7 +234,7 @@ def reasons(
         places: of reasons, the same on every plot of a page; they say the colour.
     """
     names = list(dict.fromkeys(reason for row in counts.values() for reason in row))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.2, 1.3 + 0.3 * len(counts)), layout="constrained")
         axes = figure.subplots()
         end = max(1.0, 1.08 * max(sum(row.values()) for row in counts.values()))
@@ -284,35 +254,10 @@ def reasons(
         figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
         figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         alt = f"{title}: {', '.join(names)}"
-        return Plot(_svg(figure, name, alt), alt)
+        return as_plot(figure, name, alt)
 
 
 def _fill(place: int) -> dict[str, Any]:
     """Colour, and beyond the last colour a hatch."""
     hatch = "//" if place >= len(_COLOURS) else ""
     return {"facecolor": colour_of(place), "hatch": hatch, "linewidth": 0}
-
-
-# --- SVG ------------------------------------------------------------------------------------------
-
-
-def _svg(figure: Figure, name: str, alt: str) -> str:
-    """A figure as an ``<svg>`` element for a page: no prologue, own ids, the page's text colour."""
-    out = StringIO()
-    with mpl.rc_context({"svg.hashsalt": name, "svg.id": None}), warnings.catch_warnings():
-        # Text stays text: the page's reader has the letters that matplotlib's own font lacks.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(
-            out,
-            format="svg",
-            transparent=True,
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
-    text = out.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'\bid="([^"]*)"', rf'id="{name}-\1"', text)
-    text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = text.replace(_INK, "currentColor")
-    label = f'role="img" aria-label="{escape(visible(alt))}"'
-    return text.replace("<svg", f"<svg {label}", 1)

@@ -10,46 +10,46 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..benchmarks.findit import prompts
-from ..benchmarks.findit.annotation_tables import TableError
-from ..benchmarks.findit.prompts import MessageMaker
-from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.release_prompts import prompt_set
-from ..benchmarks.findit.task import Task, load_task
-from ..benchmarks.findit.variant import Variant
+from .. import benchmarks
+from ..core.benchmark import PromptSet
+from ..core.drawing import Drawing
 from ..core.files import file_sha256
 from ..core.messages import PartKind, prompt_hash
-from ..core.places import PlaceError, image_folder
-from ..core.prediction_reader import PredictionError, read_predictions
+from ..core.places import image_folder
+from ..core.prediction_reader import read_predictions
+from ..core.question import AnyTask
+from ..core.scored_row import ScoredRow
 from ..runs.scored_run import Run
+from .drawn import drawn_values
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """One run with its queries, replies and words.
+    """One run with its task, replies and words.
 
-    ``replies`` is empty where the prediction file is gone, ``make`` None where the words of its
-    prompts are not at hand; ``pictures`` is the folder that the paths of queries are relative to.
+    ``replies`` is empty where the prediction file is gone, ``words`` None where those of its
+    prompts are not at hand; ``pictures`` is the folder that the paths of pictures are relative to.
     """
 
     run: Run
-    queries: Mapping[int, Query]
+    task: AnyTask
     replies: Mapping[int, str]
-    make: MessageMaker | None
+    words: PromptSet | None
     pictures: Path
 
     def prompt(self, index: int) -> str:
         """The message of a query as text, ``[image: …]`` where it shows an image."""
-        if self.make is None:
-            return (
-                f"Asked in {self.run.basis.prompts}, whose words are not at hand "
-                "(FINDIT_PROMPTS names a clone of the release)."
-            )
-        parts = self.make(self.queries[index], self.run.variant)
+        if self.words is None:
+            return f"Asked in {self.run.basis.prompts}, whose words are not at hand."
+        parts = self.words.message(self.task.queries[index], self.run.question)
         return "\n".join(
             f"[image: {part.value}]" if part.kind is PartKind.IMAGE else part.value
             for part in parts
         )
+
+    def draw(self, row: ScoredRow) -> Drawing:
+        """What is shown of an answer."""
+        return self.run.benchmark.draw(self.task, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,51 +60,69 @@ class Missing:
     reason: str
 
 
+class MaterialError(ValueError):
+    """What is at hand is not what was scored; the message says what differs."""
+
+
 def gather(runs: Iterable[Run]) -> tuple[list[Material], list[Missing]]:
     """The material of runs, and the runs whose table is not at hand."""
-    tasks: dict[tuple[str, int], Task] = {}
+    tasks: dict[tuple[str, str], AnyTask] = {}
     found: list[Material] = []
     missing: list[Missing] = []
     for run in runs:
-        key = (run.variant.table, run.variant.frames)
+        key = (run.benchmark.name, run.question.column)
         try:
             if key not in tasks:
-                tasks[key] = load_task(run.variant.name)
+                tasks[key] = benchmarks.load(run.question.name)
             found.append(_material(run, tasks[key]))
-        except (FileNotFoundError, TableError, PlaceError, PredictionError) as error:
+        except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
     return found, missing
 
 
-def _material(run: Run, task: Task) -> Material:
+def _material(run: Run, task: AnyTask) -> Material:
     checksum = file_sha256(task.table)
     if checksum != run.basis.table_sha256:
-        raise TableError(
+        raise MaterialError(
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
             f"{run.basis.table_sha256[:12]}…"
         )
-    for answer in run.answers:
-        query = task.queries.get(answer.index)
-        if query is None or len(query.truth.boxes) != len(answer.ious):
-            raise TableError(f"{run.path}: row {answer.index} was not scored over {task.table}")
     replies = read_predictions(run.path) if run.path.is_file() else []
-    return Material(
+    made = Material(
         run=run,
-        queries=task.queries,
+        task=task,
         replies={reply.index: reply.text for reply in replies},
-        make=_words(run, task),
-        pictures=image_folder(run.variant.row.images).path,
+        words=_words(run, task),
+        pictures=image_folder(run.question.images).path,
     )
+    for row in run.rows:
+        _check(made, row)
+    return made
 
 
-def _words(run: Run, task: Task) -> MessageMaker | None:
-    """The maker of the messages that a run was asked: the one that gives the hash it recorded."""
-    in_force, make = prompt_set()
-    for name, maker in ((prompts.NAME, prompts.message), (in_force, make)):
-        if name == run.basis.prompts and _hash(maker, run.variant, task) == run.basis.prompt_hash:
-            return maker
+def _check(material: Material, row: ScoredRow) -> None:
+    """Details come from a file that anybody may have changed: each is drawn once, for nothing."""
+    run = material.run
+    if row.index not in material.task.queries:
+        raise MaterialError(
+            f"{run.path}: row {row.index} was not scored over {material.task.table}"
+        )
+    try:
+        drawn_values(material.draw(row), material.pictures, lambda picture: 0)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise MaterialError(
+            f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score it "
+            f"again: python run_findit.py score {run.path}"
+        ) from None
+
+
+def _words(run: Run, task: AnyTask) -> PromptSet | None:
+    """The prompt set that a run was asked in: the one that gives the hash it recorded."""
+    for words in run.benchmark.prompts():
+        if words.name == run.basis.prompts and _hash(words, run, task) == run.basis.prompt_hash:
+            return words
     return None
 
 
-def _hash(make: MessageMaker, variant: Variant, task: Task) -> str:
-    return prompt_hash(make(query, variant) for query in task.queries.values())
+def _hash(words: PromptSet, run: Run, task: AnyTask) -> str:
+    return prompt_hash(words.message(query, run.question) for query in task.queries.values())

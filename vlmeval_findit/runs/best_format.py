@@ -24,14 +24,15 @@ _DIGITS = 1
 
 def rule(benchmark: Benchmark) -> str:
     """How a winner is found, as everything that names one says it."""
-    first, *others = (metric.name for metric in benchmark.ranking)
-    then = "".join(
-        f"; then {name}" if not at else f", then {name}" for at, name in enumerate(others)
-    )
-    return (
-        f"highest {first}, averaged over the tables{then}, each to a tenth of a percent; "
-        "then the order of formats"
-    )
+    first, *others = (_in_text(metric.name) for metric in benchmark.ranking)
+    parts = [f"{first}, averaged over the tables"]
+    parts += [", ".join(f"then {name}" for name in others)] * bool(others)
+    return f"highest {'; '.join(parts)}, each to a tenth of a percent; then the grid's order"
+
+
+def _in_text(name: str) -> str:
+    """The name of a metric within a sentence: a plain word loses its capital."""
+    return name.lower() if name.istitle() and name.isalpha() else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,74 +9,122 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..benchmarks.findit.prompts import MessageMaker
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks import benchmark_of
 from ..core.files import file_sha256
-from ..core.messages import Message, PartKind
-from ..core.places import Folder
-from ..core.question import AnyTask
-from ..core.work import HostMessage
+from ..core.messages import Message, PartKind, located
+from ..core.places import Folder, image_folder
+from ..core.question import AnyTask, Question
+
+MessageMaker = Callable[[Any, Any], Message]
+"""From a query and its question to a message, images relative to the image folder."""
 
 ImageHash = Callable[[Path], str]
 """From an image's path to a name of its content."""
 
 
+class Prompt(NamedTuple):
+    """What is kept of a message: the files of its images, and the SHA-256 of its other parts."""
+
+    images: tuple[Path, ...]
+    sha256: str
+
+
+class Prompts:
+    """The messages of a question, one a row of its table.
+
+    A message is built when it is sent.  Its :class:`Prompt` is kept, so that a message is not built
+    again for another model, for a file that lies there already, or for the journal.
+    """
+
+    def __init__(self, task: AnyTask, folder: Folder, make: MessageMaker) -> None:
+        self.task = task
+        self.folder = folder
+        self._make = make
+        self._known: dict[int, Prompt] = {}
+
+    def message(self, index: int) -> Message:
+        """The message of a row, images as paths of files."""
+        return located(self._parts(index), self.folder.path)
+
+    def prompt(self, index: int) -> Prompt:
+        """What is kept of the message of a row."""
+        if index not in self._known:
+            parts, base = self._parts(index), self.folder.path
+            images = tuple(base / value for kind, value in parts if kind is PartKind.IMAGE)
+            words = [
+                ("image", "") if kind is PartKind.IMAGE else ("text", value)
+                for kind, value in parts
+            ]
+            self._known[index] = Prompt(images, _sha256(words))
+        return self._known[index]
+
+    def _parts(self, index: int) -> Message:
+        return self._make(self.task.queries[index], self.task.question)
+
+
+def prompts_of(task: AnyTask) -> Prompts:
+    """The messages of a task, by the prompt set in force."""
+    words = benchmark_of(task.question.name).prompts()[0]
+    return Prompts(task, image_folder(task.question.images), words.message)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One model over one variant: what a prediction file holds.
+    """One model over one question: what a prediction file holds.
 
     ``rows`` are the indices that are asked, in the table's order, ``left_out`` those without a
     usable image.  ``settings`` are all that the model's answers depend on beside the message.
     """
 
     model: str
-    task: AnyTask
+    prompts: Prompts = field(repr=False)
     rows: tuple[int, ...]
     left_out: tuple[int, ...]
-    folder: Folder
-    make: MessageMaker = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def variant(self) -> Variant:
-        found: Variant = self.task.variant
-        return found
+    def task(self) -> AnyTask:
+        return self.prompts.task
 
-    def parts(self, index: int) -> Message:
-        """The message of a row, images relative to their folder."""
-        return self.make(self.task.queries[index], self.variant)  # type: ignore[arg-type]
-
-    def message(self, index: int) -> HostMessage:
-        """The message of a row, as a model takes it."""
-        base = str(self.folder.path)
-        return [
-            {
-                "type": kind.value,
-                "value": os.path.join(base, value) if kind is PartKind.IMAGE else value,
-            }
-            for kind, value in self.parts(index)
-        ]
+    @property
+    def question(self) -> Question:
+        return self.task.question
 
 
 class Call(NamedTuple):
-    """One call: its key, the images in its message, and the first cell and row that want it."""
+    """One call: what it is known by, and the first cell and row that want it."""
 
-    key: str
-    images: tuple[Path, ...]
+    asked: Keyed
     cell: Cell
     row: int
 
     @property
-    def scene(self) -> tuple[str, int]:
-        """What calls over the same images must share to be answered together."""
-        return self.cell.variant.dataset, self.cell.variant.frames
+    def key(self) -> str:
+        return self.asked.key
+
+    @property
+    def images(self) -> tuple[Path, ...]:
+        """The images in its message."""
+        return self.asked.images
+
+    @property
+    def message(self) -> Message:
+        """Built anew every time: messages of a whole plan would fill the memory."""
+        return self.cell.prompts.message(self.row)
+
+    @property
+    def scene(self) -> tuple[object, ...]:
+        """What calls over the same images must share to be answered together: all that a model
+        makes of a question beside its message.
+        """
+        asked = self.cell.question
+        return asked.images, asked.frames, asked.has_references, asked.max_new_tokens
 
 
 class ImageHashes:
@@ -102,13 +150,13 @@ def unread(image_hash: str) -> str | None:
     return image_hash.removeprefix(_UNREAD) if image_hash.startswith(_UNREAD) else None
 
 
-def settings_of(variant: Variant, given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
     """What an answer depends on beside the message: the user's settings, and what the protocol
     makes of the dataset (new tokens by frames; models size images by where they come from).
     """
     return {
-        "max_new_tokens": variant.max_new_tokens,
-        "image_folder": variant.row.images,
+        "max_new_tokens": question.max_new_tokens,
+        "image_folder": question.images,
         **given,
     }
 
@@ -133,7 +181,7 @@ def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any
 
 
 class Keyed(NamedTuple):
-    """A message and its hashes."""
+    """A message's key, and what it is made of."""
 
     key: str
     images: tuple[Path, ...]
@@ -143,17 +191,10 @@ class Keyed(NamedTuple):
 
 def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
     """The key of a row's call, and what it is made of."""
-    base, images, hashes, words = cell.folder.path, [], [], []
-    for kind, value in cell.parts(index):
-        if kind is PartKind.IMAGE:
-            images.append(base / value)
-            hashes.append(image_hash(images[-1]))
-            words.append(("image", ""))
-        else:
-            words.append(("text", value))
-    prompt = _sha256(words)
-    key = _sha256([cell.model, cell.settings, prompt, hashes])
-    return Keyed(key, tuple(images), prompt, tuple(hashes))
+    prompt = cell.prompts.prompt(index)
+    hashes = tuple(map(image_hash, prompt.images))
+    key = _sha256([cell.model, cell.settings, prompt.sha256, hashes])
+    return Keyed(key, prompt.images, prompt.sha256, hashes)
 
 
 def key_fits(record: Mapping[str, Any]) -> bool:

@@ -7,14 +7,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..benchmarks import begins_with_prefix, parse
 from ..benchmarks.findit.formats import Format
+from ..benchmarks.findit.grid import (
+    AXIS_VALUES,
+    WINNER,
+    Axes,
+    Table,
+    Views,
+    all_tables,
+    benchmark,
+    formats,
+)
+from ..benchmarks.findit.grid import variants as cells_of
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
 from ..core.prediction_reader import PredictionError
+from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
-from .axes import AXIS_VALUES, WINNER, Axes, Table, Views, all_tables, benchmark, formats
-from .axes import variants as cells_of
 from .yaml_lines import ConfigError, Marked, compose
 
 __all__ = ["ConfigError", "Inference", "ModelEntry", "Sweep", "parse_sweep", "read_sweep"]
@@ -67,14 +78,15 @@ class Inference:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Models x tables x formats, in stages.
+    """Models x tables x formats, in stages.  ``questions`` are asked as they are, too.
 
     ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
     together, in US dollars (None: no limit); ``force`` overrules what runs recorded.
     """
 
     models: tuple[ModelEntry, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...] = ()
+    questions: tuple[Question, ...] = ()
     stages: tuple[Axes, ...] = (Axes(),)
     views: Views = field(default_factory=Views)
     limit: int | None = None
@@ -85,6 +97,12 @@ class Sweep:
     inference: Inference = field(default_factory=Inference)
     max_usd: float | None = None
     source: Path | None = None
+
+
+def questions_of(sweep: Sweep, wanted: Iterable[Format]) -> list[Question]:
+    """All that a sweep asks in some formats: cells of its tables, then questions of their own."""
+    cells: list[Question] = [*cells_of(sweep.tables, wanted, sweep.views)]
+    return list(dict.fromkeys([*cells, *sweep.questions]))
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -128,9 +146,11 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
     if "stages" in fields and (both := [axis for axis in _AXES if axis in fields]):
         raise fields[both[0]].error(f"{both[0]} stands in every stage, where there are stages")
     work_dir = _path(fields.get("work_dir"), Path("outputs"))
+    tables, questions = _datasets(fields["datasets"])
     sweep = Sweep(
         models=_models(fields["models"]),
-        tables=_tables(fields["datasets"]),
+        tables=tables,
+        questions=questions,
         stages=_stages(fields),
         views=Views(_frames(fields.get("frames")), _captions(fields.get("captions"))),
         limit=_optional(fields.get("limit"), _count),
@@ -218,18 +238,31 @@ def _space(marked: Marked) -> str | Mapping[str, Any]:
     return value  # type: ignore[no-any-return]
 
 
-def _tables(marked: Marked) -> tuple[Table, ...]:
+def _datasets(marked: Marked) -> tuple[tuple[Table, ...], tuple[Question, ...]]:
+    """Tables, which are asked in the formats of the axes, and complete names of questions."""
     if marked.value == "all":
-        return benchmark()
+        return benchmark(), ()
     known = all_tables()
-    names = []
+    tables, questions, names = [], [], []
     for entry in marked.entries():
         name = _word(entry)
-        if name not in known:
+        if name in known:
+            tables.append(known[name])
+        elif begins_with_prefix(name):
+            questions.append(_question(entry))
+            name = questions[-1].name
+        else:
             raise entry.error(f"no dataset {name!r}{nearest(name, known)}")
         names.append(name)
     _refuse_twice(marked, names)
-    return tuple(known[name] for name in names)
+    return tuple(tables), tuple(questions)
+
+
+def _question(marked: Marked) -> Question:
+    try:
+        return parse(_word(marked))
+    except QuestionError as error:
+        raise marked.error(str(error)) from None
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -285,6 +318,8 @@ def _captions(marked: Marked | None) -> tuple[bool, ...]:
 
 def _refuse_unused(sweep: Sweep, fields: Mapping[str, Marked]) -> None:
     """Refuse a value that was written down but fits no cell: somebody wanted it."""
+    if not sweep.tables and any(map(_has_winner, sweep.stages)):
+        raise fields["datasets"].error(f"{WINNER}: no table is named whose formats are compared")
     for table in sweep.tables:
         first = sweep.stages[0]
         if not cells_of([table], formats(first), sweep.views):

@@ -15,11 +15,10 @@ from typing import Any
 
 from ..benchmarks.findit.formats import Format
 from ..core.files import file_sha256
-from ..models.http.chat import ChatModel, parts_of
+from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load, Scale
-from .axes import variants
 from .calls import Call, Cell
-from .config import ModelEntry, Sweep
+from .config import ModelEntry, Sweep, questions_of
 from .journal import records
 from .plan import Plan, make_plan
 from .run import Chosen, Tables, wanted_formats
@@ -74,7 +73,7 @@ def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
         # Models that are asked the same are planned once: a key has the model's name in it, so
         # not where the journal knows one.
         known = group.model if group.model in finished else None
-        same = (known, *((cell.variant, cell.rows, repr(cell.settings)) for cell in group.cells))
+        same = (known, *((cell.question, cell.rows, repr(cell.settings)) for cell in group.cells))
         if same not in plans:
             plans[same] = make_plan(group.cells, names)
         plan, done = plans[same], finished.get(group.model, frozenset())
@@ -117,7 +116,7 @@ def sweep_groups(
     tables = Tables(skip_missing=None)
 
     def cells(entry: ModelEntry) -> tuple[Cell, ...]:
-        found = variants(sweep.tables, all_formats(sweep, entry, chosen), sweep.views)
+        found = questions_of(sweep, all_formats(sweep, entry, chosen))
         given = settings[entry.name]
         return tuple(tables.cell(entry.name, one, sweep.limit, given) for one in found)
 
@@ -139,11 +138,10 @@ def all_formats(sweep: Sweep, entry: ModelEntry, chosen: Chosen | None) -> list[
 
 def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
     def one(call: Call) -> Load:
-        variant = call.cell.variant
-        space = chat.space(variant)
-        parts = parts_of(call.cell.message(call.row))
+        question = call.cell.question
+        space = chat.space(question)
         try:
-            return scale.load(parts, variant, space, chat.manner(space))
+            return scale.load(call.message, question, space, chat.manner(space))
         except OSError:
             # An image is not there yet, or is none: its call would fail and send nothing.
             return Load()

@@ -43,8 +43,8 @@ def work_of(unit: Unit) -> Work:
     """A unit as plain values."""
     first = unit.calls[0].cell
     return Work(
-        messages=tuple(call.cell.message(call.row) for call in unit.calls),
-        datasets=tuple(call.cell.variant.name for call in unit.calls),
+        messages=tuple(call.message for call in unit.calls),
+        questions=tuple(call.cell.question for call in unit.calls),
         settings=first.settings,
         shares_images=unit.shares_images,
     )

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ..benchmarks.findit.datasets import Family
-from .axes import variants
-from .config import Sweep
+from ..benchmarks import benchmark_of, host_classes, is_meant
+from .config import Sweep, questions_of
 from .dry_run import all_formats
 from .run import Chosen
 
-CLASSES = {
-    Family.OBJDET: "FindItObjectDetection",
-    Family.REFEXP: "FindItReferringExpression",
-    Family.REFEXP_ALL: "FindItReferringExpression",
-    Family.INSDET: "FindItInstanceDetection",
-    Family.OBJDET_VIDEO: "FindItVideoDetection",
-    Family.INSDET_VIDEO: "FindItVideoDetection",
-}
-"""By the family of a dataset the class that :mod:`..host.datasets` has for it."""
+
+def is_ours(name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of such a file's ``data`` is a dataset of ours: by its class or its name."""
+    by_class = str(entry.get("class", "")) in host_classes()
+    return by_class or is_meant(str(entry.get("dataset", name)))
 
 
 class ExportError(ValueError):
@@ -47,11 +43,16 @@ def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
     more = {name: value for name, value in scoring.items() if value is not None}
     if sweep.skip_missing:
         more["skip_missing"] = True
-    cells = variants(sweep.tables, wanted[first.name], sweep.views)
+    cells = questions_of(sweep, wanted[first.name])
     return {
         # Without a class VLMEvalKit takes its own entry of this name.
         "model": {entry.name: {**entry.settings, **entry.resources} for entry in sweep.models},
         "data": {
-            v.name: {"class": CLASSES[v.row.family], "dataset": v.name, **more} for v in cells
+            asked.name: {
+                "class": benchmark_of(asked.name).host_class(asked),
+                "dataset": asked.name,
+                **more,
+            }
+            for asked in cells
         },
     }

@@ -14,18 +14,33 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..core.messages import Message, Part, PartKind
+from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
-from ..core.work import Answer, HostMessage, Work, said
+from ..core.work import Answer, Work, said
 
 log = logging.getLogger(__name__)
+
+HostMessage = list[dict[str, str]]
+"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as paths of files."""
+
+
+def host_message(message: Message) -> HostMessage:
+    """A message in the host's form; every time a new one, for the host's models change them."""
+    return [{"type": kind.value, "value": value} for kind, value in message]
+
+
+def message_from(host: Sequence[Mapping[str, Any]]) -> Message:
+    """A message that comes in the host's form."""
+    return tuple(Part(PartKind(part["type"]), str(part["value"])) for part in host)
 
 
 class ModelAsker:
     """A model object of VLMEvalKit's kind.
 
     ``generate(message=, dataset=)`` it must have.  Messages over the same images go to its
-    ``generate_variants`` and those of one variant to its ``generate_batch``, where it has them.
+    ``generate_variants`` and those of one question to its ``generate_batch``, where it has them.
     """
 
     def __init__(self, model: Any) -> None:
@@ -37,15 +52,16 @@ class ModelAsker:
             if together is not None:
                 return together
         return [
-            self._one(message, dataset)
-            for message, dataset in zip(work.messages, work.datasets, strict=True)
+            self._one(message, question)
+            for message, question in zip(work.messages, work.questions, strict=True)
         ]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
-    def _one(self, message: HostMessage, dataset: str) -> Answer:
-        return _timed(lambda: [self._model.generate(message=_copy(message), dataset=dataset)], 1)[0]
+    def _one(self, message: Message, question: Question) -> Answer:
+        said = {"message": host_message(message), "dataset": question.name}
+        return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, work: Work) -> list[Answer] | None:
         """The answers to all messages at once; None where the model cannot, or failed to."""
@@ -53,7 +69,7 @@ class ModelAsker:
         if ask is None:
             return None
         count = len(work.messages)
-        answers = _timed(lambda: ask([_copy(message) for message in work.messages]), count)
+        answers = _timed(lambda: ask([host_message(message) for message in work.messages]), count)
         if any(answer.error is None for answer in answers):
             return answers
         log.warning("%d messages at once failed (%s): one at a time", count, answers[0].error)
@@ -66,12 +82,7 @@ class ModelAsker:
             return None
         if "dataset" not in inspect.signature(method).parameters:
             return lambda messages: method(messages)
-        return lambda messages: method(messages, dataset=work.datasets[0])
-
-
-def _copy(message: HostMessage) -> HostMessage:
-    """The host's models change messages in place."""
-    return [dict(part) for part in message]
+        return lambda messages: method(messages, dataset=work.questions[0].name)
 
 
 def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:

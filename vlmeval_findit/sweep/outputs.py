@@ -65,7 +65,7 @@ def prepare_output(
         SpaceError: nothing says the model's coordinate space.
         IdentityError: the predictions that lie there are of another run.
     """
-    question = cell.task.question
+    question = cell.question
     space = benchmark_of(question.name).space(cell.model, question, settings, found)
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
@@ -200,7 +200,7 @@ def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) 
         "key": made.key,
         "model": cell.model,
         "settings": dict(cell.settings),
-        "dataset": cell.variant.name,
+        "dataset": cell.question.name,
         "row": row,
         "prompt_sha256": made.prompt_sha256,
         "image_sha256": list(made.image_sha256),

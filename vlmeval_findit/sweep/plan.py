@@ -59,7 +59,7 @@ def make_plan(cells: Sequence[Cell], image_hash: ImageHash) -> Plan:
             of_cell.append(made.key)
             if made.key not in seen:
                 seen.add(made.key)
-                by_images[made.images].append(Call(made.key, made.images, cell, index))
+                by_images[made.images].append(Call(made, cell, index))
         keys.append(tuple(of_cell))
     return Plan(
         cells=tuple(cells),
@@ -71,7 +71,7 @@ def make_plan(cells: Sequence[Cell], image_hash: ImageHash) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class UnitSizes:
-    """How many calls go to a model together: over one image, and of one variant.
+    """How many calls go to a model together: over one image, and of one question.
 
     Calls over one image go together where there are ``shared_from`` of them; fewer are part of a
     batch.  Formats of one query share all that is dear; the few queries of one picture in a run of
@@ -84,10 +84,10 @@ class UnitSizes:
 
 
 def units(calls: Iterable[Call], sizes: UnitSizes) -> Iterator[Unit]:
-    """Cut calls into units: those that share their images, else a batch of one variant.
+    """Cut calls into units: those that share their images, else a batch of one question.
 
-    Neighbours with the same images, dataset and number of frames belong together.  Where an image
-    has one call only, as in a run of one format, neighbours of one variant do.
+    Neighbours with the same images and scene belong together.  Where an image has one
+    call only, as in a run of one format, neighbours of one question do.
     """
     batch: list[Call] = []
     for _, group in groupby(calls, key=lambda call: (call.images, *call.scene)):

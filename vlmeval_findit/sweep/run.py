@@ -10,19 +10,17 @@ from typing import Any, Protocol
 
 from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.grid import formats, variants
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.metric import figures
-from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Answer, Stop
 from ..runs.score import RunScore
-from .axes import formats, variants
-from .calls import Call, Cell, ImageHash, ImageHashes, keyed, settings_of
+from .calls import Call, Cell, ImageHash, ImageHashes, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up, finish
-from .config import ModelEntry, Sweep
+from .config import ModelEntry, Sweep, questions_of
 from .executors import Executor
 from .journal import Journal
 from .journal_errors import lock_of_a_sweep
@@ -75,7 +73,7 @@ class Host(Protocol):
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         """What a model's answers depend on beside messages: part of every key."""
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+    def describe(self, entry: ModelEntry, question: Question) -> Described:
         """Who answers, and in which space, as far as is known before anything is loaded."""
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
@@ -104,7 +102,10 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The score of one cell; ``path`` is its prediction file."""
+    """The score of one cell; ``path`` is its prediction file.
+
+    ``compared``: its format is one of the axes', not that of a question which the sweep names.
+    """
 
     model: str
     question: Question
@@ -112,6 +113,7 @@ class Result:
     rows: int
     failed: int
     path: Path
+    compared: bool = True
 
     @property
     def figures(self) -> Mapping[str, float | None]:
@@ -136,8 +138,9 @@ class Tables:
 
     def __init__(self, skip_missing: bool | None) -> None:
         self._skip = skip_missing
-        self._tasks: dict[tuple[str, int], AnyTask] = {}
-        self._left_out: dict[tuple[str, int], frozenset[int]] = {}
+        self._tasks: dict[_Rows, AnyTask] = {}
+        self._left_out: dict[_Rows, frozenset[int]] = {}
+        self._prompts: dict[Question, Prompts] = {}
 
     def task(self, question: Question) -> AnyTask:
         """The task of a question.
@@ -146,47 +149,54 @@ class Tables:
             FileNotFoundError: its table is nowhere.
             TableError: its table cannot be read.
         """
-        at = (question.table, question.frames)
+        at = _rows_of(question)
         if at not in self._tasks:
             self._tasks[at] = load(question.name)
         return replace(self._tasks[at], name=question.name, question=question)
 
     def cell(
-        self, model: str, variant: Variant, limit: int | None, given: Mapping[str, Any]
+        self, model: str, question: Question, limit: int | None, given: Mapping[str, Any]
     ) -> Cell:
-        """A model over the first ``limit`` usable rows of a variant.
+        """A model over the first ``limit`` usable rows of a question.
 
         Raises:
             ImageError: images are missing, and rows without are not to be left out.
         """
-        task = self.task(variant)
-        folder = image_folder(variant.row.images)
-        at = (variant.table, variant.frames)
+        if question not in self._prompts:
+            self._prompts[question] = prompts_of(self.task(question))
+        prompts, at = self._prompts[question], _rows_of(question)
+        queries = prompts.task.queries
         if at not in self._left_out:
             self._left_out[at] = (
                 frozenset()
                 if self._skip is None
-                else rows_to_leave_out(list(task.queries.values()), folder, self._skip)
+                else rows_to_leave_out(list(queries.values()), prompts.folder, self._skip)
             )
         left_out = self._left_out[at]
         return Cell(
             model=model,
-            task=task,
-            rows=tuple(index for index in task.queries if index not in left_out)[:limit],
+            prompts=prompts,
+            rows=tuple(index for index in queries if index not in left_out)[:limit],
             left_out=tuple(sorted(left_out)),
-            folder=folder,
-            make=benchmark_of(variant.name).prompts()[0].message,
-            settings=settings_of(variant, given),
+            settings=settings_of(question, given),
         )
+
+
+_Rows = tuple[str, str, int]
+
+
+def _rows_of(question: Question) -> _Rows:
+    """What says which rows a question asks: benchmark, table, frames."""
+    return benchmark_of(question.name).name, question.table, question.frames
 
 
 def cells_of(
     sweep: Sweep, entry: ModelEntry, tables: Tables, host: Host, wanted: Sequence[Format]
 ) -> list[Cell]:
-    """The cells of a model in some formats, table by table."""
-    found = variants(sweep.tables, wanted, sweep.views)
+    """The cells of a model in some formats, table by table, then questions of their own."""
     given = host.settings(entry)
-    return [tables.cell(entry.name, variant, sweep.limit, given) for variant in found]
+    asked = questions_of(sweep, wanted)
+    return [tables.cell(entry.name, question, sweep.limit, given) for question in asked]
 
 
 Chosen = Mapping[str, Format]
@@ -255,27 +265,30 @@ def _stages(
     stopped: dict[str, ModelStoppedError] = {}
     for stage in range(len(sweep.stages) if chosen is None else 1):
         prepared = []
+        cells_of_axes: set[Question] = set()
         going = [entry for entry in sweep.models if entry.name not in stopped]
         for entry in going:
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
+            cells_of_axes.update(variants(sweep.tables, wanted, sweep.views))
             done = {r.question for r in results if r.model == entry.name}
             cells = cells_of(sweep, entry, tables, around.host, wanted)
-            cells = [cell for cell in cells if cell.variant not in done]
+            cells = [cell for cell in cells if cell.question not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
         for _, outputs in prepared:
             for output in outputs:
                 adopt_others(output, journal, hashes)
         for entry, outputs in prepared:
             try:
-                results += run_model(sweep, entry, outputs, journal, around, hashes)
+                found = run_model(sweep, entry, outputs, journal, around, hashes)
             except ModelStoppedError as error:
                 log.error("%s", error)
                 stopped[entry.name] = error
-                results += error.results
+                found = error.results
+            results += [replace(one, compared=one.question in cells_of_axes) for one in found]
         if stage + 1 < len(sweep.stages):
             for entry in going:
                 if entry.name not in stopped:
-                    own = [r for r in results if r.model == entry.name]
+                    own = [r for r in results if r.model == entry.name and r.compared]
                     winners[entry.name] = around.pick(own)
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
@@ -290,7 +303,7 @@ def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host)
             prediction_path(sweep.work_dir, cell),
             cell,
             settings,
-            host.describe(entry, cell.variant),
+            host.describe(entry, cell.question),
             host.version,
         )
         for cell in cells
@@ -337,8 +350,7 @@ def run_model(
     by = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
-        asked = keyed(call.cell, call.row, hashes)
-        return record_of(call.cell, call.row, answer, asked, by[id(call.cell)])
+        return record_of(call.cell, call.row, answer, call.asked, by[id(call.cell)])
 
     keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
     keeping.write_complete()

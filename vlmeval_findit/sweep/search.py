@@ -12,16 +12,17 @@ import yaml
 from ..benchmarks import benchmark_of
 from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
+from ..benchmarks.findit.grid import NO_CENTRE, WINNER, Axes, Table
 from ..benchmarks.findit.metrics import METRICS
 from ..benchmarks.findit.names import parse
 from ..benchmarks.findit.variant import CENTRES, Variant, problem
 from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 from ..core.files import atomic_write
-from ..core.statistics import INTERVALS, Interval, intervals
+from ..core.statistics import INTERVALS, Interval
 from ..runs.best_format import FormatAverage, ranked, rule
+from ..runs.intervals import intervals
 from ..runs.scored_run import load_run
-from .axes import NO_CENTRE, WINNER, Axes, Table
 from .config import ModelEntry, Sweep
 from .run import Result
 from .yaml_lines import ConfigError, Marked, compose

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.names import parse
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks import any_question
 from ..core.identity import Answering, Described
+from ..core.question import Question
 from ..models.http.chat import ChatModel, served_key, server_model, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.http.services import endpoints
@@ -17,9 +17,6 @@ from .executors import Executor, ThreadsExecutor
 
 if TYPE_CHECKING:
     from ..models.http.asker import ChatAsker
-
-_ANY = "FindIt_Pascal_xyxy_json"
-"""Whether a space needs bounds that only the user knows shows on any variant."""
 
 _FIELD = "max_tokens_field"
 
@@ -56,7 +53,8 @@ class ServersHost:
         try:
             if "max_usd" in entry.settings:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
-            chat_model(entry).space(parse(_ANY))
+            # Whether a space needs bounds that only the user knows shows on any question.
+            chat_model(entry).space(any_question())
             self._endpoints(entry)
         except ValueError as error:
             # SpaceError is one, and stays one.
@@ -65,8 +63,8 @@ class ServersHost:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
-        return chat_model(entry).describe(variant, self._endpoints(entry))
+    def describe(self, entry: ModelEntry, question: Question) -> Described:
+        return chat_model(entry).describe(question, self._endpoints(entry))
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return found

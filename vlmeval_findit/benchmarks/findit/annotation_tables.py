@@ -113,14 +113,31 @@ def _json(value: Any) -> str:
 def read_table(path: Path) -> list[Query]:
     """The queries of a TSV that :func:`write_table` wrote.
 
+    Those of the last tables are kept by their content: one run reads a table more than once.
+
     Raises:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
     data = path.read_bytes()
-    wrong = contradiction(path, sha256_of(data))
+    sha256 = sha256_of(data)
+    wrong = contradiction(path, sha256)
     if wrong:
         raise TableError(f"{wrong}: {_anew(path)}")
+    if (path, sha256) not in _READ:
+        while len(_READ) >= _TABLES_KEPT:
+            del _READ[next(iter(_READ))]
+        _READ[path, sha256] = tuple(_queries(path, data))
+    return list(_READ[path, sha256])
+
+
+_TABLES_KEPT = 32
+"""More than the release has."""
+
+_READ: dict[tuple[Path, str], tuple[Query, ...]] = {}
+
+
+def _queries(path: Path, data: bytes) -> list[Query]:
     csv.field_size_limit(2**31 - 1)
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")

@@ -13,7 +13,7 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
-from .datasets import DATASETS
+from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
 from .names import parse
@@ -32,6 +32,7 @@ class FindIt(Benchmark):
     ranking = RANKING
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
+    format_axes = ("representation", "output format")
 
     def parse(self, name: str) -> Variant:
         return parse(name)
@@ -88,5 +89,18 @@ class FindIt(Benchmark):
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve:
         return curve(rows)
 
+    def host_class(self, question: Variant) -> str:
+        return HOST_CLASSES[question.row.family]
+
+
+HOST_CLASSES: Mapping[Family, str] = {
+    Family.OBJDET: "FindItObjectDetection",
+    Family.REFEXP: "FindItReferringExpression",
+    Family.REFEXP_ALL: "FindItReferringExpression",
+    Family.INSDET: "FindItInstanceDetection",
+    Family.OBJDET_VIDEO: "FindItVideoDetection",
+    Family.INSDET_VIDEO: "FindItVideoDetection",
+}
+"""By the family of a dataset the class that VLMEvalKit's ``--config`` files name."""
 
 BENCHMARK = FindIt()

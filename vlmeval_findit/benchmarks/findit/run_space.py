@@ -12,8 +12,7 @@ from ...core.contradictions import Contradiction
 from ...core.identity import SPACE, Described, Identity
 from ...core.replies import Reply
 from ...core.settings import Settings
-from ...core.spelling import nearest
-from ...models.table import MODELS, find_model, unknown_space
+from ...models.table import MODELS, ModelRow, check_settings, find_model, row_like, unknown_space
 from .variant import Variant
 
 
@@ -27,18 +26,6 @@ class SpaceInForce:
     def as_dict(self) -> dict[str, Any]:
         """As a provenance holds it."""
         return {**self.space.as_dict(), "source": self.source}
-
-
-def check_settings(settings: Settings, variant: Variant) -> None:
-    """Refuse settings that no score could be made with.
-
-    Raises:
-        SpaceError: an unknown space or model; the message says which is nearest.
-    """
-    if settings.space is not None:
-        space_from(settings.space)
-    if settings.reads_like is not None:
-        reply_format("", variant, settings)
 
 
 def run_space(
@@ -58,7 +45,7 @@ def run_space(
     row = find_model(model)
     if row is None:
         raise unknown_space(model)
-    return SpaceInForce(row.space(variant.row), f"model table: {row.name}")
+    return SpaceInForce(row.space(variant), f"model table: {row.name}")
 
 
 def space_of_new_run(
@@ -69,7 +56,7 @@ def space_of_new_run(
     Raises:
         SpaceError: nothing says it, or a model that records its own is said to have another.
     """
-    check_settings(settings, variant)
+    check_settings(settings)
     said = found.space
     if settings.space is not None:
         said = space_from(settings.space).as_dict()
@@ -126,12 +113,7 @@ def reply_format(
         SpaceError: the setting ``reads_like`` names no model.
     """
     if settings.reads_like is not None:
-        row = find_model(settings.reads_like)
-        if row is None:
-            raise SpaceError(
-                f"reads_like: no model {settings.reads_like!r} in the model table"
-                f"{nearest(settings.reads_like, MODELS)}"
-            )
+        row: ModelRow | None = row_like(settings.reads_like)
     else:
         row = MODELS.get(recorded_row) or find_model(model)
     return variant.reply if row is None else row.reads(variant.reply)

@@ -20,10 +20,10 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 from tenacity.stop import stop_base
 from tenacity.wait import wait_exponential_jitter
 
-from ...benchmarks.findit.names import parse
-from ...benchmarks.findit.variant import Variant
+from ...core.messages import Message
+from ...core.question import Question
 from ...core.replies import Recorded
-from ...core.work import Answer, HostMessage, Stop, Work, said
+from ...core.work import Answer, Stop, Work, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS, Endpoint
@@ -91,8 +91,8 @@ class ChatAsker:
         self._lock = threading.Lock()
 
     def ask(self, work: Work) -> list[Answer]:
-        pairs = zip(work.messages, work.datasets, strict=True)
-        return [self._one(message, parse(dataset)) for message, dataset in pairs]
+        pairs = zip(work.messages, work.questions, strict=True)
+        return [self._one(message, question) for message, question in pairs]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return False
@@ -131,16 +131,16 @@ class ChatAsker:
 
     # --- one call ---------------------------------------------------------------------------------
 
-    def _one(self, message: HostMessage, variant: Variant) -> Answer:
+    def _one(self, message: Message, question: Question) -> Answer:
         start = time.perf_counter()
-        answer = self._answer(message, variant)
+        answer = self._answer(message, question)
         return answer._replace(seconds=time.perf_counter() - start)
 
-    def _answer(self, message: HostMessage, variant: Variant) -> Answer:
+    def _answer(self, message: Message, question: Question) -> Answer:
         recorded = Recorded()
         try:
-            recorded = self._model.recorded(variant, None, None)
-            asked = self._model.request(message, variant)
+            recorded = self._model.recorded(question, None, None)
+            asked = self._model.request(message, question)
         except Exception as error:  # whatever a broken picture makes of its reader
             return _failed(said(error), recorded, {})
         try:
@@ -148,15 +148,15 @@ class ChatAsker:
                 made = self._made(asked)
                 charge.cost = made.cost
         except SpendingError as error:
-            extra = self._model.recorded(variant, asked, None).as_json()
+            extra = self._model.recorded(question, asked, None).as_json()
             return Answer("", extra, f"Not asked: {error}", stop=Stop.SPENT)
         if isinstance(made.outcome, CallError):
-            recorded = self._model.recorded(variant, asked, None)
+            recorded = self._model.recorded(question, asked, None)
             hopeless = made.outcome.hopeless and self._pool.hopeless is not None
             stop = Stop.HOPELESS if hopeless else None
             return _failed(self._message(made), recorded, made.call, stop)
         completion = self._model.read(made.outcome)
-        recorded = replace(self._model.recorded(variant, asked, completion), call=made.call)
+        recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
 
     def _made(self, asked: Request) -> Made:

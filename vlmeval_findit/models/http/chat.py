@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import Space
 from ...core.identity import Answering, Described
-from ...core.messages import Part, PartKind
+from ...core.messages import Message
+from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
-from ...core.work import HostMessage
 from ..table import ModelRow, find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
@@ -28,30 +27,30 @@ class ChatModel:
     """A model that is asked over HTTP.
 
     ``name`` is that of the results, ``row`` its row of the model table (None: none); ``space``
-    gives the coordinate space of its replies by variant, ``manner`` how it is asked for them.
+    gives the coordinate space of its replies by question, ``manner`` how it is asked for them.
     """
 
     name: str
     row: ModelRow | None
-    space: Callable[[Variant], Space]
+    space: Callable[[Question], Space]
     manner: Callable[[Space], Manner]
 
-    def request(self, message: HostMessage, variant: Variant) -> Request:
+    def request(self, message: Message, question: Question) -> Request:
         """The request for a message.
 
         Raises:
             OSError: an image cannot be read.
         """
-        space = self.space(variant)
-        return request(parts_of(message), variant, space, self.manner(space))
+        space = self.space(question)
+        return request(message, question, space, self.manner(space))
 
-    def describe(self, variant: Variant, servers: Sequence[Endpoint]) -> Described:
+    def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
         """What a run of it is."""
-        space = self.space(variant)
+        space = self.space(question)
         manner = self.manner(space)
         said = {
             **manner.fields,
-            "max_new_tokens": manner.max_tokens or variant.max_new_tokens,
+            "max_new_tokens": manner.max_tokens or question.max_new_tokens,
             "images": manner.images.__name__,
         }
         if manner.image_detail is not None:
@@ -73,10 +72,10 @@ class ChatModel:
         return completion.begun_in_thought() if opens else completion
 
     def recorded(
-        self, variant: Variant, asked: Request | None, completion: Completion | None
+        self, question: Question, asked: Request | None, completion: Completion | None
     ) -> Recorded:
         """What a run records of a call, answered or not."""
-        space = self.space(variant)
+        space = self.space(question)
         who = {"row": self.row.name} if self.row else {}
         images = tuple(image.as_record() for image in asked.images) if asked else ()
         if completion is None:
@@ -98,14 +97,14 @@ def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
 
     Args:
         name: a row of the model table with API facts, by any of its names.
-        max_tokens: limit of a reply (None: the row's, else the variant's).
+        max_tokens: limit of a reply (None: the row's, else the question's).
 
     Raises:
         ValueError: there is none of this name.
     """
     row, facts = proprietary(name)
     manner = _limited(openrouter_manner(facts), max_tokens)
-    return ChatModel(name, row, lambda variant: row.space(variant.row), lambda space: manner)
+    return ChatModel(name, row, lambda question: row.space(question), lambda space: manner)
 
 
 def server_model(
@@ -123,7 +122,7 @@ def server_model(
         served: the server's name for the model (None: the same).
         space: the coordinate space, where the model table does not say it.
         fields: more fields of every request.
-        max_tokens: limit of a reply (None: the row's, else the variant's).
+        max_tokens: limit of a reply (None: the row's, else the question's).
         row: the row of the model table that it is like (None: that of its name).
 
     Raises:
@@ -163,11 +162,6 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
     if len(set(given.values())) > 1:
         raise ValueError(f"{' and '.join(given)} are one setting, and differ")
     return next(iter(given.values()), None), rest
-
-
-def parts_of(message: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """A message of VLMEvalKit's as parts."""
-    return [Part(PartKind(part["type"]), str(part["value"])) for part in message]
 
 
 def _limited(manner: Manner, max_tokens: int | None) -> Manner:

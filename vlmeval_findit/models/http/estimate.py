@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import Space, reference_size
-from ...core.messages import Part, PartKind
+from ...core.messages import Message, PartKind
+from ...core.question import Question
 from .payload import ImageRule, Manner, SentImage, request
 
 CHARACTERS_A_TOKEN = 4
@@ -61,7 +61,7 @@ class Scale:
         self._known: dict[tuple[ImageRule, Path, int | None], Future[_Weighed]] = {}
         self._lock = Lock()
 
-    def load(self, parts: list[Part], variant: Variant, space: Space, manner: Manner) -> Load:
+    def load(self, message: Message, question: Question, space: Space, manner: Manner) -> Load:
         """What asking one message sends; its image parts are paths of files.
 
         Raises:
@@ -74,8 +74,8 @@ class Scale:
             manner.max_tokens,
             manner.image_detail,
         )
-        asked = request(parts, variant, space, light)
-        characters = sum(len(part.value) for part in parts if part.kind is PartKind.TEXT)
+        asked = request(message, question, space, light)
+        characters = sum(len(part.value) for part in message if part.kind is PartKind.TEXT)
         lengths = (image.length for image in asked.images if isinstance(image, _Weighed))
         return Load(
             calls=1,
@@ -83,7 +83,7 @@ class Scale:
             size=len(json.dumps(asked.body)) + sum(lengths),
             tokens_in=characters // CHARACTERS_A_TOKEN
             + sum(image_tokens(image, space) for image in asked.images),
-            tokens_out_at_most=manner.max_tokens or variant.max_new_tokens,
+            tokens_out_at_most=manner.max_tokens or question.max_new_tokens,
         )
 
     def _weighed(self, rule: ImageRule, path: Path, limit: int | None) -> _Weighed:

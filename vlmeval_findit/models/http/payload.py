@@ -18,10 +18,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import Space, as_sent, reference_size
 from ...core.image_files import Size, check, header, orientation
-from ...core.messages import Part, PartKind
+from ...core.messages import Message, PartKind
+from ...core.question import Question
 from ..scene_cache import CachedScene, encoded
 from ..table import ApiFacts
 
@@ -59,7 +59,7 @@ ImageRule = Callable[[Path, int | None], SentImage]
 """From a file and the limit in pixels for its longer side (None: none) to what is sent."""
 
 _KEPT = 32
-"""Encoded images that are kept: variants of one image and retries do not encode it again."""
+"""Encoded images that are kept: questions over one image and retries do not encode it again."""
 
 
 @lru_cache(maxsize=_KEPT)
@@ -97,21 +97,13 @@ def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
     return SentImage(original, size, f"image/{kind.lower()}", data)
 
 
-def located(parts: Sequence[Part], folder: Path) -> list[Part]:
-    """The parts of a message with the paths of its images below a folder."""
-    return [
-        part._replace(value=str(folder / part.value)) if part.kind is PartKind.IMAGE else part
-        for part in parts
-    ]
-
-
 def sent_images(
-    parts: Sequence[Part], variant: Variant, space: Space, rule: ImageRule
+    message: Message, question: Question, space: Space, rule: ImageRule
 ) -> tuple[SentImage, ...]:
     """The images of a message in order; the scene limit of the space is not for support shots."""
-    paths = [Path(part.value) for part in parts if part.kind is PartKind.IMAGE]
+    paths = [Path(part.value) for part in message if part.kind is PartKind.IMAGE]
     # References come first, so that the scene or the frames are the last ones.
-    shots = len(paths) - variant.frames if variant.family.has_references else 0
+    shots = len(paths) - question.frames if question.has_references else 0
     return tuple(
         rule(path, None if place < shots else space.scene_max_size)
         for place, path in enumerate(paths)
@@ -126,7 +118,7 @@ class Manner:
     """How a service is asked.
 
     ``model`` is the service's name for it; ``fields`` are the request's fields besides model,
-    messages and ``max_tokens`` (None: the variant's limit).
+    messages and ``max_tokens`` (None: the question's limit).
     """
 
     model: str
@@ -178,28 +170,28 @@ class Request:
     images: tuple[SentImage, ...]
 
 
-def request(parts: Sequence[Part], variant: Variant, space: Space, manner: Manner) -> Request:
+def request(message: Message, question: Question, space: Space, manner: Manner) -> Request:
     """The request for a message whose image parts are paths of files.
 
     Raises:
         OSError: an image cannot be read.
     """
-    images = sent_images(parts, variant, space, manner.images)
+    images = sent_images(message, question, space, manner.images)
     body = {
         "model": manner.model,
-        "messages": [{"role": "user", "content": _content(parts, images, manner.image_detail)}],
-        "max_tokens": manner.max_tokens or variant.max_new_tokens,
+        "messages": [{"role": "user", "content": _content(message, images, manner.image_detail)}],
+        "max_tokens": manner.max_tokens or question.max_new_tokens,
         **manner.fields,
     }
     return Request(body, images)
 
 
 def _content(
-    parts: Sequence[Part], images: Sequence[SentImage], detail: str | None
+    message: Message, images: Sequence[SentImage], detail: str | None
 ) -> list[dict[str, Any]]:
     def entries() -> Iterator[dict[str, Any]]:
         pictures = iter(images)
-        for part in parts:
+        for part in message:
             if part.kind is PartKind.TEXT:
                 yield {"type": "text", "text": part.value}
             else:

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import Space, SpaceError, space_from
+from ...core.question import Question
 from ...core.spelling import nearest
 from ..table import MODELS, ApiFacts, ModelRow, find_model, unknown_space
 from .endpoint import LIMIT_FIELDS, Endpoint
@@ -106,8 +106,8 @@ def proprietary(name: str) -> tuple[ModelRow, ApiFacts]:
     return row, row.api
 
 
-def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Variant], Space]:
-    """The space of a served model by variant: what the user ``said``, else its row.
+def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
+    """The space of a served model by question: what the user ``said``, else its row.
 
     The rule raises SpaceError where the row's space needs resize bounds: those are the server's.
 
@@ -116,13 +116,13 @@ def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[
     """
     if said:
         space = space_from(said)
-        return lambda variant: space
+        return lambda question: space
     row = find_model(model)
     if row is None:
         raise unknown_space(model)
 
-    def rule(variant: Variant) -> Space:
-        space = row.space(variant.row)
+    def rule(question: Question) -> Space:
+        space = row.space(question)
         if space.kind == "smart_resize":
             raise SpaceError(_BOUNDS_WANTED.format(model=model))
         return space

@@ -16,9 +16,9 @@ import torch
 
 from ...core.messages import Message, PartKind
 from ..families import Bounds, LocalFamily
-from .large_pictures import RAW, LargePictures, with_thumbnails
+from .large_pictures import RAW, LargePictures
 from .pictures import Picture, Pictures
-from .resize import Resize
+from .resize import Resize, resize_of
 
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
 """What a processor returns per token; everything else is per image, patch or tile."""
@@ -151,7 +151,7 @@ class Encoder:
         return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
 
     def _resize(self, bounds: Bounds) -> Resize:
-        return Resize(self.processor.image_processor, bounds, self.family.pixels_counted)
+        return resize_of(self.family, self.processor.image_processor, bounds)
 
     def _inputs(
         self,
@@ -167,7 +167,9 @@ class Encoder:
             images_kwargs={**resize.as_arguments(), **more},
             return_tensors="pt",
         )
-        return with_thumbnails(inputs, shown, resize, more)
+        if all(picture.thumbnail is None for picture in shown):
+            return inputs  # type: ignore[no-any-return]
+        return resize.with_thumbnails(inputs, shown, more)
 
     def _check_places(self, text: str, images: int) -> None:
         places = text.count(self._placeholder)

@@ -16,10 +16,9 @@ import io
 import json
 import logging
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
-from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,12 +30,9 @@ from PIL import Image
 from ...core.image_files import decode
 from ..scene_cache import SceneCache, is_large, key_of, limit_of_runs
 from .pictures import Picture, limited, stored_size
-from .resize import Resize
+from .resize import Features, LayoutError, Resize
 
 log = logging.getLogger(__name__)
-
-Features = Mapping[str, Any]
-"""What a processor returns."""
 
 RAW: Mapping[str, Any] = MappingProxyType({"do_rescale": False, "do_normalize": False})
 """Tells an image processor to stop after its resize, so that pixels keep their 8 bits."""
@@ -141,75 +137,20 @@ def resized(whole: Picture, features: Features, resize: Resize) -> Picture | Non
         resize: what it was told besides.
 
     Returns:
-        None where features are not 8 bits a number, or not laid out as those of any family.
+        None where features are not 8 bits a number, or not laid out as the family says.
     """
-    values = features["pixel_values"]
-    if values.dtype != torch.uint8:
+    if features["pixel_values"].dtype != torch.uint8:
         return None
     try:
-        if "image_grid_thw" in features:
-            pixels, thumbnail = _of_grid(values, features, resize), None
-        elif "image_position_ids" in features:
-            pixels, thumbnail = _of_positions(values, features, resize), None
-        else:
-            pixels, thumbnail = _of_tiles(values, resize.canvas(whole.sent))
-    except RuntimeError:  # numbers that do not add up to such a layout
+        pixels, thumbnail = resize.put_together(features, whole.sent)
+    except (LayoutError, RuntimeError):  # or numbers that do not add up to such a layout
         return None
-    return Picture(_image(pixels), whole.original, whole.sent, thumbnail)
-
-
-def _of_grid(values: Any, features: Features, resize: Resize) -> Any:
-    """Qwen and GLM: patches by blocks that are merged, each as often as a video has frames."""
-    side, merged = resize.image_processor.patch_size, resize.image_processor.merge_size
-    _, rows, columns = features["image_grid_thw"][0].tolist()
-    blocks = (rows // merged, columns // merged, merged, merged)
-    patches = values.reshape(*blocks, 3, -1, side, side)[:, :, :, :, :, 0]
-    return patches.permute(0, 2, 5, 1, 3, 6, 4).reshape(rows * side, columns * side, 3)
-
-
-def _of_positions(values: Any, features: Features, resize: Resize) -> Any:
-    """Gemma: patches row by row, then padding."""
-    side = resize.image_processor.patch_size
-    columns, rows = (features["image_position_ids"][0].amax(dim=0) + 1).tolist()
-    patches = values[0, : rows * columns].reshape(rows, columns, side, side, 3)
-    return patches.permute(0, 2, 1, 3, 4).reshape(rows * side, columns * side, 3)
-
-
-def _of_tiles(values: Any, canvas: tuple[int, int]) -> tuple[Any, Image.Image | None]:
-    """InternVL: tiles row by row, and a thumbnail of the whole where there are several."""
-    columns, rows = canvas
-    height, width = values.shape[-2:]
-    tiles = values[: columns * rows].reshape(rows, columns, 3, height, width)
-    pixels = tiles.permute(0, 3, 1, 4, 2).reshape(rows * height, columns * width, 3)
-    return pixels, _image(values[-1].permute(1, 2, 0)) if len(values) > columns * rows else None
+    small = None if thumbnail is None else _image(thumbnail)
+    return Picture(_image(pixels), whole.original, whole.sent, small)
 
 
 def _image(pixels: Any) -> Image.Image:
     return Image.fromarray(pixels.contiguous().numpy())
-
-
-def with_thumbnails(
-    features: Features, shown: Sequence[Picture], resize: Resize, more: Mapping[str, Any]
-) -> Features:
-    """Features of pictures, with the kept thumbnails in the places of those made of kept pictures.
-
-    A thumbnail is made of the whole picture; from one that is resized already it would differ.
-    """
-    if all(picture.thumbnail is None for picture in shown):
-        return features
-    ends = accumulate(_tiles(*resize.canvas(picture.sent)) for picture in shown)
-    for picture, end in zip(shown, ends, strict=True):
-        if picture.thumbnail is not None:
-            made = resize.image_processor(
-                images=[picture.thumbnail], crop_to_patches=False, return_tensors="pt", **more
-            )
-            features["pixel_values"][end - 1] = made["pixel_values"][0]
-    return features
-
-
-def _tiles(columns: int, rows: int) -> int:
-    """How many tiles a picture makes, with its thumbnail, which comes last."""
-    return columns * rows + (columns * rows > 1)
 
 
 # --- on disk --------------------------------------------------------------------------------------

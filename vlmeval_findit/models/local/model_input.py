@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...benchmarks.findit.variant import Variant
 from ...core.messages import Message
+from ...core.question import Question
 from ..families import LocalFamily
 from ..table import ModelRow
 from .pictures import Pictures
@@ -19,14 +19,14 @@ class NotHereError(ValueError):
     """The processor is not on this machine, or what it needs is not installed."""
 
 
-def shown(row: ModelRow, checkpoint: str, variant: Variant, message: Message) -> Encoded:
+def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> Encoded:
     """A message (images as paths of files) as the model takes it: text, tokens, sizes.
 
     Raises:
         NotHereError: the checkpoint's processor is not here (nothing is downloaded).
         OSError: an image cannot be read.
     """
-    how = plan(row, variant, RunSettings())
+    how = plan(row, question, RunSettings())
     return _encoder(how.family, checkpoint).encode(message, Pictures(how.bounds), how.bounds)
 
 

@@ -1,17 +1,33 @@
-"""What an image processor is told about sizes, and what it does to them."""
+"""What an image processor is told about sizes, and what it makes of a picture.
+
+Processors lay out pictures in one of three ways, and a family says in which (``layout``).  The
+tensors that a processor returned are read by that alone, never by what else is in them.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
-from ..families import Bounds
+from ..families import Bounds, LocalFamily
 from .pictures import Picture
+
+Features = Mapping[str, Any]
+"""What a processor returns."""
+
+Size = tuple[int, int]
+"""Width and height in pixels."""
+
+
+class LayoutError(ValueError):
+    """A layout that nobody knows, or features that are not laid out so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(ABC):
     """What an image processor is told, and what it does to sizes.
 
     ``counted`` is how often the processor's own areas count a pixel (:class:`..LocalFamily`).
@@ -20,20 +36,6 @@ class Resize:
     image_processor: Any
     bounds: Bounds
     counted: int
-
-    @property
-    def area(self) -> dict[str, int]:
-        """The least and the greatest area, in pixels."""
-        own = self.image_processor.size
-        return {
-            "min_pixels": self.bounds.min_pixels or own["shortest_edge"] // self.counted,
-            "max_pixels": self.bounds.max_pixels or own["longest_edge"] // self.counted,
-        }
-
-    @property
-    def patches(self) -> int:
-        """The greatest number of tiles."""
-        return int(self.bounds.patches or self.image_processor.max_patches)
 
     def as_arguments(self) -> dict[str, Any]:
         """The bounds in the processor's own words; nothing where they are left to it."""
@@ -44,11 +46,22 @@ class Resize:
         least, greatest = (edge * self.counted for edge in self.area.values())
         return {"size": {"shortest_edge": least, "longest_edge": greatest}}
 
+    @property
+    def area(self) -> dict[str, int]:
+        """The least and the greatest area, in pixels."""
+        own = self.image_processor.size
+        return {
+            "min_pixels": self.bounds.min_pixels or own["shortest_edge"] // self.counted,
+            "max_pixels": self.bounds.max_pixels or own["longest_edge"] // self.counted,
+        }
+
     def records(
-        self, shown: Sequence[Picture], inputs: Mapping[str, Any]
+        self, shown: Sequence[Picture], features: Features
     ) -> tuple[Mapping[str, Any], ...]:
         """Of every image the original size, the size as sent, as processed, and the bounds."""
-        in_force = self._in_force(inputs)
+        if not shown:
+            return ()
+        in_force = self.in_force()
         return tuple(
             {
                 "original": list(picture.original),
@@ -56,48 +69,154 @@ class Resize:
                 "processed": list(size),
                 "bounds": in_force,
             }
-            for picture, size in zip(shown, self._processed(shown, inputs), strict=True)
+            for picture, size in zip(shown, self.processed(shown, features), strict=True)
         )
 
-    def canvas(self, sent: tuple[int, int]) -> tuple[int, int]:
-        """Columns and rows of the tiles that an image of a size (w, h) is cut into."""
+    @abstractmethod
+    def in_force(self) -> dict[str, Any]:
+        """The bounds with what the run left to the processor."""
+
+    @abstractmethod
+    def processed(self, shown: Sequence[Picture], features: Features) -> list[Size]:
+        """The size of every image after the processor."""
+
+    @abstractmethod
+    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
+        """Pixels (rows, columns, 3) of one picture as resized, and those of its thumbnail or None.
+
+        Raises:
+            LayoutError, RuntimeError: the features are not laid out so.
+        """
+
+    def with_thumbnails(
+        self, features: Features, shown: Sequence[Picture], more: Mapping[str, Any]
+    ) -> Features:
+        """Features with what is made of kept thumbnails; ``more`` goes to the processor."""
+        return features
+
+
+def _of(features: Features, name: str) -> Any:
+    """A tensor of a processor's features.
+
+    Raises:
+        LayoutError: they have none of this name.
+    """
+    if name not in features:
+        raise LayoutError(f"the processor returned no {name}, by which its family lays out images")
+    return features[name]
+
+
+class Grid(Resize):
+    """Qwen and GLM: patches by blocks that are merged, each as often as a video has frames."""
+
+    def in_force(self) -> dict[str, Any]:
+        return self.bounds.overridden(self.area).as_dict()
+
+    def processed(self, shown: Sequence[Picture], features: Features) -> list[Size]:
+        side = self.image_processor.patch_size
+        return [(w * side, h * side) for _, h, w in _of(features, "image_grid_thw").tolist()]
+
+    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
+        side, merged = self.image_processor.patch_size, self.image_processor.merge_size
+        _, rows, columns = _of(features, "image_grid_thw")[0].tolist()
+        blocks = (rows // merged, columns // merged, merged, merged)
+        patches = features["pixel_values"].reshape(*blocks, 3, -1, side, side)[:, :, :, :, :, 0]
+        pixels = patches.permute(0, 2, 5, 1, 3, 6, 4)
+        return pixels.reshape(rows * side, columns * side, 3), None
+
+
+class Positions(Resize):
+    """Gemma 4: patches row by row with their positions, then padding."""
+
+    def in_force(self) -> dict[str, Any]:
+        return {"soft_tokens": self.image_processor.max_soft_tokens}
+
+    def processed(self, shown: Sequence[Picture], features: Features) -> list[Size]:
+        side = self.image_processor.patch_size
+        last = _of(features, "image_position_ids").amax(dim=1).tolist()
+        return [((x + 1) * side, (y + 1) * side) for x, y in last]
+
+    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
+        side = self.image_processor.patch_size
+        columns, rows = (_of(features, "image_position_ids")[0].amax(dim=0) + 1).tolist()
+        patches = features["pixel_values"][0, : rows * columns]
+        pixels = patches.reshape(rows, columns, side, side, 3).permute(0, 2, 1, 3, 4)
+        return pixels.reshape(rows * side, columns * side, 3), None
+
+
+class Tiles(Resize):
+    """InternVL: tiles row by row, and a thumbnail of the whole where there are several."""
+
+    def in_force(self) -> dict[str, Any]:
+        return self.bounds.overridden({"patches": self._patches}).as_dict()
+
+    def processed(self, shown: Sequence[Picture], features: Features) -> list[Size]:
+        """That of the canvas which is cut into tiles; the features do not say it."""
+        height, width = self._tile
+        grids = [self._canvas(picture.sent) for picture in shown]
+        return [(columns * width, rows * height) for columns, rows in grids]
+
+    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
+        values = features["pixel_values"]
+        columns, rows = self._canvas(sent)
+        height, width = values.shape[-2:]
+        tiles = values[: columns * rows].reshape(rows, columns, 3, height, width)
+        pixels = tiles.permute(0, 3, 1, 4, 2).reshape(rows * height, columns * width, 3)
+        return pixels, values[-1].permute(1, 2, 0) if len(values) > columns * rows else None
+
+    def with_thumbnails(
+        self, features: Features, shown: Sequence[Picture], more: Mapping[str, Any]
+    ) -> Features:
+        """A thumbnail is made of the whole picture; from one that is resized already it would
+        differ.  So the kept ones go to the places of those made of kept pictures.
+        """
+        ends = accumulate(_tiles(*self._canvas(picture.sent)) for picture in shown)
+        for picture, end in zip(shown, ends, strict=True):
+            if picture.thumbnail is not None:
+                made = self.image_processor(
+                    images=[picture.thumbnail], crop_to_patches=False, return_tensors="pt", **more
+                )
+                features["pixel_values"][end - 1] = made["pixel_values"][0]
+        return features
+
+    def _canvas(self, sent: Size) -> Size:
+        """Columns and rows of the tiles that an image of a size is cut into."""
         from transformers.models.got_ocr2 import image_processing_got_ocr2 as tiles
 
         width, height = sent
         least = self.image_processor.min_patches
         columns, rows = tiles.get_optimal_tiled_canvas(
-            (height, width), self._tile, least, self.patches
+            (height, width), self._tile, least, self._patches
         )
         return columns, rows
 
     @property
-    def _tile(self) -> tuple[int, int]:
+    def _patches(self) -> int:
+        """The greatest number of tiles."""
+        return int(self.bounds.patches or self.image_processor.max_patches)
+
+    @property
+    def _tile(self) -> Size:
         """Height and width of a tile in pixels."""
         return self.image_processor.size["height"], self.image_processor.size["width"]
 
-    def _in_force(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The bounds with what the run left to the processor."""
-        if "image_grid_thw" in inputs:
-            return self.bounds.overridden(self.area).as_dict()
-        if "image_position_ids" in inputs:
-            return {"soft_tokens": self.image_processor.max_soft_tokens}
-        return self.bounds.overridden({"patches": self.patches}).as_dict()
 
-    def _processed(
-        self, shown: Sequence[Picture], inputs: Mapping[str, Any]
-    ) -> list[tuple[int, int]]:
-        """The size (w, h) in pixels of every image after the processor.
+def _tiles(columns: int, rows: int) -> int:
+    """How many tiles a picture makes, with its thumbnail, which comes last."""
+    return columns * rows + (columns * rows > 1)
 
-        Read off what the processor returned where that says it (grids of patches: Qwen, GLM;
-        positions of patches: Gemma 4); for InternVL the canvas that was cut into tiles.
-        """
-        if "image_grid_thw" in inputs:
-            patch = self.image_processor.patch_size
-            return [(w * patch, h * patch) for _, h, w in inputs["image_grid_thw"].tolist()]
-        if "image_position_ids" in inputs:
-            patch = self.image_processor.patch_size
-            last = inputs["image_position_ids"].amax(dim=1).tolist()
-            return [((x + 1) * patch, (y + 1) * patch) for x, y in last]
-        height, width = self._tile
-        grids = [self.canvas(picture.sent) for picture in shown]
-        return [(columns * width, rows * height) for columns, rows in grids]
+
+LAYOUTS: Mapping[str, type[Resize]] = {"grid": Grid, "positions": Positions, "tiles": Tiles}
+"""How pictures are laid out, by what a family calls it."""
+
+
+def resize_of(family: LocalFamily, image_processor: Any, bounds: Bounds) -> Resize:
+    """What a family's image processor does within bounds.
+
+    Raises:
+        LayoutError: the family names a layout that is none.
+    """
+    if family.layout not in LAYOUTS:
+        known = ", ".join(LAYOUTS)
+        raise LayoutError(f"{family.class_name}: no layout {family.layout!r} (there are: {known})")
+    return LAYOUTS[family.layout](image_processor, bounds, family.pixels_counted)

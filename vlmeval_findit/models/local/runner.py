@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
-from ...benchmarks.findit.variant import Variant
 from ...boxes.spaces import space_from
 from ...core.identity import Answering, Described
 from ...core.messages import Message, PartKind
+from ...core.question import Question
 from ...core.replies import FAILED, Recorded
 from ..families import Bounds, LocalFamily, space_within
 from ..revision import known_revision
@@ -62,7 +62,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
-    """How the queries of one variant are run: bounds, limit on new tokens, and what is recorded."""
+    """How the queries of a question are run: bounds, limit on new tokens, and what is recorded."""
 
     row: ModelRow
     family: LocalFamily
@@ -71,8 +71,8 @@ class GenerationPlan:
     space: dict[str, Any]
 
 
-def plan(row: ModelRow, variant: Variant, settings: RunSettings) -> GenerationPlan:
-    """What the protocol and the user's settings say about a variant.
+def plan(row: ModelRow, question: Question, settings: RunSettings) -> GenerationPlan:
+    """What the protocol and the user's settings say about a question.
 
     Raises:
         ValueError: the row is of a model that does not run on this machine, or bounds contradict.
@@ -80,23 +80,23 @@ def plan(row: ModelRow, variant: Variant, settings: RunSettings) -> GenerationPl
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     given = asdict(settings)
-    said = space_from(settings.space) if settings.space is not None else row.space(variant.row)
+    said = space_from(settings.space) if settings.space is not None else row.space(question)
     wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
-    bounds = row.local.bounds(variant.row).overridden(wanted)
+    bounds = row.local.bounds(question).overridden(wanted)
     return GenerationPlan(
         row=row,
         family=row.local,
         bounds=bounds,
-        limit=settings.max_new_tokens or variant.max_new_tokens,
+        limit=settings.max_new_tokens or question.max_new_tokens,
         space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
     )
 
 
 def describe(
-    row: ModelRow, checkpoint: str, variant: Variant, settings: RunSettings, engine: str
+    row: ModelRow, checkpoint: str, question: Question, settings: RunSettings, engine: str
 ) -> Described:
     """What a run of a checkpoint is, as far as is known without torch and without a network."""
-    how = plan(row, variant, settings)
+    how = plan(row, question, settings)
     set_by_user = {
         "bounds": how.bounds.as_dict(),
         "max_new_tokens": how.limit,
@@ -142,11 +142,11 @@ def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
 class Runner(Protocol):
     """What answers messages."""
 
-    def answer_batch(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
-        """The replies to messages of one variant, in their order."""
+    def answer_batch(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+        """The replies to messages of one question, in their order."""
 
-    def answer_variants(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
-        """The replies to messages that share their images; ``variant`` is that of any of them."""
+    def answer_variants(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+        """The replies to messages that share their images; ``question`` is that of any of them."""
 
     @property
     def at_once(self) -> int:
@@ -191,13 +191,13 @@ class LocalRunner:
         """Four batches: enough to put similar lengths together, little to lose in a crash."""
         return 4 * self._limit.most
 
-    def answer_batch(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
-        """Replies to messages of one variant, in their order.
+    def answer_batch(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+        """Replies to messages of one question, in their order.
 
         A message whose image cannot be read, or that does not fit into memory alone, gets a reply
         that counts as a failed call; the others are answered.
         """
-        how = plan(self._row, variant, self._settings)
+        how = plan(self._row, question, self._settings)
         return in_batches(
             messages,
             length=lambda message: _expected(message, how.bounds),
@@ -207,7 +207,7 @@ class LocalRunner:
             free=free_memory,
         )
 
-    def answer_variants(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
+    def answer_variants(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
         """Replies to messages that share their images, which are prefilled once.
 
         Messages that share none, or whose texts part before the last image, are answered as an
@@ -215,17 +215,17 @@ class LocalRunner:
         """
         from .shared_prefix import common_length, continue_variants, covers_images, prefill
 
-        how = plan(self._row, variant, self._settings)
+        how = plan(self._row, question, self._settings)
         encoded = self._encode_variants(messages, how)
         shared = common_length([one.ids for one in encoded]) if encoded else 0
         if len(messages) < 2 or not shared or not covers_images(encoded[0], shared):
-            return self.answer_batch(messages, variant)
+            return self.answer_batch(messages, question)
         try:
             prefix = prefill(self._loaded, encoded[0], shared)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            return self.answer_batch(messages, variant)
+            return self.answer_batch(messages, question)
         return in_batches(
             encoded,
             length=lambda one: len(one.ids),

@@ -11,13 +11,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...benchmarks.findit.variant import Variant
 from ...core.messages import Message
+from ...core.question import Question
 from ..revision import revision_of
 from ..table import ModelRow
 from .encoding import Encoder, pictures_of
 from .pictures import Picture, Pictures
-from .resize import Resize
+from .resize import resize_of
 from .runner import GenerationPlan, LocalReply, RunSettings, failed_answer, plan, spoken
 from .transformer import ended
 
@@ -49,11 +49,11 @@ class VllmRunner:
         """The engine schedules by itself: hand it many."""
         return self._settings.batch_size or _WINDOW
 
-    def answer_batch(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
-        """Replies to messages of one variant, in their order."""
+    def answer_batch(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+        """Replies to messages of one question, in their order."""
         from vllm import SamplingParams
 
-        how = plan(self._row, variant, self._settings)
+        how = plan(self._row, question, self._settings)
         pictures = Pictures(how.bounds)
         shown: dict[int, list[Picture]] = {}
         answers: dict[int, LocalReply] = {}
@@ -62,9 +62,7 @@ class VllmRunner:
                 shown[at] = pictures_of(message, pictures)
             except OSError as error:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
-        resize = Resize(
-            self._encoder.processor.image_processor, how.bounds, how.family.pixels_counted
-        )
+        resize = resize_of(how.family, self._encoder.processor.image_processor, how.bounds)
         prompts = [
             {
                 "prompt": self._encoder.chat(messages[at]),
@@ -101,9 +99,9 @@ class VllmRunner:
         text = self._encoder.decode(ids)
         return spoken(how, prompt, text, reason, records, tokens, self._who)
 
-    def answer_variants(self, messages: Sequence[Message], variant: Variant) -> list[LocalReply]:
+    def answer_variants(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
         """Replies to messages that share their images: the engine's prefix cache shares them."""
-        return self.answer_batch(messages, variant)
+        return self.answer_batch(messages, question)
 
 
 def engine_arguments(

@@ -5,6 +5,8 @@
   const at = (id) => document.getElementById(id);
   const PAGE = 24;
   const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong" };
+  // A sign and a word, so that no line is told by its colour alone.
+  const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label" };
   const state = { found: [], page: 0, open: -1 };
 
   // --- elements ---------------------------------------------------------------------------------
@@ -50,10 +52,16 @@
   }
 
   function verdict(card) {
-    const parts = [`F1 ${card.f1.toFixed(0)} %`];
+    const parts = [`${data.figure} ${card.good.toFixed(0)} %`];
     if (card.reason) parts.push(card.reason);
     if (card.spread) parts.push(`formats differ by ${card.spread.toFixed(0)}`);
     return parts.join(" · ");
+  }
+
+  // Lines of text: what was right, what was answered.
+  function lines(card) {
+    return make("span", { className: "lines" }, ...card.lines.map(([role, text]) =>
+      make("span", { className: `line ${CLASSES[role]}` }, make("b", { textContent: SIGNS[role] }), ` ${text}`)));
   }
 
   // --- cards ------------------------------------------------------------------------------------
@@ -64,10 +72,11 @@
       make("b", { textContent: card.label }),
       make("span", { className: "score", textContent: verdict(card) }),
       make("small", { textContent: `${card.model} · ${card.dataset} · row ${card.index}` }),
-      make("small", { textContent: card.format }),
+      ...(card.format ? [make("small", { textContent: card.format })] : []),
       make("span", { className: "reply", textContent: data.texts[card.reply] }));
-    const button = make("button", { type: "button", className: "card" },
-      picture(data.pictures[first.picture], first.boxes, `${card.dataset}, row ${card.index}: ${card.label}`), words);
+    const shown = first ? [picture(data.pictures[first.picture], first.boxes, `${card.dataset}, row ${card.index}: ${card.label}`)] : [];
+    if (card.lines.length) shown.push(lines(card));
+    const button = make("button", { type: "button", className: "card" }, ...shown, words);
     button.addEventListener("click", () => open(place));
     return button;
   }
@@ -86,9 +95,9 @@
   // --- filters ----------------------------------------------------------------------------------
 
   const ORDERS = {
-    worst: (a, b) => a.f1 - b.f1,
-    best: (a, b) => b.f1 - a.f1,
-    disagree: (a, b) => b.spread - a.spread || a.model.localeCompare(b.model) || a.dataset.localeCompare(b.dataset) || a.index - b.index || a.f1 - b.f1,
+    worst: (a, b) => a.good - b.good,
+    best: (a, b) => b.good - a.good,
+    disagree: (a, b) => b.spread - a.spread || a.model.localeCompare(b.model) || a.dataset.localeCompare(b.dataset) || a.index - b.index || a.good - b.good,
     row: (a, b) => a.dataset.localeCompare(b.dataset) || a.index - b.index || a.model.localeCompare(b.model),
   };
 
@@ -123,7 +132,7 @@
     const card = state.found[place];
     if (!card) return;
     state.open = place;
-    at("detail-title").textContent = `${card.model} · ${card.dataset} · ${card.format} · row ${card.index}`;
+    at("detail-title").textContent = [card.model, card.dataset, card.format, `row ${card.index}`].filter(Boolean).join(" · ");
     const figures = card.frames.map((frame) => make("figure", { className: card.frames.length === 1 ? "only" : "" },
       picture(data.pictures[frame.picture], frame.boxes, `${card.label}, frame ${frame.frame + 1}`),
       make("figcaption", { textContent: card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "" })));
@@ -132,6 +141,7 @@
     at("detail-body").replaceChildren(
       make("p", {}, make("b", { textContent: card.label }), ` · ${verdict(card)}`),
       make("div", { className: "frames" }, ...shots, ...figures),
+      ...(card.lines.length ? [lines(card)] : []),
       make("h3", { textContent: "Prompt" }), make("pre", { tabIndex: 0, textContent: data.texts[card.prompt] }),
       make("h3", { textContent: "Reply" }), make("pre", { tabIndex: 0, id: "reply", textContent: data.texts[card.reply] }));
     at("back").disabled = place === 0;
@@ -177,6 +187,8 @@
   fill("dataset", distinct("dataset"), "all");
   fill("format", distinct("format"), "all");
   fill("reason", ["adherent", "not adherent", ...distinct("reason")], "all");
+  at("format").parentElement.hidden = !distinct("format").length;
+  at("legend").hidden = !data.cards.some((card) => card.frames.some((frame) => frame.boxes.length));
   for (const id of ["model", "dataset", "format", "reason", "order"]) at(id).addEventListener("change", filter);
   at("search").addEventListener("input", filter);
   at("filters").addEventListener("submit", (event) => event.preventDefault());

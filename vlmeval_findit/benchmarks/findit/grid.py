@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from ..benchmarks.findit.datasets import DATASETS, Dataset
-from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.variant import CENTRES, Variant, problem
-from ..boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
-from ..boxes.representation import REPRESENTATIONS
+from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
+from ...boxes.representation import REPRESENTATIONS
+from .datasets import DATASETS, Dataset
+from .formats import Format
+from .variant import CENTRES, Variant, problem
 
 NO_CENTRE = "none"
 """How a file says "no centre experiment"."""

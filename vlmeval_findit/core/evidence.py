@@ -1,0 +1,248 @@
+"""What figures rest on: rows of sums as arrays, and by how much every picture moves a figure.
+
+Queries of the same picture or video are not independent: a model that sees one of them well is
+likely to see the others well.  So everything here counts pictures.  A figure is a ratio of sums
+over pictures; to first order every picture moves it by its *influence* (linearisation, as for
+clusters in sample surveys), and the variance of the figure is the sum of squared influences.  In a
+mean of ratios over slices (classes) a picture's influence is the mean of those in each of them.
+
+A mean over datasets adds up the influences that a picture has in each of them: a picture that two
+datasets share counts once, with all that it does to both; what datasets do not share is
+independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .metric import Array, Metric, sliced, weighted
+from .scored_row import ScoredRow
+
+FEWEST = 4
+"""Pictures that an interval or a test needs: with fewer it would say next to nothing."""
+
+Places = NDArray[np.intp]
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slicing:
+    """The slices of one kind: their values, and the place of each row's (-1: it is in none)."""
+
+    values: tuple[str, ...]
+    of: Places
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """Rows as arrays: sums by name, one entry a row, and the place of each row's picture.
+
+    ``pictures`` are ``<image folder's key>/<name>``, in alphabetical order.  Rows may be added up
+    already: then there is one a picture.
+    """
+
+    pictures: tuple[str, ...]
+    picture: Places
+    sums: Mapping[str, Array]
+    slices: Mapping[str, Slicing]
+
+
+def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
+    """Rows as arrays; ``images`` is the key of the folder of their pictures."""
+    names = sorted({row.source for row in rows})
+    place = {name: at for at, name in enumerate(names)}
+    kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
+    return Clustered(
+        pictures=tuple(f"{images}/{name}" for name in names),
+        picture=np.array([place[row.source] for row in rows], dtype=np.intp),
+        sums={
+            name: np.array([row.sums.get(name, 0) for row in rows], dtype=float)
+            for name in dict.fromkeys(name for row in rows for name in row.sums)
+        },
+        slices={kind: _slicing([row.slices.get(kind) for row in rows]) for kind in kinds},
+    )
+
+
+def _slicing(said: Sequence[str | None]) -> Slicing:
+    values = tuple(sorted({value for value in said if value is not None}))
+    place = {value: at for at, value in enumerate(values)}
+    of = [-1 if value is None else place[value] for value in said]
+    return Slicing(values, np.array(of, dtype=np.intp))
+
+
+# --- what figures rest on -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Figures, and what each picture does to them.
+
+    ``values`` are the figures as shares of 1, one a metric, NaN where there is none; ``influence``
+    is (pictures, metrics): by how much each picture moves them.  ``counted`` are the numbers of
+    pictures that the figures rest on; 0 where there are fewer than :data:`FEWEST`.
+    """
+
+    metrics: tuple[Metric, ...]
+    values: Array
+    pictures: tuple[str, ...]
+    influence: Array
+    counted: Array
+
+    def place(self, metric: str) -> int:
+        """The place of a metric, by its name."""
+        return [one.name for one in self.metrics].index(metric)
+
+    def figure(self, metric: str) -> float | None:
+        """A figure in percent; None where there is none."""
+        value = 100 * float(self.values[self.place(metric)])
+        return None if np.isnan(value) else value
+
+
+def evidence_of(metrics: Sequence[Metric], given: Clustered) -> Evidence:
+    """The figures of rows, and what they rest on."""
+    found = [_one(metric, given) for metric in metrics]
+    values, influences, counted = zip(*found, strict=True)
+    influence = np.stack(influences, axis=-1)
+    return Evidence(
+        tuple(metrics), np.array(values), given.pictures, influence, np.array(counted, dtype=float)
+    )
+
+
+def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
+    """One figure as a share of 1, its influences, and how many pictures count for it."""
+    rows = len(given.picture)
+    slicing = Slicing(("",), np.zeros(rows, dtype=np.intp))
+    if metric.over:
+        slicing = given.slices.get(metric.over, Slicing((), np.full(rows, -1)))
+    value = metric.value(_totals(metric, given, slicing))
+    nothing = np.zeros(len(given.pictures))
+    part, whole = (
+        np.broadcast_to(np.asarray(weighted(given.sums, weights), dtype=float), rows)
+        for weights in (metric.part, metric.whole)
+    )
+    cells = _cells(part, whole, slicing, given.picture)
+    if value is None or not len(cells.whole):
+        return np.nan if value is None else value / 100, nothing, 0.0
+    pictures = cells.alike() if metric.over else float((cells.whole > 0).sum())
+    if pictures < FEWEST:
+        return value / 100, nothing, 0.0
+    influence = _add_up(cells.picture, cells.influence(), len(given.pictures))
+    return value / 100, influence, pictures
+
+
+def _totals(metric: Metric, given: Clustered, slicing: Slicing) -> dict[str, float]:
+    """The sums of all rows that a metric is made of, by their keys."""
+    names = [name for name in given.sums if name in metric.part or name in metric.whole]
+    if not metric.over:
+        return {name: float(given.sums[name].sum()) for name in names}
+    inside = slicing.of >= 0
+    return {
+        sliced(name, metric.over, value): float(total)
+        for name in names
+        for value, total in zip(
+            slicing.values,
+            _add_up(slicing.of[inside], given.sums[name][inside], len(slicing.values)),
+            strict=True,
+        )
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Part and whole of a ratio by (slice, picture), where there is a whole in the slice."""
+
+    slice: Places
+    picture: Places
+    part: Array
+    whole: Array
+
+    def influence(self) -> Array:
+        """By how much each cell moves the mean of the slices' ratios."""
+        wholes = _add_up(self.slice, self.whole)
+        ratio = _ratio(_add_up(self.slice, self.part), wholes)
+        counted = _add_up(self.slice, (self.whole > 0).astype(float))
+        # n / (n - 1): influences are taken around the value that these very pictures gave.
+        scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
+        moved = self.part - ratio[self.slice] * self.whole
+        within = scale[self.slice] * moved / wholes[self.slice]
+        there = ratio[wholes > 0]
+        # Without the only picture of a slice the mean is over one slice less.
+        alone = (ratio - there.mean()) / max(1, len(there) - 1)
+        lonely = (counted[self.slice] == 1) & (self.whole > 0)
+        made: Array = np.where(lonely, alone[self.slice], within / len(there))
+        return made
+
+    def alike(self) -> float:
+        """How many pictures there would be if all weighed alike in a mean over slices.
+
+        After Kish: a picture of a rare class weighs more than others.
+        """
+        wholes = _add_up(self.slice, self.whole)
+        weights = _add_up(self.picture, self.whole / wholes[self.slice])
+        return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _cells(part: Array, whole: Array, slicing: Slicing, picture: Places) -> _Cells:
+    inside = slicing.of >= 0
+    pictures = int(picture.max(initial=0)) + 1
+    keys, at = np.unique(slicing.of[inside] * pictures + picture[inside], return_inverse=True)
+    parts = _add_up(at, part[inside], len(keys))
+    wholes = _add_up(at, whole[inside], len(keys))
+    of = keys // pictures
+    counts = _add_up(of, wholes)[of] > 0
+    return _Cells(of[counts], keys[counts] % pictures, parts[counts], wholes[counts])
+
+
+def _add_up(places: Places, values: Array, length: int = 0) -> Array:
+    """The sum of the values at each place."""
+    made: Array = np.bincount(places, values, length).astype(float)
+    return made
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    """An empty denominator gives 0."""
+    made: Array = np.divide(
+        part, whole, out=np.zeros(np.shape(part), dtype=float), where=whole != 0
+    )
+    return made
+
+
+def mean(parts: Sequence[Evidence]) -> Evidence:
+    """The mean over datasets; pictures that they share are one.
+
+    As many pictures count as in the harmonic mean of the datasets: small ones weigh most, because
+    their part of the mean varies most.  Where a dataset has too few, the mean has too.  There is no
+    mean where a dataset has no figure.
+    """
+    pictures, influences = aligned(parts)
+    counts = np.stack([one.counted for one in parts])
+    enough = (counts > 0).all(axis=0)
+    inverse = _ratio(np.ones_like(counts), counts).mean(axis=0)
+    return Evidence(
+        metrics=parts[0].metrics,
+        values=np.mean([one.values for one in parts], axis=0),
+        pictures=pictures,
+        influence=np.mean(influences, axis=0),
+        counted=np.where(enough, _ratio(np.ones_like(inverse), inverse), 0.0),
+    )
+
+
+def aligned(parts: Sequence[Evidence]) -> tuple[tuple[str, ...], list[Array]]:
+    """The pictures of all parts, and the influences of each part by them: 0 for what it lacks."""
+    first = parts[0]
+    if all(one.pictures == first.pictures for one in parts):
+        return first.pictures, [one.influence for one in parts]
+    pictures = tuple(sorted({name for one in parts for name in one.pictures}))
+    place = {name: at for at, name in enumerate(pictures)}
+    made = []
+    for one in parts:
+        influence = np.zeros((len(pictures), len(one.metrics)))
+        influence[[place[name] for name in one.pictures]] = one.influence
+        made.append(influence)
+    return pictures, made

@@ -1,0 +1,51 @@
+"""What a benchmark draws of an answer, as values for the page's script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.drawing import Drawing, DrawnBox
+
+_PICTURES = 8
+_SHOTS = 4
+_LINES = 12
+_FAR = 1e6
+
+Place = Callable[[tuple[Path, int, int]], int]
+"""The place of a picture (path, width, height) among all of a page."""
+
+
+def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]:
+    """Pictures with boxes, reference pictures and lines of text, ready for JSON.
+
+    ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original;
+    ``lines`` are [role, text].
+
+    Raises:
+        TypeError, ValueError: a drawing of odd values.
+    """
+    count = len(drawing.pictures)
+    kept = np.linspace(0, count - 1, min(count, _PICTURES), dtype=int).tolist()
+    return {
+        "shots": [place((folder / name, 0, 0)) for name in drawing.support[:_SHOTS]],
+        "frames": [
+            {
+                "frame": one.number,
+                "picture": place((folder / one.path, one.width, one.height)),
+                "boxes": [_box(box) for box in one.boxes],
+            }
+            for one in (drawing.pictures[at] for at in kept)
+        ],
+        "count": count,
+        "lines": [[line.role.value, str(line.text)] for line in drawing.lines[:_LINES]],
+    }
+
+
+def _box(one: DrawnBox) -> list[Any]:
+    # What a model said may be anywhere; far outside is outside, and a picture must bear it.
+    corners = [round(min(max(n, -_FAR), _FAR), 1) for n in one.box]
+    return [one.role.value, *corners, str(one.label), round(one.value, 3)]

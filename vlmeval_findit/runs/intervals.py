@@ -1,0 +1,49 @@
+"""Intervals and paired tests of scored runs; :mod:`..core.statistics` says how they are made."""
+
+from __future__ import annotations
+
+from ..core.evidence import Evidence, clustered, evidence_of
+from ..core.statistics import Difference, Interval, difference, figure_intervals
+from .scored_run import Run
+
+
+class StatisticsError(ValueError):
+    """Runs that cannot be compared; the message says what differs."""
+
+
+def evidence(run: Run) -> Evidence:
+    """The figures of a run by the metrics of its benchmark, and what they rest on.
+
+    Raises:
+        StatisticsError: a run without rows.
+    """
+    if not run.rows:
+        raise StatisticsError(f"{run.path}: a run without rows has no interval")
+    return evidence_of(run.benchmark.metrics, clustered(run.rows, run.question.images))
+
+
+def intervals(run: Run) -> dict[str, Interval | None]:
+    """The interval of every figure of a run; None where it rests on too few pictures."""
+    return figure_intervals(evidence(run))
+
+
+def compare(run: Run, other: Run) -> dict[str, Difference]:
+    """Paired tests of two runs over the same rows: of two models, or of two formats of one.
+
+    A figure that one of them lacks has none.
+
+    Raises:
+        StatisticsError: the runs have other rows, or none.
+    """
+    ours, theirs = evidence(run), evidence(other)
+    if run.basis.rows != other.basis.rows or ours.pictures != theirs.pictures:
+        raise StatisticsError(
+            f"{other.path} has {len(other.basis.rows)} rows of {len(theirs.pictures)} pictures, "
+            f"{run.path} has {len(run.basis.rows)} of {len(ours.pictures)}: "
+            "only runs over the same rows can be compared"
+        )
+    return {
+        metric.name: difference(ours, theirs, metric.name)
+        for metric in ours.metrics
+        if None not in (ours.figure(metric.name), theirs.figure(metric.name))
+    }
