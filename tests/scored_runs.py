@@ -13,15 +13,16 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.scoring import score_file
-from vlmeval_findit.benchmarks.findit.task import load_task, run_identity
+from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.identity import Answering, Identity
 from vlmeval_findit.core.identity_file import identity_path, write_identity
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.scored_run import Run, load_run
 
 WIDTH, HEIGHT = 200, 100

@@ -7,15 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.findit.metrics import Totals
-from vlmeval_findit.core.statistics import (
-    METRICS,
-    Evidence,
-    difference,
-    evidence_of,
-    figure_intervals,
-    mean,
-)
+from vlmeval_findit.benchmarks.findit.metrics import METRICS, Totals
+from vlmeval_findit.core.evidence import Evidence, evidence_of, mean
+from vlmeval_findit.core.statistics import difference, figure_intervals
 
 FIGURES = METRICS[:3]
 SUMS = tuple(field.name for field in fields(Totals))

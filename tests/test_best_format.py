@@ -10,17 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scored_runs import Answer, World, query, speaking, world
-from vlmeval_findit.benchmarks.findit.best_format import Format, format_of, ranked
 
-from vlmeval_findit.benchmarks.findit.metrics import Figures
+from vlmeval_findit.benchmarks.findit.formats import Format, format_of
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.variant import grid
+from vlmeval_findit.benchmarks.refl4.figures import Figures
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.columns import format_name
 from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs.best_format import ranked
 from vlmeval_findit.runs.scored_run import Run, load_runs
 from vlmeval_findit.sweep.run import Result
 from vlmeval_findit.sweep.search import best_format, read_formats

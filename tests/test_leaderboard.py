@@ -20,26 +20,20 @@ from rich.console import Console
 from scored_runs import World, failing, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit import PREFIX
+from vlmeval_findit.benchmarks.findit.metrics import METRICS
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import _board_tables, _print_board, print_remarks
 from vlmeval_findit.cli.printing import print_rows
+from vlmeval_findit.core.evidence import mean
+from vlmeval_findit.core.prediction_reader import check_format
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.statistics import (
-    INTERVALS,
-    METRICS,
-    Difference,
-    compare,
-    correct,
-    evidence,
-    figure_intervals,
-    mean,
-)
+from vlmeval_findit.core.statistics import INTERVALS, Difference, correct, figure_intervals
 from vlmeval_findit.core.visible import visible
 from vlmeval_findit.leaderboard import columns as columns_module
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
-from vlmeval_findit.leaderboard.columns import check_format, column_name, columns_of, format_name
+from vlmeval_findit.leaderboard.columns import column_name, columns_of, format_name
 from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.formats import FormatError, choose
 from vlmeval_findit.leaderboard.openvlm import MetaError, as_openvlm, read_meta
@@ -56,6 +50,7 @@ from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.report.gallery import choose_cards, gallery_data
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.runs.intervals import compare, evidence
 from vlmeval_findit.runs.scored_run import Run, RunError, load_runs
 
 __all__ = ["world"]

@@ -17,10 +17,11 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.records import Reason, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
+from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.core.replies import Recorded, Reply
-from vlmeval_findit.models.local.pictures import Pictures, decode, limited
+from vlmeval_findit.models.local.pictures import Pictures, limited
 from vlmeval_findit.models.local.runner import (
     LocalReply,
     LocalRunner,

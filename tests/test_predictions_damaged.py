@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import Query, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.prediction_reader import PredictionError, read_predictions

@@ -12,17 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
+from vlmeval_findit.report.box_roles import THRESHOLDS
 
+from vlmeval_findit.benchmarks.findit.drawing import curve, pairs, roles
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.statistics import Interval
 from vlmeval_findit.core.visible import short, visible
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.box_roles import THRESHOLDS, Role, curve, pairs, roles
 from vlmeval_findit.report.gallery import choose_cards, gallery_data
 from vlmeval_findit.report.page import make_page, output_name
 from vlmeval_findit.report.plots import Bar, bars, heat_map

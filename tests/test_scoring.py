@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.run_space import check_settings, reply_format
+from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
@@ -24,6 +24,7 @@ from vlmeval_findit.core.identity_file import identity_path, write_identity
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.core.settings import Settings, SettingsError, settings_from
+from vlmeval_findit.models.table import check_settings
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import RunScore, score_file
@@ -405,7 +406,7 @@ def test_an_environment_that_is_no_json(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_settings_are_checked_before_a_run(settings: Settings, says: str) -> None:
     with pytest.raises(SpaceError, match=r".") as error:
-        check_settings(settings, parse(SVG))
+        check_settings(settings)
     assert says in str(error.value)
 
 

@@ -19,8 +19,8 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.core.statistics import FEWEST
-from vlmeval_findit.sweep.config import ConfigError, ModelEntry
+from vlmeval_findit.core.evidence import FEWEST
+from vlmeval_findit.sweep.config import ModelEntry
 from vlmeval_findit.sweep.run import Result
 from vlmeval_findit.sweep.search import (
     SearchError,
@@ -31,6 +31,7 @@ from vlmeval_findit.sweep.search import (
     search_sweep,
     write_formats,
 )
+from vlmeval_findit.sweep.yaml_lines import ConfigError
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 

@@ -18,26 +18,20 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.benchmarks.findit.metrics import Totals, figures
+from vlmeval_findit.benchmarks.findit.metrics import METRICS, Totals, figures
+from vlmeval_findit.core.evidence import FEWEST, Evidence, evidence_of, mean
+from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import (
-    FEWEST,
-    METRICS,
     Difference,
-    Evidence,
     Interval,
-    StatisticsError,
     bounds,
     cluster_sums,
-    compare,
     correct,
     difference,
-    evidence,
-    evidence_of,
     figure_intervals,
-    intervals,
-    mean,
 )
-from vlmeval_findit.runs.scored_run import Run, ScoredRow
+from vlmeval_findit.runs.intervals import StatisticsError, compare, evidence, intervals
+from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["world"]
 

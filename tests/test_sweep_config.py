@@ -15,10 +15,11 @@ from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.sweep.config import ConfigError, Inference, ModelEntry, parse_sweep, read_sweep
+from vlmeval_findit.sweep.config import Inference, ModelEntry, parse_sweep, read_sweep
 from vlmeval_findit.sweep.host_config import host_config
 from vlmeval_findit.sweep.search import STAGES
 from vlmeval_findit.sweep.servers import ServersHost
+from vlmeval_findit.sweep.yaml_lines import ConfigError
 
 CONFIGS = REPOSITORY / "configs"
 GOOD = "models: FullImage\ndatasets: Demo\n"

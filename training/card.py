@@ -15,7 +15,7 @@ from typing import Any
 from training.architecture import COORDINATE_STEP
 from vlmeval_findit.benchmarks.findit.metrics import METRICS
 from vlmeval_findit.core.files import atomic_write
-from vlmeval_findit.core.statistics import intervals
+from vlmeval_findit.runs.intervals import intervals
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
 CHECKPOINT = "checkpoint"

@@ -9,9 +9,11 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit.metrics import Totals
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.core.statistics import intervals
+from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.runs.scored_run import Basis, Run, ScoredRow
+from vlmeval_findit.runs.intervals import intervals
+from vlmeval_findit.runs.provenance import Basis
+from vlmeval_findit.runs.scored_run import Run
 
 QUERIES = 1000
 

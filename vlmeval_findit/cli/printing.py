@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
-from ..benchmarks.findit.places import find_table
-from ..core.places import is_looked_in
+from ..core.places import find_table, is_looked_in
 from ..core.visible import visible
 from ..models.http.spending import Budget
 
@@ -33,7 +32,7 @@ def where_tables_are(tables: Sequence[Path]) -> str:
             f"set FINDIT_TABLES={folder.resolve()}"
         )
     for table in tables:
-        find_table(table.stem)  # warns where another table of this name goes before it
+        find_table(table.stem, "")  # warns where another table of this name goes before it
     return f"{len(tables)} tables in {folder}, where every run finds them"
 
 

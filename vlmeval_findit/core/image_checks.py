@@ -33,8 +33,8 @@ class Unusable:
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """The rows of a table with an image that is missing, unreadable, too large, or of another size.
 
-    Only headers are read.  A table may state no sizes.  A picture of another size than its
-    annotations would be scored in wrong pixels, so it is as bad as a missing one.
+    Only headers are read.  A picture of another size than its annotations, where they state one,
+    would be scored in wrong pixels, so it is as bad as a missing one.
     """
     unstated = {
         folder / name: None for query in queries for name in (*query.support, *query.images)

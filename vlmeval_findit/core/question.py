@@ -84,8 +84,8 @@ class Query(Protocol):
 class PlainQuestion:
     """A question of a benchmark that asks in one way: there are no formats to choose from.
 
-    >>> PlainQuestion("Colours_Small", table="Small", images="Photos", family_name="letters").column
-    'Small'
+    >>> PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="letters").column
+    'HuesFew'
     """
 
     name: str

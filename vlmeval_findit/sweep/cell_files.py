@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,6 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from ..benchmarks import benchmark_of, prefixes
-from ..core.files import left_behind
 from ..core.prediction_reader import PREDICTION_FORMATS
 from ..core.prediction_writer import holds_rows, write_rows
 from ..core.replies import FAILED, Reply, call_failed, recorded
@@ -161,14 +161,15 @@ def _is_scored(run: RunScore, predictions: Path) -> bool:
     return {**before, "scored_at": None} == {**now, "scored_at": None}
 
 
-_WRITTEN = (*PREDICTION_FORMATS, ".jsonl", ".csv")
-"""What the files of a cell end in."""
+def _left_behind() -> re.Pattern[str]:
+    named = "|".join(map(re.escape, prefixes()))
+    return re.compile(rf"\..*_({named}).*\.(json|jsonl|csv)\.[a-z0-9_]{{8}}")
 
 
 def clean_up(folder: Path) -> None:
     """Remove what a kill in the middle of writing a file left: never a file of its own name."""
     if folder.is_dir():
+        left_behind = _left_behind()
         for path in folder.iterdir():
-            name = left_behind(path)
-            if name and name.endswith(_WRITTEN) and any(f"_{one}" in name for one in prefixes()):
+            if left_behind.fullmatch(path.name):
                 path.unlink(missing_ok=True)
