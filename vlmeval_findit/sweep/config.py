@@ -302,7 +302,7 @@ def _frames(marked: Marked | None) -> tuple[int, ...]:
     if marked is None:
         return ()
     if marked.value == "all":
-        return tuple(range(1, 1 + max(table.row.frames for table in all_tables().values())))
+        return tuple(range(1, 1 + max(table.data.frames for table in all_tables().values())))
     counts = [_count(entry) for entry in marked.entries()]
     _refuse_twice(marked, counts)
     return tuple(counts)
