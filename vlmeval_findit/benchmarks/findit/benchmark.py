@@ -9,6 +9,7 @@ from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
 from ...core.identity import Described, Identity
+from ...core.metric import Metric
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -28,8 +29,8 @@ class FindIt(Benchmark):
     """Boxes of what is named, described or shown, in every format of the grid."""
 
     name = "FindIt"
-    metrics = METRICS
-    ranking = RANKING
+    metrics: tuple[Metric, ...] = METRICS
+    ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
     format_axes = ("representation", "output format")

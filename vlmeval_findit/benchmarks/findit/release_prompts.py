@@ -20,7 +20,6 @@ from typing import Any
 from ...core.commits import commit_of
 from ...core.messages import Message, Part, image, text
 from . import prompts
-from .datasets import DATASETS
 from .prompts import MessageMaker
 from .query import Query
 from .variant import Variant
@@ -109,7 +108,7 @@ def _places(module: ModuleType) -> list[Path]:
 
 def kwargs_of(v: Variant) -> dict[str, Any]:
     """The release's keyword arguments of a cell (protocol sections 1 and 8)."""
-    subset = DATASETS[v.dataset].subset
+    subset = v.data.subset
     kwargs: dict[str, Any] = {
         "dataset_name": subset.file if subset else v.dataset.lower(),
         "task_family": v.family.value,

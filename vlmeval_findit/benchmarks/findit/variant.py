@@ -153,6 +153,11 @@ def problem(v: Variant) -> str | None:
     """Why a combination of fields is not in the grid, or None when it is."""
     if v.dataset not in DATASETS:
         return f"no dataset {v.dataset!r}{nearest(v.dataset, DATASETS)}"
+    return format_problem(v)
+
+
+def format_problem(v: Variant) -> str | None:
+    """Why a dataset cannot be asked in this way, or None when it can."""
     data = v.data
     if v.representation not in REPRESENTATIONS:
         return f"no representation {v.representation!r}{nearest(v.representation, REPRESENTATIONS)}"
