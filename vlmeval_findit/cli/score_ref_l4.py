@@ -100,8 +100,7 @@ def _of_run(
     refuse_unless_one_box(task)
     settings, _ = checked(opened.model, task, opened.replies, settings, opened.identity)
     judged, _ = judge_replies(opened.model, task, opened.replies, settings, opened.identity)
-    name, images = task.question.name, task.question.images
-    return rescoring.of_replies(name, images, len(task.queries), judged), [task.table]
+    return rescoring.of_replies(task, judged), [task.table]
 
 
 def _cleaned(path: Path, reviewed: Sequence[Path]) -> dict[str, Any]:
@@ -139,6 +138,8 @@ def _print(path: Path, score: rescoring.Rescored, per_class: bool) -> None:
         print(f"  missed for want of a box: {count} {reason}")
     if score.unused:
         print(f"  {score.unused} predictions of no annotation, not used")
+    if score.unlike:
+        print(f"  not the authors' annotations: {'; '.join(score.unlike)}")
     for by, found in score.tables.items():
         if by in (By.CLASS, By.CORRECTED) and not per_class:
             continue

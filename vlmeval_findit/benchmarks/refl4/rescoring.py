@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ...core.evidence import clustered, evidence_of
+from ...core.question import AnyTask
 from ...core.scored_row import ScoredRow
 from ...core.statistics import Interval, figure_intervals
-from .annotations import Annotation, Split
+from .annotations import Annotation, Split, unlike_release
 from .figures import DIGITS, NAMES, ClassFigures, Figures, corrected_figures, figures
 from .judging import Judged
 from .metrics import CORRECTED, TWELVE, row_slices, row_sums
@@ -25,7 +26,8 @@ from .replies import JudgedReply, answered, scored_row
 from .scoring import score
 from .slices import Slice, slices
 from .sums import By, Sums, sums
-from .variant import IMAGES
+from .table import unlike_release_of
+from .variant import IMAGES, RefL4Variant
 
 TABLES = (By.SPLIT, By.SIZE, By.SOURCE, By.WORDS, By.WORDING, By.CLASS, By.CORRECTED)
 
@@ -36,7 +38,8 @@ class Rescored:
 
     ``asked`` is how many expressions there are, ``failed`` how many calls failed: those are in none
     of the figures, and as misses in ``with_failures`` (acc_0.5).  ``misses`` counts by reason what
-    has no box, ``unused`` predictions that are of no annotation.
+    has no box, ``unused`` predictions that are of no annotation.  ``unlike`` says how annotations
+    of Ref-L4 are unlike those that were published.
     """
 
     of: str
@@ -50,6 +53,7 @@ class Rescored:
     unused: int
     intervals: Mapping[str, Interval | None]
     """95 % over pictures, by the names of metrics; none where pictures are not known."""
+    unlike: tuple[str, ...] = ()
 
     @property
     def answered(self) -> int:
@@ -82,11 +86,17 @@ def of_file(path: Path, annotations: Sequence[Annotation], split: Split, where: 
         misses={reason.value: count for reason, count in found.sums.misses.items()},
         unused=found.unused,
         intervals=_intervals(rows, IMAGES),
+        unlike=tuple(unlike_release(annotations, split)),
     )
 
 
-def of_replies(name: str, images: str, asked: int, found: Sequence[JudgedReply]) -> Rescored:
-    """The score of replies to the dataset ``name`` with so many rows."""
+def of_replies(task: AnyTask, found: Sequence[JudgedReply]) -> Rescored:
+    """The score of replies to a task."""
+    question = task.question
+    queries: Mapping[int, Any] = task.queries
+    unlike: list[str] = []
+    if isinstance(question, RefL4Variant):
+        unlike = unlike_release_of(list(queries.values()), question.split)
     judged = answered(found)
     added = sums(judged)
     figured = figures(added)
@@ -98,8 +108,8 @@ def of_replies(name: str, images: str, asked: int, found: Sequence[JudgedReply])
         if one.judged.reason is not None and not one.matched.reply.failed
     )
     return Rescored(
-        of=name,
-        asked=asked,
+        of=question.name,
+        asked=len(queries),
         failed=failed,
         figures=figured,
         corrected=corrected_figures(added),
@@ -107,7 +117,8 @@ def of_replies(name: str, images: str, asked: int, found: Sequence[JudgedReply])
         sums=added,
         misses=dict(reasons),
         unused=0,
-        intervals=_intervals([scored_row(one) for one in found], images),
+        intervals=_intervals([scored_row(one) for one in found], question.images),
+        unlike=tuple(unlike),
     )
 
 
@@ -178,6 +189,7 @@ def as_values(score: Rescored) -> dict[str, Any]:
         "intervals": {
             name: [one.low, one.high] if one else None for name, one in score.intervals.items()
         },
+        "unlike the release": list(score.unlike),
         "slices": {
             by.value: [{**asdict(one), "by": by.value} for one in found]
             for by, found in score.tables.items()
