@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.variant import parse
 from vlmeval_findit.core.data_root import lmu_data_root
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.models import scene_cache
@@ -283,14 +283,14 @@ def resize(pixels, size, *args, **kwargs):
         done.append("resized {1}x{0}".format(*pixels.shape[-2:]))
     return real_resize(pixels, size, *args, **kwargs)
 Image.Image.convert, functional.resize = convert, resize
-from vlmeval_findit import scene_cache
+from vlmeval_findit.models import scene_cache
 scene_cache.LARGE = 1_000_000
 from vlmeval_findit.models.local.encoding import Encoder
 from vlmeval_findit.models.local.runner import RunSettings, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.models.local.transformer import load_processor
-from vlmeval_findit.benchmarks.findit.prompts import image, text
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.benchmarks.findit.variant import parse
 hashes = []
 for row, checkpoint in json.loads(sys.argv[1]).items():
     encoder = Encoder(load_processor(checkpoint), MODELS[row].local)
