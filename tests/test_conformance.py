@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.conformance import main
+from vlmeval_findit.conformance import main
 
 pytestmark = pytest.mark.shared
 
@@ -106,3 +106,27 @@ def test_a_torn_file_and_an_empty_one_are_no_agreement(
     path.write_text("")
     assert run(path, subsets) == 1
     assert run(tmp_path / "none.jsonl", subsets) == 1
+
+
+# --- which protocol -------------------------------------------------------------------------------
+
+
+def test_ref_l4_agrees(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = shared / "parity" / "ref_l4_public.jsonl.gz"
+    assert main(["--protocol", "ref-l4", "--cases", str(path)]) == 0
+    assert capsys.readouterr().out == "51/51 cases agree\n"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "says"),
+    [
+        ("ref-l5", "no protocol 'ref-l5': did you mean ref-l4?"),
+        ("findit", "--subsets DIR says where"),
+    ],
+)
+def test_what_is_missing_is_said(
+    protocol: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cases.jsonl").write_text("")
+    assert main(["--protocol", protocol, "--cases", str(tmp_path / "cases.jsonl")]) == 1
+    assert says in capsys.readouterr().err

@@ -11,8 +11,10 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 
 from ..core.benchmark import Benchmark
+from ..core.conformance import Protocols, Try
 from ..core.question import AnyTask, Question, QuestionError
 from ..core.spelling import nearest
 
@@ -38,6 +40,17 @@ def _of_folder(folder: str) -> Benchmark:
 def benchmarks() -> list[Benchmark]:
     """Every benchmark."""
     return [_of_folder(folder) for folder in sorted(prefixes().values())]
+
+
+@cache
+def protocols() -> Protocols:
+    """The protocols that have case files, by name: those of every folder's ``conformance``."""
+    found: dict[str, Try] = {}
+    for module in pkgutil.iter_modules(__path__):
+        folder = f"{__name__}.{module.name}"
+        if module.ispkg and find_spec(f"{folder}.conformance") is not None:
+            found |= import_module(f"{folder}.conformance").PROTOCOLS
+    return dict(sorted(found.items()))
 
 
 def benchmark_of(name: str) -> Benchmark:

@@ -10,24 +10,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..benchmarks.findit.annotation_tables import read_table
-from ..benchmarks.findit.datasets import Dataset
-from ..benchmarks.findit.release_subsets import tables_of
 from ..core.lock import Lock
 from ..core.places import image_folder
 from ..data.fetch.annotations import (
-    has_subset,
-    make_table,
-    ready_table,
-    subsets_folder,
+    AnnotationFile,
+    Fetched,
+    fetched_tables,
+    has_file,
+    parquet_folder,
     wanted_images,
 )
-from ..data.fetch.sources import Source, bases, source_for
+from ..data.fetch.sources import Source, bases
 from ..data.fetch.store import PARTS, Store
 from .printing import TABLES_EPILOG, console, where_tables_are
-
-Table = tuple[Dataset, bool]
-"""A dataset, and whether its multi-label table is meant."""
 
 ANNOTATIONS = "annotations"
 
@@ -49,14 +44,15 @@ class TableLine:
 def main(argv: Sequence[str]) -> int:
     """Get datasets ready to run; returns 1 if something is missing at the end."""
     args = _flags().parse_args(argv)
-    tables = list(tables_of(None if args.datasets == ["all"] else args.datasets))
+    tables = fetched_tables(None if args.datasets == ["all"] else args.datasets)
     # All of them before anything is brought: a dataset without one is refused, not half fetched.
-    sources = {dataset.images: source_for(dataset) for dataset, _ in tables}
+    for table in tables:
+        _ = table.source
     try:
         if args.check:
-            lines = _check(tables, sources, args.out)
+            lines = _check(tables, args.out)
         else:
-            lines = _fetch(tables, sources, args.subsets, args.out, args.videos)
+            lines = _fetch(tables, args.subsets, args.out, args.videos)
     except KeyboardInterrupt:
         print("interrupted; what has arrived is kept: the same command goes on from there")
         return 130
@@ -71,9 +67,11 @@ def _flags() -> argparse.ArgumentParser:
         epilog="Addresses can be replaced under `sources` in configs/datasets.yaml; image folders "
         f"are those of the runs. What is there and right is not fetched again. {TABLES_EPILOG}",
     )
-    parser.add_argument("datasets", nargs="+", metavar="DATASET", help="Pascal RefCOCO …, or: all")
+    parser.add_argument(
+        "datasets", nargs="+", metavar="DATASET", help="Pascal RefL4Full_val …; all: FindIt's"
+    )
     parser.add_argument("--check", action="store_true", help="only look; uses no network")
-    parser.add_argument("--subsets", type=Path, help="folder of the release's Parquet files")
+    parser.add_argument("--subsets", type=Path, help="folder of the Parquet files")
     parser.add_argument("--out", type=Path, help="folder for tables (default: LMUData)")
     parser.add_argument("--videos", type=Path, help="folder of videos to cut named frames from")
     return parser
@@ -82,44 +80,42 @@ def _flags() -> argparse.ArgumentParser:
 # --- looking --------------------------------------------------------------------------------------
 
 
-def _check(
-    tables: Sequence[Table], sources: Mapping[str, Source], out: Path | None
-) -> list[TableLine]:
-    ready = {table: ready_table(*table, out) for table in tables}
+def _check(tables: Sequence[Fetched], out: Path | None) -> list[TableLine]:
+    ready = {table: table.ready(out) for table in tables}
     lacking = {
-        dataset.table_name(multilabel): "no table of the release's annotations: fetch makes it"
-        for (dataset, multilabel), path in ready.items()
+        table.name: "no table of the release's annotations: fetch makes it"
+        for table, path in ready.items()
         if path is None
     }
     lines = [TableLine(ANNOTATIONS, len(tables), len(tables) - len(lacking), lacking)]
     paths = {table: path for table, path in ready.items() if path is not None}
-    for key, group in _by_folder(paths).items():
-        store = _store(key, group, paths)
+    for source, group in _by_source(paths).items():
+        store = _store(group, paths)
         missing = store.look()
-        if missing and sources[key].steps:
-            print(_steps(sources[key], store.folder))
+        if missing and source.steps:
+            print(_steps(source, store.folder))
         lines += [_line(table, paths[table], missing, missing) for table in group]
     return lines
 
 
-def _by_folder(paths: Mapping[Table, Path]) -> dict[str, list[Table]]:
-    groups: dict[str, list[Table]] = {}
+def _by_source(paths: Mapping[Fetched, Path]) -> dict[Source, list[Fetched]]:
+    groups: dict[Source, list[Fetched]] = {}
     for table in paths:
-        groups.setdefault(table[0].images, []).append(table)
+        groups.setdefault(table.source, []).append(table)
     return groups
 
 
-def _store(key: str, tables: Sequence[Table], paths: Mapping[Table, Path]) -> Store:
-    queries = [query for table in tables for query in read_table(paths[table])]
-    return Store(image_folder(key).path, wanted_images(queries))
+def _store(tables: Sequence[Fetched], paths: Mapping[Fetched, Path]) -> Store:
+    queries = [query for table in tables for query in table.queries(paths[table])]
+    return Store(image_folder(tables[0].folder).path, wanted_images(queries))
 
 
 def _line(
-    table: Table, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
+    table: Fetched, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
 ) -> TableLine:
-    names = wanted_images(read_table(path))
+    names = wanted_images(table.queries(path))
     return TableLine(
-        table[0].table_name(table[1]),
+        table.name,
         len(names),
         sum(name not in missing for name in names),
         {name: why for name, why in failed.items() if name in names},
@@ -130,36 +126,36 @@ def _line(
 
 
 def _fetch(
-    tables: Sequence[Table],
-    sources: Mapping[str, Source],
-    subsets: Path | None,
-    out: Path | None,
-    videos: Path | None,
+    tables: Sequence[Fetched], subsets: Path | None, out: Path | None, videos: Path | None
 ) -> list[TableLine]:
     paths, line = _annotations(tables, subsets, out)
     lines = [line]
-    for key, group in _by_folder(paths).items():
-        store = _store(key, group, paths)
+    for source, group in _by_source(paths).items():
+        store = _store(group, paths)
         missing = store.look()
-        failed = _bring(sources[key], store, missing, videos) if missing else {}
+        failed = _bring(source, store, missing, videos) if missing else {}
         lines += [_line(table, paths[table], missing, failed) for table in group]
     return lines
 
 
 def _annotations(
-    tables: Sequence[Table], subsets: Path | None, out: Path | None
-) -> tuple[dict[Table, Path], TableLine]:
+    tables: Sequence[Fetched], subsets: Path | None, out: Path | None
+) -> tuple[dict[Fetched, Path], TableLine]:
     """Every table that can be had, and what became of the others."""
-    ready = {table: ready_table(*table, out) for table in tables}
+    ready = {table: table.ready(out) for table in tables}
     there = {table: path for table, path in ready.items() if path is not None}
-    failed: dict[str, str] = {}
     lacking = [table for table in tables if table not in there]
-    if subsets is None:
-        failed = _fetch_subsets(lacking)
-    made = {
-        table: make_table(*table, subsets or subsets_folder(), out)
+    whys = _fetch_files(lacking) if subsets is None else {}
+    failed = {
+        table.name: whys[file.name]
         for table in lacking
-        if table[0].table_name(table[1]) not in failed
+        for file in table.files
+        if file.name in whys
+    }
+    made = {
+        table: table.make(subsets or parquet_folder(), out)
+        for table in lacking
+        if table.name not in failed
     }
     if made:
         print(where_tables_are(list(made.values())))
@@ -167,34 +163,29 @@ def _annotations(
     return paths, TableLine(ANNOTATIONS, len(tables), len(there), failed)
 
 
-def _fetch_subsets(tables: Sequence[Table]) -> dict[str, str]:
-    """Bring the Parquet files of tables; returns those that failed, by the table's name."""
-    lacking = [
-        (dataset.table_name(multilabel), known)
-        for dataset, multilabel in tables
-        if (known := dataset.subset_for(multilabel)) is not None and not has_subset(known)
-    ]
+def _fetch_files(tables: Sequence[Fetched]) -> dict[str, str]:
+    """Bring the Parquet files of tables; returns why not, by the name of the file."""
+    wanted: dict[str, AnnotationFile] = {file.name: file for t in tables for file in t.files}
+    lacking = [file for file in wanted.values() if not has_file(file)]
     if not lacking:
         return {}
-    from ..data.fetch.annotations import fetch_subset
+    from ..data.fetch.annotations import fetch_file_of
     from ..data.fetch.download import Client, DownloadError
     from .meter import meter
 
-    base = bases()["findit"] or ""
-    print(
-        "Annotations: the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too.\n"
-        f"  from {base}"
-    )
+    known = bases()
+    for terms, base in dict.fromkeys((file.terms, file.base) for file in lacking):
+        print(f"Annotations: {terms}.\n  from {known[base]}")
     failed = {}
-    subsets_folder().mkdir(parents=True, exist_ok=True)
+    parquet_folder().mkdir(parents=True, exist_ok=True)
     with meter(ANNOTATIONS, len(lacking), _TYPICAL_SUBSET) as progress:
         client = Client(got=progress.got)
-        for name, known in lacking:
+        for file in lacking:
             try:
-                fetch_subset(client, base, known)
+                fetch_file_of(client, known[file.base] or "", file)
             except DownloadError as error:
-                failed[name] = f"{error} (sources.findit in configs/datasets.yaml)"
-            progress.finished(name)
+                failed[file.name] = f"{error} (sources.{file.base} in configs/datasets.yaml)"
+            progress.finished(file.name)
     return failed
 
 

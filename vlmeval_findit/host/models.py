@@ -13,7 +13,7 @@ from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks import benchmark_of, load, name_after_model, parse
 from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..benchmarks.findit.names import parse as parse_variant
+from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import space_from
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described
@@ -56,7 +56,9 @@ class FindItBaseline(FindItModel):
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of a FindIt dataset."""
-        variant, parts = parse_variant(question_of(dataset).name), message_from(message)
+        variant, parts = question_of(dataset), message_from(message)
+        if not isinstance(variant, Variant):
+            raise ValueError(f"{variant.name}: the baselines know FindIt's ways of asking only")
         sight = see(_of(parts, PartKind.IMAGE), _of(parts, PartKind.TEXT), variant)
         return recorded_reply(*answer(self._baseline, sight, variant))
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...boxes.records import Truth
 from ...boxes.representation import Corners
@@ -61,18 +61,31 @@ def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
 ) -> Prepared:
     """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{table}.tsv"
+    return write_rows(out / f"{table}.tsv", COLUMNS, map(_cells, queries), queries, origin)
+
+
+def write_rows(
+    path: Path,
+    columns: Sequence[str],
+    cells: Iterable[Sequence[Any]],
+    queries: Sequence[Query],
+    origin: Mapping[str, Any],
+) -> Prepared:
+    """Write a table of any columns with its ``.meta.json``, both atomically.
+
+    ``cells`` are those of the ``queries``, row by row; ``origin`` says where they came from.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     odd = oddities(queries)
     # First, so that a kill between the two files leaves no table beside the facts of another.
     meta_path(path).unlink(missing_ok=True)
     with atomic_write(path) as f:
         writer = csv.writer(f, delimiter="\t", lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(_cells(query) for query in queries)
+        writer.writerow(columns)
+        writer.writerows(cells)
     boxes = sum(len(query.truth.boxes) for query in queries)
     facts = {
-        "table": table,
+        "table": path.stem,
         **origin,
         "table_sha256": file_sha256(path),
         "queries": len(queries),
@@ -81,7 +94,7 @@ def write_table(
     }
     with atomic_write(meta_path(path)) as f:
         json.dump(facts, f, indent=1)
-    return Prepared(table, path, len(queries), boxes, path.stat().st_size, tuple(odd))
+    return Prepared(path.stem, path, len(queries), boxes, path.stat().st_size, tuple(odd))
 
 
 def _cells(query: Query) -> list[Any]:
@@ -119,53 +132,69 @@ def read_table(path: Path) -> list[Query]:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
+    return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem))
+
+
+Row = TypeVar("Row", bound=Query)
+
+
+def read_rows(
+    path: Path,
+    columns: Sequence[str],
+    read: Callable[[Path, int, Sequence[str]], Row],
+    anew: str,
+) -> list[Row]:
+    """The queries of a table that :func:`write_rows` wrote; see :func:`read_table`.
+
+    Args:
+        path: the table.
+        columns: those that it has.
+        read: makes a query of a row, given the table's path and the number of the line.
+        anew: the command that makes the table, for messages.
+    """
     data = path.read_bytes()
     sha256 = sha256_of(data)
     wrong = contradiction(path, sha256)
     if wrong:
-        raise TableError(f"{wrong}: {_anew(path)}")
+        raise TableError(f"{wrong}: {anew}")
     if (path, sha256) not in _READ:
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
-        _READ[path, sha256] = tuple(_queries(path, data))
+        rows = _lines(path, data, columns, anew)
+        queries = [read(path, number, cells) for number, cells in rows]
+        seen: set[int] = set()
+        for query in queries:
+            if query.index in seen:
+                raise TableError(f"{path}: index {query.index} stands twice")
+            seen.add(query.index)
+        _READ[path, sha256] = tuple(queries)
     return list(_READ[path, sha256])
 
 
 _TABLES_KEPT = 32
 """More than the release has."""
 
-_READ: dict[tuple[Path, str], tuple[Query, ...]] = {}
+_READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
 
 
-def _queries(path: Path, data: bytes) -> list[Query]:
+def _lines(
+    path: Path, data: bytes, columns: Sequence[str], anew: str
+) -> Iterator[tuple[int, Sequence[str]]]:
     csv.field_size_limit(2**31 - 1)
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
-        if tuple(header) != COLUMNS:
-            raise _wrong_columns(path, header)
-        queries = [_query_from_cells(path, lines.line_num, cells) for cells in lines]
+        if header != list(columns):
+            missing = [c for c in columns if c not in header]
+            raise TableError(
+                f"{path}: columns are {header}, should be {list(columns)}"
+                + (f" (missing: {', '.join(missing)})" if missing else "")
+                + f"; make it anew with: {anew}"
+            )
+        for cells in lines:
+            yield lines.line_num, cells
     except (csv.Error, UnicodeDecodeError) as error:
-        raise TableError(f"{path}: {error}; make it anew with: {_anew(path)}") from None
-    seen: set[int] = set()
-    for query in queries:
-        if query.index in seen:
-            raise TableError(f"{path}: index {query.index} stands twice")
-        seen.add(query.index)
-    return queries
-
-
-def _anew(path: Path) -> str:
-    return how_to_make(path.stem)
-
-
-def _wrong_columns(path: Path, header: Sequence[str]) -> TableError:
-    missing = [c for c in COLUMNS if c not in header]
-    return TableError(
-        f"{path}: columns are {header}, should be {list(COLUMNS)}"
-        + (f" (missing: {', '.join(missing)})" if missing else "")
-        + f"; make it anew with: {_anew(path)}"
-    )
+        raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
 
 
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:

@@ -9,6 +9,7 @@ from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
 from ...core.identity import Described, Identity
+from ...core.metric import Metric
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -28,8 +29,8 @@ class FindIt(Benchmark):
     """Boxes of what is named, described or shown, in every format of the grid."""
 
     name = "FindIt"
-    metrics = METRICS
-    ranking = RANKING
+    metrics: tuple[Metric, ...] = METRICS
+    ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
     format_axes = ("representation", "output format")
@@ -70,7 +71,7 @@ class FindIt(Benchmark):
         run: Identity | None,
     ) -> BatchScore:
         found, spaces = match_replies(model, task, replies, settings, run)
-        is_video = task.question.row.family.is_video
+        is_video = task.question.data.family.is_video
         return BatchScore(
             tuple(scored_row(one, is_video) for one in found),
             tuple(space.as_dict() for space in spaces),
@@ -90,7 +91,7 @@ class FindIt(Benchmark):
         return curve(rows)
 
     def host_class(self, question: Variant) -> str:
-        return HOST_CLASSES[question.row.family]
+        return HOST_CLASSES[question.data.family]
 
 
 HOST_CLASSES: Mapping[Family, str] = {

@@ -1,17 +1,11 @@
-"""``python -m vlmeval_findit.conformance --cases FILE --subsets DIR``: agree with the release?
+"""Scoring cases of the release (protocol section 8): do we give each the same score?
 
-Reads scoring cases in the format of protocol section 8 and compares our score of each with the one
-that the release gives: boxes to 1e-3 pixels, IoU to 1e-5, counts and adherence exactly.  Exits 1
-unless all agree.
+Boxes have to agree to 1e-3 pixels, IoU to 1e-5, counts and adherence exactly.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +16,7 @@ from ...boxes.reading import Reader, reader
 from ...boxes.records import Matched, Reading
 from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from ...boxes.spaces import Space, SpaceError, reference_size, space_from
+from ...core.conformance import Agreement, CaseError, Protocols, lines_of
 from ...core.spelling import nearest
 from .aliases import SUBSETS
 from .query import Query
@@ -30,10 +25,6 @@ from .thinning import thinned
 
 BOX_TOLERANCE = 1e-3
 IOU_TOLERANCE = 1e-5
-
-
-class CaseError(ValueError):
-    """A case that cannot be tried; the message names file and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ def load_cases(path: Path, subsets: Path) -> list[Case]:
         return thinned(rows(subset)[row], frames)
 
     cases = []
-    for number, raw in _lines(path):
+    for number, raw in lines_of(path):
         try:
             kwargs = raw["kwargs"]
             how = _how(kwargs)
@@ -96,18 +87,6 @@ def load_cases(path: Path, subsets: Path) -> list[Case]:
         except (CaseError, SpaceError) as error:
             raise CaseError(f"{path}, line {number}: {error}") from None
     return cases
-
-
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as f:
-        for number, line in enumerate(f, 1):
-            if not line.strip():
-                continue
-            try:
-                yield number, json.loads(line)
-            except ValueError as error:
-                raise CaseError(f"{path}, line {number}: {error}") from None
 
 
 def _how(kwargs: Mapping[str, Any]) -> ReplyFormat:
@@ -184,27 +163,22 @@ def _near(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs or abs(ours - theirs) <= BOX_TOLERANCE)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print how many cases agree and the first that do not."""
-    parser = argparse.ArgumentParser(
-        prog="python -m vlmeval_findit.conformance",
-        description=(__doc__ or "").split("\n\n")[0],
-    )
-    parser.add_argument("--cases", type=Path, required=True, help="JSON lines, perhaps gzipped")
-    parser.add_argument("--subsets", type=Path, required=True, help="folder of Parquet subsets")
-    parser.add_argument("--show", type=int, default=5, help="differences to print (default 5)")
-    args = parser.parse_args(argv)
-    try:
-        cases = load_cases(args.cases, args.subsets)
-    except (CaseError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    shown = agreed = 0
+def agreement(path: Path, subsets: Path | None) -> Agreement:
+    """Score the cases of a file, and hold each against the score that the release gives it.
+
+    Raises:
+        CaseError: a line is no case, or no folder of subsets is given.
+        OSError: a file cannot be read.
+    """
+    if subsets is None:
+        raise CaseError("FindIt's cases name rows of its subsets: --subsets DIR says where")
+    cases = load_cases(path, subsets)
+    found = []
     for case, (reading, matched) in zip(cases, score_cases(cases), strict=True):
         why = difference(case, reading, matched)
-        agreed += why is None
-        if why is not None and shown < args.show:
-            shown += 1
-            print(f"{args.cases.name}, line {case.line}: {why}\n  {case.how}\n  {case.response!r}")
-    print(f"{agreed}/{len(cases)} cases agree")
-    return 0 if cases and agreed == len(cases) else 1
+        if why is not None:
+            found.append(f"{path.name}, line {case.line}: {why}\n  {case.how}\n  {case.response!r}")
+    return Agreement(len(cases) - len(found), len(cases), found)
+
+
+PROTOCOLS: Protocols = {"findit": agreement}

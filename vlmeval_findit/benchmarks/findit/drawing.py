@@ -55,7 +55,15 @@ _MOST = 200
 
 
 def draw(query: Query, row: ScoredRow) -> Drawing:
-    """An answer on its pictures: objects first, so that answers lie above them."""
+    """An answer on its pictures."""
+    return draw_as(query, row, roles(row))
+
+
+def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float]]) -> Drawing:
+    """An answer on its pictures, every box as what ``found`` says with the value that it has.
+
+    Objects come first, so that answers lie above them.
+    """
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}
     for j, (box, frame) in enumerate(zip(truth.boxes, truth.frames, strict=True)):
@@ -64,7 +72,7 @@ def draw(query: Query, row: ScoredRow) -> Drawing:
     boxes = details["boxes"]
     frames = details.get("frames") or [0] * len(boxes)
     labels = details.get("labels") or [""] * len(boxes)
-    for i, (role, value) in enumerate(roles(row)[:_MOST]):
+    for i, (role, value) in enumerate(found[:_MOST]):
         if None not in boxes[i] and all(map(isfinite, boxes[i])):
             drawn.setdefault(frames[i], []).append(
                 DrawnBox(role, tuple(boxes[i]), labels[i], value)

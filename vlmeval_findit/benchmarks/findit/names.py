@@ -17,9 +17,9 @@ from ...boxes.representation import REPRESENTATIONS
 from ...core.spelling import nearest
 from . import PREFIX
 from .aliases import parse_alias
-from .datasets import DATASETS
+from .datasets import DATASETS, Dataset
 from .name_parts import NameParts
-from .variant import CENTRES, Variant, VariantError, problem
+from .variant import CENTRES, Variant, VariantError, format_problem
 
 
 def parse(name: str) -> Variant:
@@ -64,7 +64,20 @@ def _parse_own(text: str) -> tuple[Variant | None, str]:
     if dataset is None:
         guess = _looks_like_dataset(text)
         return None, f"no dataset {guess!r}{nearest(guess, DATASETS)}"
-    row = DATASETS[dataset]
+    return parse_format(rest.text, DATASETS[dataset], Variant)
+
+
+def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant | None, str]:
+    """The variant of a dataset that the rest of a name says, or why there is none.
+
+    The dataset may be another benchmark's, whose variants are of a ``kind`` of their own.
+
+    >>> parse_format("xyxy_json_bbox_2d", DATASETS["RefCOCO"], Variant)[0].name
+    'FindIt_RefCOCO_xyxy_json_bbox_2d'
+    >>> parse_format("f8_xyxy_json", DATASETS["RefCOCO"], Variant)[1]
+    'RefCOCO has images, not frames'
+    """
+    rest = NameParts(text)
     multilabel = rest.take(["multilabel"]) is not None
     caption = rest.take(["caption"]) is not None
     frames = rest.take_match(r"f([1-9][0-9]{0,3})")
@@ -88,24 +101,19 @@ def _parse_own(text: str) -> tuple[Variant | None, str]:
         return None, f"no JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
-    return _checked(
-        Variant(
-            dataset=dataset,
-            representation=representation,
-            output=output,
-            key=key or DEFAULT_KEY,
-            structure=structure or DEFAULT_STRUCTURE,
-            multilabel=multilabel,
-            caption=caption,
-            frames=int(frames) if frames else row.frames,
-            centre=centre,
-        )
+    made = kind(
+        dataset=row.name,
+        representation=representation,
+        output=output,
+        key=key or DEFAULT_KEY,
+        structure=structure or DEFAULT_STRUCTURE,
+        multilabel=multilabel,
+        caption=caption,
+        frames=int(frames) if frames else row.frames,
+        centre=centre,
     )
-
-
-def _checked(v: Variant) -> tuple[Variant | None, str]:
-    why = problem(v)
-    return (v, "") if why is None else (None, why)
+    why = format_problem(made)
+    return (made, "") if why is None else (None, why)
 
 
 def _looks_like_dataset(text: str) -> str:

@@ -1,6 +1,7 @@
 """Ref-L4 (arXiv 2406.16866): long referring expressions, one box each, strict IoU thresholds.
 
-The folder reads in the order in which the data flows:
+The folder reads in the order in which the data flows.  First the protocol, which knows nothing of
+this package's runs:
 
 ``refusals``       what cannot be scored, and why
 ``classes``        classes, with the authors' table and the corrected one; ``categories``: names
@@ -14,4 +15,15 @@ The folder reads in the order in which the data flows:
 ``published``      the rows that the authors published
 ``cleaned``        RefCOCO/+/g without the expressions that the authors found wrong
 ``conformance``    case files: do we agree?
+
+Then Ref-L4 as a benchmark of the house:
+
+``variant``        names and ways of asking: FindIt's grammar
+``table``          annotation tables
+``metrics``        the figures as ratios of sums
+``replies``        replies of our runs, judged by the protocol: of Ref-L4 or any one-box dataset
+``benchmark``      all of it as the house wants it
+``rescoring``      prediction files of others, as one record to print or write
 """
+
+PREFIX = "FindIt_RefL4Full_"

@@ -41,12 +41,13 @@ class Annotation:
     """One referring expression.  Everything from ``caption`` on may be unknown.
 
     ``bbox`` is (x, y, width, height) in pixels of the original image, as the release gives it.
+    Rows of other datasets have neither ``ori_category_id`` nor ``split``.
     """
 
     id: Id
     bbox: tuple[float, float, float, float]
-    ori_category_id: str
-    split: Split
+    ori_category_id: str | None
+    split: Split | None
     caption: str | None = None
     is_rewrite: bool | None = None
     bbox_id: Id | None = None
@@ -205,7 +206,7 @@ def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
         read = read_parquet(path)
         for row, one in enumerate(read):
             if one.split is not part:
-                why = f"{one.split.value} in the file of {part.value}"
+                why = f"{one.split and one.split.value} in the file of {part.value}"
                 raise RefusedError(Code.BAD_ANNOTATION, f"{path.name}, row {row}, split", why)
         found += of_split(read, part, path.name)
     return of_split(found, split, " and ".join(file_name(part) for part in split.parts))
@@ -225,7 +226,7 @@ def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]
         sizes = Counter(map(size_of, given))
         pairs += [(f"{size} boxes", sizes[size], RELEASE.sizes[size]) for size in SIZES]
         for prefix in RELEASE.instances:
-            mine = [one for one in given if one.ori_category_id.startswith(f"{prefix}_")]
+            mine = [one for one in given if (one.ori_category_id or "").startswith(f"{prefix}_")]
             instances = len({one.bbox_id for one in mine})
             images = len({one.image_id for one in mine})
             pairs.append((f"instances of {prefix}", instances, RELEASE.instances[prefix]))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...core.conformance import Agreement, CaseError, Protocols, lines_of
 from .annotations import Split, annotation
 from .predictions import predictions_from
 from .refusals import RefusedError
@@ -20,20 +19,15 @@ TOLERANCE = 1e-9
 CaseRow = Mapping[str, Any]
 
 
-class CaseError(ValueError):
-    """A line that is no case; the message names file and line."""
-
-
-def agreement(path: Path) -> tuple[int, int, list[str]]:
-    """How many cases of a file (JSON lines, perhaps gzipped) agree, how many there are, and how
-    the others differ, one line each.
+def agreement(path: Path, subsets: Path | None = None) -> Agreement:
+    """Try the cases of a file; they bring their own annotations, so no subsets are needed.
 
     Raises:
         CaseError: a line is no case.
         OSError: the file cannot be read.
     """
     total, found = 0, []
-    for number, case in _lines(path):
+    for number, case in lines_of(path):
         total += 1
         try:
             why = difference(case)
@@ -43,7 +37,10 @@ def agreement(path: Path) -> tuple[int, int, list[str]]:
             raise CaseError(f"{path}, line {number}: {error}") from None
         if why is not None:
             found.append(f"{path.name}, line {number}, case {case.get('case')}: {why}")
-    return total - len(found), total, found
+    return Agreement(total - len(found), total, found)
+
+
+PROTOCOLS: Protocols = {"ref-l4": agreement}
 
 
 def difference(case: CaseRow) -> str | None:
@@ -66,21 +63,6 @@ def difference(case: CaseRow) -> str | None:
     if refusal is not None:
         return f"scored, should be {_said(expected, refusal)}"
     return _unlike(ours, expected, case.get("corrected_classes") or {})
-
-
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as f:
-        for number, line in enumerate(f, 1):
-            if not line.strip():
-                continue
-            try:
-                case = json.loads(line)
-            except ValueError as error:
-                raise CaseError(f"{path}, line {number}: {error}") from None
-            if not isinstance(case, dict):
-                raise CaseError(f"{path}, line {number}: is no object")
-            yield number, case
 
 
 def _score(case: CaseRow) -> Score:

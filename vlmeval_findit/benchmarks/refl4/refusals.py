@@ -17,6 +17,8 @@ class Code(StrEnum):
     NO_PREDICTION_ID_MATCHES = "no_prediction_id_matches"
     BAD_ANNOTATION = "bad_annotation"
     """A column or key is missing, or holds what it should not."""
+    UNLIKE_RELEASE = "unlike_release"
+    """Other annotations than the authors published."""
     UNREADABLE = "unreadable"
     """Not the kind of file that it should be."""
 

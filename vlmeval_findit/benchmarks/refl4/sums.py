@@ -85,17 +85,19 @@ def name_by(by: By, annotation: Annotation) -> str | None:
         case By.TOTAL:
             return ""
         case By.SPLIT:
-            return annotation.split.value
+            return None if annotation.split is None else annotation.split.value
         case By.SIZE:
             return size_of(annotation)
-        case By.SOURCE:
-            source = source_of(annotation.ori_category_id)
-            return None if source is None else source.value
         case By.WORDS:
             return words_of(annotation)
         case By.WORDING:
             rewritten = annotation.is_rewrite
             return None if rewritten is None else WORDINGS[rewritten]
+        case By.SOURCE | By.CLASS | By.CORRECTED if annotation.ori_category_id is None:
+            return None
+        case By.SOURCE:
+            source = source_of(annotation.ori_category_id)
+            return None if source is None else source.value
         case By.CLASS:
             return class_of(annotation.ori_category_id, AUTHORS)
         case By.CORRECTED:

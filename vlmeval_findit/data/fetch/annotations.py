@@ -1,75 +1,230 @@
-"""The release's annotations: a checked Parquet file of each table, and the table made of it."""
+"""Annotations: the checked Parquet files that each table is made of, and the table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ...benchmarks.findit.annotation_tables import TableError, read_table
-from ...benchmarks.findit.datasets import Dataset, Subset
+from ...benchmarks.findit.datasets import Dataset
 from ...benchmarks.findit.places import find_table
 from ...benchmarks.findit.query import Query
-from ...benchmarks.findit.release_subsets import prepare_subset
+from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ...benchmarks.findit.table_facts import made_of
+from ...benchmarks.refl4 import table as ref_l4
+from ...benchmarks.refl4.annotations import RELEASE, Split, file_name
+from ...benchmarks.refl4.variant import DATASETS as REF_L4
+from ...benchmarks.refl4.variant import IMAGES as REF_L4_IMAGES
+from ...benchmarks.refl4.variant import table_name
+from ...core import places
 from ...core.data_root import lmu_data_root
 from ...core.files import file_sha256
 from ...core.image_files import Size
+from .sources import WHOLE_REF_L4, Source, source_for
 
 if TYPE_CHECKING:
     from .download import Client
 
 
-def subsets_folder() -> Path:
+@dataclass(frozen=True, slots=True)
+class AnnotationFile:
+    """A Parquet file: its name, the key of the address that it lies below, and what is wrong with
+    one that is on disk (None: nothing).  ``terms`` says whose it is, and its licence.
+    """
+
+    name: str
+    base: str
+    terms: str
+    problem: Callable[[Path], str | None]
+
+
+class Fetched(Protocol):
+    """A table that can be fetched.
+
+    ``source`` says where its images come from, ``folder`` the key of the folder that they go to.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def folder(self) -> str: ...
+    @property
+    def source(self) -> Source: ...
+    @property
+    def files(self) -> Sequence[AnnotationFile]: ...
+    def ready(self, out: Path | None) -> Path | None:
+        """The table, if it is there and made of the owners' files; ``out``: look there alone."""
+
+    def make(self, parquet: Path, out: Path | None) -> Path:
+        """Make it of a folder of Parquet files."""
+
+    def queries(self, table: Path) -> Sequence[Query]:
+        """Its rows."""
+
+
+def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
+    """The tables of names (None: all of FindIt's release).
+
+    Raises:
+        TableError: an unknown name; the message says which is nearest.
+        SourceError: nothing says where the images of one come from.
+    """
+    if names is None:
+        return [SubsetTable(*table) for table in tables_of(None)]
+    found: list[Fetched] = []
+    for name in names:
+        if name in REF_L4:
+            found.append(RefL4Table(ref_l4.split_of(name)))
+        else:
+            found += [SubsetTable(*table) for table in tables_of([name])]
+    return found
+
+
+def parquet_folder() -> Path:
     """Where fetched Parquet files are kept."""
     return lmu_data_root() / "findit_subsets"
 
 
-def ready_table(dataset: Dataset, multilabel: bool, out: Path | None) -> Path | None:
-    """The table, if it is there and made of the release's file; ``out``: look there alone."""
-    known = dataset.subset_for(multilabel)
-    name = dataset.table_name(multilabel)
-    try:
-        path = find_table(name) if out is None else out / f"{name}.tsv"
-        if known is None or made_of(path) != known.sha256:
-            return None
-        read_table(path)
-    except (OSError, TableError):
-        return None
-    return path
+def has_file(file: AnnotationFile) -> bool:
+    """Whether a Parquet file was fetched before."""
+    return file.problem(parquet_folder() / file.name) is None
 
 
-def make_table(dataset: Dataset, multilabel: bool, subsets: Path, out: Path | None) -> Path:
-    """Prepare a table from a folder of Parquet files; see :func:`.prepare_subset`."""
-    return prepare_subset(subsets, out or lmu_data_root(), dataset, multilabel).path
-
-
-def has_subset(known: Subset) -> bool:
-    """Whether the Parquet file was fetched before."""
-    return _problem(known, subsets_folder() / f"{known.file}.parquet") is None
-
-
-def fetch_subset(client: Client, base: str, known: Subset) -> None:
-    """Bring one Parquet file into :func:`subsets_folder`.
+def fetch_file_of(client: Client, base: str, file: AnnotationFile) -> None:
+    """Bring one Parquet file into :func:`parquet_folder`.
 
     Raises:
-        DownloadError: it did not come, or it is not the release's.
+        DownloadError: it did not come, or it is not its owners'.
     """
     from .download import address, fetch_file
 
-    file = f"{known.file}.parquet"
-    target = subsets_folder() / file
-    part = subsets_folder() / f".{file}.part"
-    fetch_file(client, (address(base, file),), part, target, lambda path: _problem(known, path))
+    part = parquet_folder() / f".{file.name}.part"
+    target = parquet_folder() / file.name
+    fetch_file(client, (address(base, file.name),), part, target, file.problem)
 
 
-def _problem(known: Subset, path: Path) -> str | None:
+# --- FindIt's subsets -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetTable:
+    """A table of FindIt's release."""
+
+    dataset: Dataset
+    multilabel: bool
+
+    @property
+    def name(self) -> str:
+        return self.dataset.table_name(self.multilabel)
+
+    @property
+    def folder(self) -> str:
+        return self.dataset.images
+
+    @property
+    def source(self) -> Source:
+        return source_for(self.dataset)
+
+    @property
+    def files(self) -> Sequence[AnnotationFile]:
+        known = self.dataset.subset_for(self.multilabel)
+        if known is None:
+            return ()
+        terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
+
+        def problem(path: Path) -> str | None:
+            checksum = file_sha256(path) if path.is_file() else None
+            if checksum is None:
+                return "is missing"
+            if checksum != known.sha256:
+                return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
+            return None
+
+        return (AnnotationFile(f"{known.file}.parquet", "findit", terms, problem),)
+
+    def ready(self, out: Path | None) -> Path | None:
+        known = self.dataset.subset_for(self.multilabel)
+        try:
+            path = find_table(self.name) if out is None else out / f"{self.name}.tsv"
+            if known is None or made_of(path) != known.sha256:
+                return None
+            read_table(path)
+        except (OSError, TableError):
+            return None
+        return path
+
+    def make(self, parquet: Path, out: Path | None) -> Path:
+        return prepare_subset(parquet, out or lmu_data_root(), self.dataset, self.multilabel).path
+
+    def queries(self, table: Path) -> Sequence[Query]:
+        return read_table(table)
+
+
+# --- Ref-L4 ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RefL4Table:
+    """A table of the whole of Ref-L4."""
+
+    split: Split
+
+    @property
+    def name(self) -> str:
+        return table_name(self.split)
+
+    @property
+    def folder(self) -> str:
+        return REF_L4_IMAGES
+
+    @property
+    def source(self) -> Source:
+        return WHOLE_REF_L4
+
+    @property
+    def files(self) -> Sequence[AnnotationFile]:
+        terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
+
+        def of(part: Split) -> AnnotationFile:
+            def problem(path: Path) -> str | None:
+                return _row_problem(path, RELEASE.rows[part])
+
+            return AnnotationFile(file_name(part), "refl4", terms, problem)
+
+        return [of(part) for part in self.split.parts]
+
+    def ready(self, out: Path | None) -> Path | None:
+        try:
+            where = ref_l4.how_to_make(self.split)
+            path = places.find_table(self.name, where) if out is None else out / f"{self.name}.tsv"
+            rows = ref_l4.read_table(path)
+        except (OSError, TableError):
+            return None
+        return path if not ref_l4.unlike_release_of(rows, self.split) else None
+
+    def make(self, parquet: Path, out: Path | None) -> Path:
+        release = ref_l4.read_release(parquet, self.split)
+        ref_l4.refuse_unlike(release)
+        return ref_l4.prepare(release, out or lmu_data_root()).path
+
+    def queries(self, table: Path) -> Sequence[Query]:
+        return ref_l4.read_table(table)
+
+
+def _row_problem(path: Path, rows: int) -> str | None:
+    """The authors publish no checksum: whether it is theirs is said by its rows."""
     if not path.is_file():
         return "is missing"
-    checksum = file_sha256(path)
-    if checksum != known.sha256:
-        return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
-    return None
+    import pyarrow
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_metadata(path).num_rows
+    except (pyarrow.ArrowException, OSError) as error:
+        return f"no Parquet file: {error}"
+    return None if found == rows else f"{found} rows, the release has {rows}"
 
 
 def wanted_images(queries: Iterable[Query]) -> dict[str, Size | None]:
