@@ -11,6 +11,7 @@ from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ..benchmarks.findit.table_facts import meta_path
 from ..benchmarks.refl4 import table as ref_l4
+from ..benchmarks.refl4.variant import table_name
 from ..core.data_root import lmu_data_root
 from .printing import TABLES_EPILOG, where_tables_are
 
@@ -67,6 +68,7 @@ def _ref_l4(folder: Path, out: Path, names: Sequence[str] | None, force: bool) -
     for release in releases:
         if not force:
             ref_l4.refuse_unlike(release)
-        for line in release.unlike:
-            print(f"not the authors' annotations: {line}")
+        elif release.unlike:
+            unlike = "; ".join(release.unlike)
+            print(f"{table_name(release.split)}: not the authors' annotations: {unlike}")
     return [ref_l4.prepare(release, out) for release in releases]

@@ -1,4 +1,7 @@
-"""``run_findit.py score``: score prediction files again, without a model."""
+"""``run_findit.py score``: score prediction files again, without a model.
+
+With --protocol ref-l4, by Ref-L4's protocol: files of other programs too.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from pathlib import Path
 
 from ..boxes.spaces import SpaceError, spaces_help
 from ..core.settings import Settings, settings_from
+from ..core.spelling import nearest
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
+from . import score_ref_l4
 from .printing import print_rows
 
 
@@ -28,6 +33,11 @@ def main(argv: Sequence[str]) -> int:
         nargs="+",
         help="<model>_<dataset>.json|tsv|xlsx, or folders of such files",
     )
+    parser.add_argument(
+        "--protocol",
+        help=f"{score_ref_l4.PROTOCOL}: the figures of Ref-L4, also for files of others and for "
+        "every dataset whose answers are one box (default: the dataset's own score)",
+    )
     parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
     parser.add_argument("--space", help="coordinate space, where neither run nor model says it")
     parser.add_argument("--min-pixels", type=int, help="of smart_resize")
@@ -42,8 +52,11 @@ def main(argv: Sequence[str]) -> int:
         action="store_true",
         help="score although something contradicts what the run recorded; the result says so",
     )
+    score_ref_l4.add_flags(parser)
     args = parser.parse_args(argv)
     settings = _settings(args)
+    if args.protocol is not None:
+        return _by_protocol(args, settings)
     runs = []
     for path in prediction_files(args.predictions):
         run = score_file(path, settings, args.dataset)
@@ -54,6 +67,16 @@ def main(argv: Sequence[str]) -> int:
         for note in run.forced:
             print(f"forced: {run.model} {run.task.name}: {note}")
     return 0
+
+
+_PROTOCOLS = {score_ref_l4.PROTOCOL: score_ref_l4.run}
+"""Scores that go by a protocol's name and not by the dataset's."""
+
+
+def _by_protocol(args: argparse.Namespace, settings: Settings) -> int:
+    if args.protocol not in _PROTOCOLS:
+        raise ValueError(f"no protocol {args.protocol!r}{nearest(args.protocol, _PROTOCOLS)}")
+    return _PROTOCOLS[args.protocol](args, settings)
 
 
 def _settings(args: argparse.Namespace) -> Settings:

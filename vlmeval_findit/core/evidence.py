@@ -13,13 +13,13 @@ independent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .metric import Array, Metric, sliced, weighted
+from .metric import Array, Metric, sliced, unsliced, weighted
 from .scored_row import ScoredRow
 
 FEWEST = 4
@@ -123,7 +123,7 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
     value = metric.value(_totals(metric, given, slicing))
     nothing = np.zeros(len(given.pictures))
     part, whole = (
-        np.broadcast_to(np.asarray(weighted(given.sums, weights), dtype=float), rows)
+        np.broadcast_to(np.asarray(weighted(_sums(given, weights), weights), dtype=float), rows)
         for weights in (metric.part, metric.whole)
     )
     cells = _cells(part, whole, slicing, given.picture)
@@ -138,19 +138,34 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
 
 def _totals(metric: Metric, given: Clustered, slicing: Slicing) -> dict[str, float]:
     """The sums of all rows that a metric is made of, by their keys."""
-    names = [name for name in given.sums if name in metric.part or name in metric.whole]
+    sums = _sums(given, {**metric.part, **metric.whole})
     if not metric.over:
-        return {name: float(given.sums[name].sum()) for name in names}
+        return {name: float(values.sum()) for name, values in sums.items()}
     inside = slicing.of >= 0
     return {
         sliced(name, metric.over, value): float(total)
-        for name in names
+        for name, values in sums.items()
         for value, total in zip(
             slicing.values,
-            _add_up(slicing.of[inside], given.sums[name][inside], len(slicing.values)),
+            _add_up(slicing.of[inside], values[inside], len(slicing.values)),
             strict=True,
         )
     }
+
+
+def _sums(given: Clustered, names: Iterable[str]) -> dict[str, Array]:
+    """The sums that a metric names; the key of a slice names what its rows have of a sum."""
+    found: dict[str, Array] = {}
+    for name in names:
+        of, kind, value = unsliced(name)
+        if of not in given.sums:
+            continue
+        if not kind:
+            found[name] = given.sums[of]
+        elif kind in given.slices and value in given.slices[kind].values:
+            slicing = given.slices[kind]
+            found[name] = np.where(slicing.of == slicing.values.index(value), given.sums[of], 0.0)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

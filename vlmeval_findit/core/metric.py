@@ -39,6 +39,17 @@ def is_sliced(name: str) -> bool:
     return "[" in name
 
 
+def unsliced(name: str) -> tuple[str, str, str]:
+    """The sum, the kind and the value of a slice's key; of another key the last two are empty.
+
+    >>> unsliced("tp[size=small]"), unsliced("tp")
+    (('tp', 'size', 'small'), ('tp', '', ''))
+    """
+    of, _, rest = name.partition("[")
+    kind, _, value = rest.removesuffix("]").partition("=")
+    return of, kind, value
+
+
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """One weighted sum over another."""

@@ -132,6 +132,36 @@ def row(annotation_id: int | float | str, expression: str, outcome: bool | float
     return Row(known, expression, is_hit)
 
 
+def read_rows(path: Path) -> list[Row]:
+    """One's own results of a file: a JSON list of objects with an annotation id and an expression
+    under one of their usual keys, and either ``hit`` (true or false) or ``iou``.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        RefusedError: it is no such list; the message names the row and the key.
+    """
+    try:
+        entries = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(Code.UNREADABLE, path.name, f"no JSON: {error}") from None
+    if not isinstance(entries, list):
+        raise RefusedError(Code.UNREADABLE, path.name, "is no list of results")
+    return [_own_row(entry, f"{path.name}, row {i}") for i, entry in enumerate(entries)]
+
+
+def _own_row(entry: Any, where: str) -> Row:
+    known, text = _key_of(entry, where)
+    hit, iou = entry.get("hit"), entry.get("iou")
+    if isinstance(hit, bool):
+        return Row(known, text, hit)
+    if hit is not None:
+        why = f"{hit!r} is neither true nor false"
+        raise RefusedError(Code.BAD_ANNOTATION, f"{where}, hit", why)
+    if not is_number(iou):
+        raise RefusedError(Code.BAD_ANNOTATION, f"{where}, iou", f"{iou!r} is no number")
+    return Row(known, text, is_hit=bool(iou > THRESHOLDS[0]))
+
+
 def read_reviews(path: Path) -> list[Review]:
     """The reviews of a ``…_reviewed.json``: entries of its field ``annotation``.
 
@@ -155,6 +185,15 @@ def read_reviews(path: Path) -> list[Review]:
 
 
 def _review(entry: Any, where: str) -> Review:
+    known, text = _key_of(entry, where)
+    quality = entry.get("caption_quality")
+    if quality is not None and not is_number(quality):
+        raise RefusedError(Code.BAD_ANNOTATION, f"{where}, caption_quality", f"{quality!r}")
+    return Review(known, text, is_error=quality == 0)
+
+
+def _key_of(entry: Any, where: str) -> Key:
+    """The annotation id and the expression of an entry."""
     if not isinstance(entry, dict):
         raise RefusedError(Code.UNREADABLE, where, f"{entry!r} is no object")
     number = next((entry[key] for key in ID_KEYS if key in entry), None)
@@ -165,10 +204,7 @@ def _review(entry: Any, where: str) -> Review:
     if not isinstance(text, str):
         why = f"no expression in any of {', '.join(EXPRESSION_KEYS)}"
         raise RefusedError(Code.BAD_ANNOTATION, where, why)
-    quality = entry.get("caption_quality")
-    if quality is not None and not is_number(quality):
-        raise RefusedError(Code.BAD_ANNOTATION, f"{where}, caption_quality", f"{quality!r}")
-    return Review(known, text, is_error=quality == 0)
+    return known, text
 
 
 def unlike_known(dataset: str, reviews: Sequence[Review]) -> list[str]:

@@ -7,12 +7,13 @@ was read is the answer; an answer without a box is a miss; a failed call is no a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.drawing import Drawing, Role
 from ...core.identity import Identity
+from ...core.question import AnyTask
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -22,7 +23,7 @@ from ..findit.query import Query
 from ..findit.run_space import SpaceInForce
 from ..findit.scoring import MatchedReply, match_replies
 from ..findit.scoring import scored_row as findit_row
-from ..findit.task import FindItTask
+from ..findit.variant import Variant
 from .annotations import Annotation
 from .judging import Judged, judge
 from .metrics import FAILED_SUMS, row_slices, row_sums
@@ -42,17 +43,22 @@ class JudgedReply:
     judged: Judged
 
 
-def refuse_unless_one_box(task: FindItTask) -> None:
+def refuse_unless_one_box(task: AnyTask) -> None:
     """Refuse datasets whose answers are not one box each.
 
     Raises:
         RefusedError: this is one.
     """
     question = task.question
-    if question.family is not Family.REFEXP or question.multilabel:
+    if (
+        not isinstance(question, Variant)
+        or question.family is not Family.REFEXP
+        or question.multilabel
+    ):
         why = "its answers are not one box each, and Ref-L4's figures are of one"
         raise RefusedError(Code.BAD_ANNOTATION, question.name, why)
-    for index, query in task.queries.items():
+    queries: Mapping[int, Any] = task.queries
+    for index, query in queries.items():
         if len(query.truth.boxes) != 1:
             why = f"has {len(query.truth.boxes)} boxes, and Ref-L4's figures are of one"
             raise RefusedError(Code.BAD_ANNOTATION, f"{task.table}, row {index}", why)

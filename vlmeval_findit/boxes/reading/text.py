@@ -46,7 +46,7 @@ def _text_verdict(found: Boxes, text: str) -> Reading:
     return found.done()
 
 
-def plain(how: ReplyFormat) -> Reader:
+def unlabelled(how: ReplyFormat) -> Reader:
     """Reads a reply about one image and one label: every box in brackets."""
     representation = how.numbers
     box = _bracketed(representation)

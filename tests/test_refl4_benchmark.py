@@ -1,0 +1,387 @@
+"""Ref-L4 as a benchmark of the house: names, tables, and figures as ratios of sums."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from refl4_stand_in import BOXES, TEST, VAL, rows, write_parquet
+
+from vlmeval_findit import benchmarks
+from vlmeval_findit.benchmarks.findit.annotation_tables import TableError
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS as FINDIT_DATASETS
+from vlmeval_findit.benchmarks.findit.variant import grid
+from vlmeval_findit.benchmarks.refl4.annotations import Annotation, Split, annotation, of_split
+from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.refl4.figures import corrected_figures, figures
+from vlmeval_findit.benchmarks.refl4.judging import Judged, judge
+from vlmeval_findit.benchmarks.refl4.metrics import CORRECTED, TWELVE, row_slices, row_sums
+from vlmeval_findit.benchmarks.refl4.predictions import Answer, answers_to, predictions_from
+from vlmeval_findit.benchmarks.refl4.refusals import Code, RefusedError
+from vlmeval_findit.benchmarks.refl4.sums import sums
+from vlmeval_findit.benchmarks.refl4.table import (
+    annotations_at,
+    load_task,
+    prepare,
+    read_release,
+    read_table,
+    refuse_unlike,
+    splits_in,
+    unlike_release_of,
+)
+from vlmeval_findit.benchmarks.refl4.variant import DATASETS, RefL4Variant
+from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.evidence import clustered, evidence_of
+from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.core.replies import FAILED, Reply
+from vlmeval_findit.core.scored_row import ScoredRow, add_up
+from vlmeval_findit.core.settings import Settings
+
+NAME = "FindIt_RefL4Full_val_xyxy_json"
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_a_name_is_parsed_by_the_longer_prefix() -> None:
+    question = benchmarks.parse("FindIt_RefL4Full_all_cxcywh_json_bbox_cx-formula")
+    assert benchmarks.benchmark_of(question.name) is BENCHMARK
+    assert question.name == "FindIt_RefL4Full_all_cxcywh_json_cx-formula"
+    assert (question.column, question.format) == ("RefL4Full_all", "cxcywh_json_cx-formula")
+    assert (question.table, question.images) == ("RefL4Full_all", "RefL4")
+    assert benchmarks.benchmark_of("FindIt_RefL4_xyxy_json").name == "FindIt"
+
+
+def test_it_takes_every_variant_of_a_dataset_with_one_box() -> None:
+    for other in grid([FINDIT_DATASETS["RefL4"]]):
+        name = other.name.replace("FindIt_RefL4_", "FindIt_RefL4Full_test_")
+        question = benchmarks.parse(name)
+        assert isinstance(question, RefL4Variant)
+        assert question.name == name
+        assert question.format_place == other.format_place
+        assert question.format_cell == other.format_cell
+        assert question.reply == other.reply
+        assert question != other
+
+
+def test_a_question_travels_to_another_machine() -> None:
+    question = benchmarks.parse(NAME)
+    assert pickle.loads(pickle.dumps(question)) == question
+    assert {question: 1}[benchmarks.parse(NAME)] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("FindIt_RefL4Full_vall_xyxy_json", "no split 'vall': did you mean val?"),
+        ("FindIt_RefL4Full_xyxy_json", "no split 'xyxy' (there are: val, test, all)"),
+        ("FindIt_RefL4Full_val_xyyx_json", "no representation 'xyyx': did you mean xyxy?"),
+        ("FindIt_RefL4Full_val", "the representation is missing"),
+        ("FindIt_RefL4Full_val_xyxy_json_", "does not end in '_'"),
+        ("FindIt_RefL4Full_val_multilabel_xyxy_json", "RefL4Full_val has no multi-label queries"),
+        ("FindIt_RefL4Full_val_caption_xyxy_json", "RefL4Full_val has no captions"),
+        ("FindIt_RefL4Full_val_f2_xyxy_json", "RefL4Full_val has images, not frames"),
+        ("FindIt_RefL4Full_val_xyxy_text_bbox_2d", "text replies have neither"),
+    ],
+)
+def test_an_error_names_what_was_typed_and_the_nearest(name: str, says: str) -> None:
+    with pytest.raises(QuestionError) as refused:
+        benchmarks.parse(name)
+    assert str(refused.value).startswith(f"{name}: ")
+    assert says in str(refused.value)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the three tables of the stand-in, where runs look."""
+    parquet = write_parquet(tmp_path / "parquet")
+    for split in splits_in(parquet):
+        prepare(read_release(parquet, split), tmp_path / "tables")
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "tables"))
+    return tmp_path / "tables"
+
+
+def test_a_table_holds_every_column_as_it_was(tables: Path) -> None:
+    found = {split.value: read_table(tables / f"RefL4Full_{split.value}.tsv") for split in Split}
+    assert [row.annotation for row in found["val"]] == [annotation(row, "") for row in VAL]
+    assert found["all"] == [*found["val"], *found["test"]]
+    first = found["val"][0]
+    assert (first.index, first.label, first.images) == (
+        VAL[0]["id"],
+        VAL[0]["caption"],
+        (VAL[0]["file_name"],),
+    )
+    x, y, w, h = VAL[0]["bbox"]
+    assert first.truth.boxes == ((x, y, x + w, y + h),)
+
+
+def test_what_is_known_of_a_table_stands_beside_it(tables: Path) -> None:
+    facts = json.loads((tables / "RefL4Full_all.meta.json").read_text())
+    assert set(facts["sources"]) == {"ref-l4-val.parquet", "ref-l4-test.parquet"}
+    assert "8 expressions of val, the release has 13420" in facts["unlike_release"]
+    assert unlike_release_of(read_table(tables / "RefL4Full_val.tsv"), Split.VAL)
+    table = tables / "RefL4Full_val.tsv"
+    table.write_text(table.read_text().replace("60.0", "61.0"))
+    with pytest.raises(TableError, match=r"changed after it was made.*prepare --ref-l4 DIR"):
+        read_table(table)
+
+
+def test_one_file_makes_one_table(tmp_path: Path) -> None:
+    assert splits_in(write_parquet(tmp_path / "one", test=TEST)) == (Split.TEST,)
+    with pytest.raises(FileNotFoundError, match=r"ref-l4-val.parquet or ref-l4-test.parquet"):
+        splits_in(tmp_path)
+
+
+def test_other_annotations_are_refused(tmp_path: Path) -> None:
+    release = read_release(write_parquet(tmp_path), Split.VAL)
+    with pytest.raises(RefusedError, match=r"ref-l4-val.parquet: 8 expressions of val") as refused:
+        refuse_unlike(release)
+    assert refused.value.code is Code.UNLIKE_RELEASE
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"caption": None}, "caption: is empty"),
+        ({"file_name": "../x.jpg"}, "file_name: '../x.jpg'"),
+        ({"file_name": None}, "file_name: is missing"),
+        ({"width": 0}, "width: 0 is not a size"),
+        ({"bbox": [1.0, 2.0, -3.0, 4.0]}, "negative side"),
+        ({"id": None}, "id: is missing"),
+        ({"split": "test"}, "test in the file of val"),
+    ],
+)
+def test_a_row_that_nobody_could_be_asked_is_refused(
+    change: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    write_parquet(tmp_path, val=[{**VAL[0], **change}, VAL[1]])
+    with pytest.raises(RefusedError) as refused:
+        prepare(read_release(tmp_path, Split.VAL), tmp_path)
+    assert "ref-l4-val.parquet" in str(refused.value)
+    assert says in str(refused.value)
+    assert not (tmp_path / "RefL4Full_val.tsv").exists()
+
+
+def test_annotations_are_found_in_every_form(tables: Path, tmp_path: Path) -> None:
+    wanted = tuple(annotation(row, "") for row in VAL)
+    for place in (None, tables, tables / "RefL4Full_all.tsv", tmp_path / "parquet"):
+        assert annotations_at(place, Split.VAL)[0] == wanted
+    with pytest.raises(RefusedError, match="no row is of the split test"):
+        annotations_at(tables / "RefL4Full_val.tsv", Split.TEST)
+
+
+def test_without_a_table_it_says_how_to_make_one() -> None:
+    with pytest.raises(FileNotFoundError, match=r"fetch RefL4Full_val, or prepare --ref-l4 DIR"):
+        load_task(NAME)
+
+
+# --- figures as ratios of sums --------------------------------------------------------------------
+
+
+def as_rows(judged: list[Judged]) -> list[ScoredRow]:
+    return [
+        ScoredRow(i, str(one.annotation.image_id), row_sums(one), slices=row_slices(one))
+        for i, one in enumerate(judged)
+    ]
+
+
+def assert_same_figures(judged: list[Judged]) -> None:
+    """Metrics on sums, metrics on arrays, and the authors' own order of operations."""
+    exact = sums(judged)
+    expected = {**figures(exact).named}
+    other = corrected_figures(exact)
+    expected |= {
+        "class_acc (corrected)": other.class_acc,
+        "class_macc (corrected)": other.class_macc,
+    }
+    scored = as_rows(judged)
+    total = add_up(row.all_sums() for row in scored)
+    metrics = (*TWELVE, *CORRECTED)
+    assert [metric.name for metric in metrics] == list(expected)
+    evidence = evidence_of(metrics, clustered(scored, "RefL4"))
+    for metric in metrics:
+        value = expected[metric.name]
+        for ours in (metric.value(total), evidence.figure(metric.name)):
+            assert ours == (None if value is None else pytest.approx(value, abs=1e-9)), metric.name
+
+
+NUMBERS = st.floats(-10, 700, width=32)
+SIDES = st.sampled_from([0.0, 1.0, 60.0, 127.9, 128.0, 200.0, 256.0, 257.0, 600.0])
+CATEGORY = st.sampled_from(["refcoco_16", "refcoco_37", "refcoco_6", "o365_57", "o365_1", "other"])
+
+
+@st.composite
+def judged_lists(draw: st.DrawFn) -> list[Judged]:
+    truths, answers = [], []
+    for number in range(draw(st.integers(1, 25))):
+        x, y, w, h = draw(NUMBERS), draw(NUMBERS), draw(SIDES), draw(SIDES)
+        truths.append(
+            Annotation(
+                number,
+                (x, y, w, h),
+                draw(CATEGORY),
+                draw(st.sampled_from([Split.VAL, Split.TEST])),
+                caption=draw(st.sampled_from([None, "a", "b " * 12, "c " * 30, "d " * 50])),
+                is_rewrite=draw(st.sampled_from([None, True, False])),
+                image_id=draw(st.integers(0, 6)),
+            )
+        )
+        shrink = draw(st.sampled_from([0.0, 0.4, 0.5, 0.52, 0.6, 0.8, 0.9, 1.0]))
+        answers.append(Answer((x, y, x + w * shrink, y + h)))
+    return judge(truths, answers)
+
+
+@given(judged_lists())
+def test_metrics_on_sums_are_the_figures_of_the_protocol(judged: list[Judged]) -> None:
+    assert_same_figures(judged)
+
+
+@pytest.mark.shared
+def test_metrics_on_sums_agree_on_the_public_cases(shared: Path) -> None:
+    path = shared / "parity" / "ref_l4_public.jsonl.gz"
+    tried = 0
+    with gzip.open(path, "rt") as lines:
+        for case in map(json.loads, lines):
+            if "figures" not in case["authors"]:
+                continue
+            try:
+                truths = of_split(
+                    [annotation(row, "") for row in case["annotations"]], Split(case["split"])
+                )
+                answers = answers_to(truths, predictions_from(case["predictions"]))
+            except RefusedError:
+                continue
+            assert_same_figures(judge(truths, answers.answers))
+            tried += 1
+    assert tried > 20
+
+
+# --- scoring replies ------------------------------------------------------------------------------
+
+
+def reply_with(box: list[float], *more: list[float]) -> str:
+    return json.dumps([{"bbox": one} for one in (box, *more)])
+
+
+def corners_of(row: dict[str, Any]) -> list[float]:
+    x, y, w, h = row["bbox"]
+    return [x, y, x + w, y + h]
+
+
+def scored(replies: list[str]) -> tuple[Any, tuple[ScoredRow, ...]]:
+    task = load_task(NAME)
+    given_ = [Reply(row["id"], text) for row, text in zip(VAL, replies, strict=False)]
+    made = BENCHMARK.score("anybody", task, given_, Settings(space="pixels"), None)
+    assert [space["kind"] for space in made.spaces] == ["pixels"]
+    return task, made.rows
+
+
+@pytest.mark.usefixtures("tables")
+def test_the_first_box_counts_and_none_is_a_miss() -> None:
+    right, wrong = corners_of(VAL[0]), [0.0, 0.0, 1.0, 1.0]
+    _, found = scored(
+        [
+            reply_with(right, wrong),
+            reply_with(wrong, corners_of(VAL[1])),
+            "[]",
+            "I cannot see it",
+            FAILED,
+        ]
+    )
+    assert [row.sums["hits_0.5"] for row in found] == [1, 0, 0, 0, 0]
+    assert [row.sums["asked"] for row in found] == [1, 1, 1, 1, 0]
+    assert [row.sums["boxless"] for row in found] == [0, 0, 1, 1, 0]
+    assert [row.failed for row in found] == [False] * 4 + [True]
+    assert found[0].sums["hits_0.95"] == 1
+    total = add_up(row.all_sums() for row in found)
+    assert BENCHMARK.metrics[0].value(total) == 25.0
+    assert BENCHMARK.with_failures.value(total) == 20.0
+    adherence = next(m for m in BENCHMARK.metrics if m.name == "Adherence")
+    assert adherence.value(total) == pytest.approx(100 * found[0].sums["adherent"] * 3 / 4)
+
+
+@pytest.mark.usefixtures("tables")
+def test_half_an_overlap_is_no_hit_here() -> None:
+    """FindIt's hit is from 0.5 on; here it is above."""
+    x1, y1, x2, y2 = corners_of(VAL[3])
+    task, found = scored(["", "", "", reply_with([x1, y1, (x1 + x2) / 2, y2])])
+    assert found[3].details["ious"] == [0.5]
+    assert found[3].sums["hits_0.5"] == 0
+    assert found[3].details["hits"] == [False]
+    drawing = BENCHMARK.draw(task, found[3])
+    assert [box.role for box in drawing.pictures[0].boxes] == [Role.TRUTH, Role.MISS]
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_hit_is_drawn_as_one_and_later_boxes_never_are() -> None:
+    right = corners_of(VAL[0])
+    task, found = scored([reply_with(right, right)])
+    boxes = BENCHMARK.draw(task, found[0]).pictures[0].boxes
+    assert [box.role for box in boxes] == [Role.TRUTH, Role.HIT, Role.MISS]
+    assert boxes[0].box == tuple(right)
+    assert BENCHMARK.goodness(found[0]) == 100.0
+    assert BENCHMARK.curve(task, found) is None
+
+
+@pytest.mark.usefixtures("tables")
+def test_slices_are_those_of_the_annotation() -> None:
+    _, found = scored([reply_with(list(BOXES[0]))])
+    assert dict(found[0].slices) == {
+        "split": "val",
+        "size": "small",
+        "source": "COCO",
+        "words": "21-40" if len(VAL[0]["caption"].split()) > 20 else "11-20",
+        "wording": "rewritten",
+        "class": "o365_56",
+        "corrected class": "o365_57",
+    }
+
+
+@pytest.mark.usefixtures("tables")
+def test_boxes_that_are_no_numbers_are_misses_and_the_details_stay_json() -> None:
+    _, found = scored([reply_with([1e300, 0, 1e308, 5]), '[{"bbox": [NaN, 1, 2, 3]}]'])
+    assert [row.sums["hits_0.5"] for row in found] == [0, 0]
+    for row in found:
+        json.dumps(row.details, allow_nan=False)
+
+
+def test_a_size_that_no_expression_has_has_no_figure() -> None:
+    truths = [annotation(row, "") for row in rows("val", 0, 1)]
+    judged = judge(truths, [Answer((0, 0, 1, 1))])
+    total = add_up(row.all_sums() for row in as_rows(judged))
+    by_name = {metric.name: metric.value(total) for metric in BENCHMARK.metrics}
+    assert by_name["small_acc"] == 0.0
+    assert by_name["medium_acc"] is by_name["large_macc"] is None
+
+
+def test_nothing_scored_has_no_figure() -> None:
+    for metric in (*BENCHMARK.metrics, BENCHMARK.with_failures):
+        assert metric.value({}) is None
+
+
+# --- published ------------------------------------------------------------------------------------
+
+
+def test_the_published_rows() -> None:
+    published = BENCHMARK.published()
+    names = {metric.name for metric in BENCHMARK.metrics}
+    assert all(set(one.values) <= names for one in published)
+    assert {one.column for one in published} == set(DATASETS)
+    whole = {one.model: one.values for one in published if one.column == "RefL4Full_all"}
+    assert len(whole) == 24
+    assert whole["CogVLM-Grounding"]["class_acc"] == 72.42
+    assert "class_acc" not in whole["GPT-4V"]
+    assert len(whole["CogVLM-Grounding"]) == 12
+    val = [one for one in published if one.column == "RefL4Full_val"]
+    assert len(val) == 24
+    assert val[0].values == {"macc": 2.96}
+    assert "LISA (tight boxes of masks)" in whole
