@@ -6,11 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
@@ -27,7 +29,7 @@ from vlmeval_findit.runs.scored_run import Run, load_run
 
 WIDTH, HEIGHT = 200, 100
 Boxes = Sequence[tuple[float, float, float, float]]
-Answer = Callable[[Query, np.random.Generator], str]
+Answer = Callable[[Any, np.random.Generator], str]
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class World:
         folder: str = "",
     ) -> Path:
         """Answer a task, score the answers, and return the prediction file."""
-        task = load_task(name)
+        task = benchmarks.load(name)
         generator = np.random.default_rng(7)
         replies = [
             {"index": index, "prediction": answer(query, generator)}
@@ -69,7 +71,9 @@ class World:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(replies), encoding="utf-8")
         asked = [reply["index"] for reply in replies]
-        run = run_identity(task, model, Answering("Test"), asked, {"kind": "grid1000"})
+        boxes = name.startswith("FindIt_")
+        space = {"kind": "grid1000"} if boxes else None
+        run = run_identity(task, model, Answering("Test"), asked, space)
         write_identity(identity_path(path), change(run))
         write_score(score_file(path, Settings(force=True)), path)
         return path
@@ -113,7 +117,7 @@ def grid(box: Sequence[float]) -> tuple[float, float, float, float]:
 
 def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
     """A model that says every box with a chance, shifted by up to so many pixels."""
-    how = load_task(name).variant.reply
+    how = load_task(name).question.reply
 
     def answer(query: Query, generator: np.random.Generator) -> str:
         labels = query.truth.labels or [""] * len(query.truth.boxes)

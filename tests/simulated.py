@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.findit.metrics import METRICS, Totals
-from vlmeval_findit.core.evidence import Evidence, evidence_of, mean
+from vlmeval_findit.benchmarks.findit.metrics import METRICS
+from vlmeval_findit.core.evidence import Clustered, Evidence, evidence_of, mean
 from vlmeval_findit.core.statistics import difference, figure_intervals
 
-FIGURES = METRICS[:3]
-SUMS = tuple(field.name for field in fields(Totals))
+NAMES = tuple(metric.name for metric in METRICS)
+FIGURES = NAMES[:3]
+SUMS = ("responses", "adherent", "failed", "tp", "n_pred", "n_gt", "n_gt_failed", "iou_sum")
 ALIKE = 0.2
 """How alike queries of a picture are: the correlation of their hits within it."""
 
@@ -57,6 +58,19 @@ def sums_of(
     return np.stack([of.get(name, np.zeros(pictures)) for name in SUMS], axis=1).astype(float)
 
 
+def evidence_from(pictures: Sequence[str], sums: np.ndarray) -> Evidence:
+    """The evidence of (pictures, 8) sums."""
+    by_name = {name: sums[:, at] for at, name in enumerate(SUMS)}
+    places = np.arange(len(pictures))
+    return evidence_of(METRICS, Clustered(tuple(pictures), places, by_name, {}))
+
+
+def shares(sums: np.ndarray) -> np.ndarray:
+    """The figures of (..., 8) sums, as shares of 1."""
+    by_name = {name: sums[..., at] for at, name in enumerate(SUMS)}
+    return np.stack([metric.values(by_name) for metric in METRICS], axis=-1) / 100
+
+
 def names(count: int, prefix: str = "") -> tuple[str, ...]:
     """Names of pictures, in alphabetical order."""
     return tuple(f"{prefix}{at:07d}" for at in range(count))
@@ -67,7 +81,7 @@ def true_values(rate: float) -> np.ndarray:
     if rate == 0:
         return np.zeros(len(METRICS))
     parts = [sums_of(np.random.default_rng(seed), 20_000, rate).sum(axis=0) for seed in range(20)]
-    return evidence_of(("all",), np.sum(parts, axis=0)[None]).values
+    return shares(np.sum(parts, axis=0))
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,7 @@ def coverage(made: Iterable[Evidence], truth: np.ndarray) -> dict[str, Coverage]
         count += 1
         for name, found in figure_intervals(one).items():
             if name in held and found is not None:
-                true = 100 * truth[METRICS.index(name)]
+                true = 100 * truth[NAMES.index(name)]
                 held[name].append(found.low - 1e-9 <= true <= found.high + 1e-9)
                 widths[name].append(found.high - found.low)
     return {
@@ -107,7 +121,7 @@ def runs_of(
     """One dataset, simulated so many times."""
     generator = np.random.default_rng(seed)
     for _ in range(times):
-        yield evidence_of(names(pictures), sums_of(generator, pictures, rate, alike=alike))
+        yield evidence_from(names(pictures), sums_of(generator, pictures, rate, alike=alike))
 
 
 def means_of(
@@ -123,7 +137,7 @@ def means_of(
             own = generator.random((pictures - common, 2))
             sums = sums_of(generator, pictures, rate, np.concatenate([ours, own]))
             parts.append(
-                evidence_of((*names(common), *names(pictures - common, f"own {at} ")), sums)
+                evidence_from((*names(common), *names(pictures - common, f"own {at} ")), sums)
             )
         yield mean(parts)
 
@@ -135,7 +149,8 @@ def false_alarms(seed: int, times: int, pictures: int, rate: float) -> dict[str,
     for _ in range(times):
         hard = generator.random((pictures, 2))
         one, other = (
-            evidence_of(names(pictures), sums_of(generator, pictures, rate, hard)) for _ in range(2)
+            evidence_from(names(pictures), sums_of(generator, pictures, rate, hard))
+            for _ in range(2)
         )
         for name in FIGURES:
             alarms[name] += difference(one, other, name).significant

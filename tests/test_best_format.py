@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 from scored_runs import Answer, World, query, speaking, world
 
-from vlmeval_findit.benchmarks.findit.formats import Format, format_of
+from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.findit.formats import format_of
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.variant import grid
-from vlmeval_findit.benchmarks.refl4.figures import Figures
+from vlmeval_findit.benchmarks.findit.variant import Variant, grid
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.columns import format_name
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.best_format import ranked
+from vlmeval_findit.runs.best_format import FormatAverage, ranked, rule
 from vlmeval_findit.runs.scored_run import Run, load_runs
 from vlmeval_findit.sweep.run import Result
 from vlmeval_findit.sweep.search import best_format, read_formats
@@ -92,7 +91,7 @@ def test_everything_names_the_same_format(
     scored: tuple[list[Run], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs, expected = scored
-    results = [Result("M", r.variant, r.figures, r.totals, len(r.answers), r.path) for r in runs]
+    results = [Result("M", r.question, r.sums, len(r.rows), r.failed, r.path) for r in runs]
     assert str(best_format(results)) == expected
     report_formats(results, tmp_path / "formats.yaml")
     assert f"M: best format {expected} (" in capsys.readouterr().out
@@ -100,9 +99,10 @@ def test_everything_names_the_same_format(
     board = make_board(runs)
     reported = board.cells["M", "Pascal"].run
     assert reported is not None
-    assert str(format_of(reported.variant)) == expected
+    assert isinstance(reported.question, Variant)
+    assert str(format_of(reported.question)) == expected
     page = make_page(board, datetime(2026, 1, 2, tzinfo=UTC))
-    assert f"<b>M</b>: <code>{format_name(reported.variant)}</code> on Pascal" in page
+    assert f"<b>M</b>: <code>{reported.question.format}</code> on Pascal" in page
     [label] = re.findall(r'aria-label="M: F1@0.5 by rep[^"]*; reported ([^"]+?) with', page)
     assert label.removesuffix(" bbox") == expected
 
@@ -112,29 +112,41 @@ def test_failures_would_have_named_another(world: World) -> None:
     world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(100)])
     made, _ = CASES["failures"]
     names = {written: f"FindIt_Pascal_{written}" for written in made}
-    found = {w: world.run("M", names[w], made[w](names[w])).figures for w in made}
-    assert found["xyxy_text"].f1 > found["xywh_json"].f1 + 5
-    assert found["xyxy_text"].f1_failed_missed < found["xywh_json"].f1_failed_missed - 5
+    runs = {w: world.run("M", names[w], made[w](names[w])) for w in made}
+    answered = {w: run.figures["F1@0.5"] or 0 for w, run in runs.items()}
+    every = {w: BENCHMARK.with_failures.value(run.sums) or 0 for w, run in runs.items()}
+    assert answered["xyxy_text"] > answered["xywh_json"] + 5
+    assert every["xyxy_text"] < every["xywh_json"] - 5
 
 
 # --- the rule -------------------------------------------------------------------------------------
 
 
-def made_of(f1: float, miou: float = 40, adherence: float = 100) -> Figures:
-    return Figures(f1 + 1, miou, adherence, 50, 50, f1)
+Sums = Mapping[str, float]
 
 
-def test_formats_of_the_most_views_go_first() -> None:
+def made_of(f1: float, miou: float = 40, adherence: float = 100) -> Sums:
+    """The sums of a run with these figures, failed calls counted as misses."""
+    sums = {"n_pred": 100, "n_gt": 100, "responses": 100, "n_gt_failed": 0}
+    return {**sums, "tp": f1, "iou_sum": miou, "adherent": adherence}
+
+
+def ranked_in(scored: Iterable[tuple[str, Sums]]) -> list[FormatAverage]:
+    return ranked(BENCHMARK, ((parse(name), sums) for name, sums in scored))
+
+
+def test_formats_of_the_most_columns_go_first() -> None:
     scored = [
-        (parse("FindIt_Pascal_xyxy_text"), made_of(10)),
-        (parse("FindIt_SVG_xyxy_text"), made_of(20)),
-        (parse("FindIt_Pascal_yxyx_text"), made_of(99)),
-        (parse("FindIt_iGround_f8_xywh_text"), made_of(30)),
-        (parse("FindIt_iGround_f1_xywh_text"), made_of(10)),
-        (parse("FindIt_iGround_caption_f1_xywh_text"), made_of(20)),
+        ("FindIt_Pascal_xyxy_text", made_of(10)),
+        ("FindIt_SVG_xyxy_text", made_of(20)),
+        ("FindIt_Pascal_yxyx_text", made_of(99)),
+        ("FindIt_iGround_f8_xywh_text", made_of(30)),
+        ("FindIt_iGround_f1_xywh_text", made_of(10)),
+        ("FindIt_iGround_caption_f1_xywh_text", made_of(20)),
     ]
-    found = [(str(one.format), one.views, one.f1) for one in ranked(scored)]
-    assert found == [("xywh text", 3, 20), ("xyxy text", 2, 15), ("yxyx text", 1, 99)]
+    first = BENCHMARK.ranking[0].name
+    found = [(one.format, one.columns, one.figures[first]) for one in ranked_in(scored)]
+    assert found == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
 
 
 @pytest.mark.parametrize(
@@ -145,17 +157,26 @@ def test_formats_of_the_most_views_go_first() -> None:
         (made_of(50, 40, 90.1), made_of(50, 40.04, 90.0)),
     ],
 )
-def test_ties_are_broken_in_order(better: Figures, worse: Figures) -> None:
-    late, early = parse("FindIt_Pascal_yxhw_json"), parse("FindIt_Pascal_xyxy_text")
-    assert ranked([(early, worse), (late, better)])[0].format == format_of(late)
-    assert ranked([(early, better), (late, worse)])[0].format == format_of(early)
+def test_ties_are_broken_in_order(better: Sums, worse: Sums) -> None:
+    late, early = "FindIt_Pascal_yxhw_json", "FindIt_Pascal_xyxy_text"
+    assert ranked_in([(early, worse), (late, better)])[0].format == "yxhw_json"
+    assert ranked_in([(early, better), (late, worse)])[0].format == "xyxy_text"
 
 
 def test_the_grids_order_decides_last() -> None:
-    variants = [v for v in grid() if v.table == "Pascal_multilabel"]
-    found = ranked((v, made_of(50 + at % 2 / 25)) for at, v in enumerate(reversed(variants)))
-    assert [one.format.place for one in found] == sorted({format_of(v).place for v in variants})
-    assert found[0].format == Format("xyxy", "text")
+    names = [v.name for v in grid() if v.table == "Pascal_multilabel"]
+    found = ranked_in((n, made_of(50 + at % 2 / 25)) for at, n in enumerate(reversed(names)))
+    places = [one.question.format_place for one in found]
+    assert places == sorted(places)
+    assert len(places) == len({parse(name).format for name in names})
+    assert found[0].format == "xyxy_text"
+
+
+def test_the_rule_in_words() -> None:
+    assert rule(BENCHMARK) == (
+        "highest F1@0.5 (failed calls as misses), averaged over the tables; then mIoU, then "
+        "adherence, each to a tenth of a percent; then the grid's order"
+    )
 
 
 def test_a_format_says_what_differs_from_the_plain_one() -> None:

@@ -237,34 +237,9 @@ def test_a_batch_gives_the_replies_of_single_runs(row: str) -> None:
     model = ready(row)
     single = one_at_a_time(model, questions())
     assert model.answer_batch(questions(), VARIANT) == single
-    assert len({answer.text + answer.recorded.thought for answer in single}) > 2
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_long_queries_are_prefilled_apart_and_give_the_replies_of_single_runs(
-    row: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where every layer keeps all it has seen; the others are prefilled as one batch."""
-    from vlmeval_findit.models.local import separate_prefill as apart
-
-    model = ready(row)
-    single = one_at_a_time(model, questions())
-    prefilled: list[int] = []
-    monkeypatch.setattr(apart, "LONG", 1)
-    monkeypatch.setattr(apart, "prefill", _noting_length(apart.prefill, prefilled))
-    assert model.answer_batch(questions(), VARIANT) == single
-    joins = row not in ("Gemma 4", "Qwen3.5", "Qwen3.5-nothink")
-    assert len(prefilled) == (len(questions()) if joins else 0)
     # Positions left in the model by the batch must not reach what comes next.
     assert one_at_a_time(model, questions()) == single
-
-
-def _noting_length(prefill: Any, lengths: list[int]) -> Any:
-    def noted(loaded: Any, one: Any, length: int) -> Any:
-        lengths.append(length)
-        return prefill(loaded, one, length)
-
-    return noted
+    assert len({answer.text + answer.recorded.thought for answer in single}) > 2
 
 
 @pytest.mark.parametrize("row", ROWS)

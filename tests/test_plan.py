@@ -75,7 +75,7 @@ def test_all_axes_over_all_tables_are_the_whole_grid() -> None:
     views = Views(frames=tuple(range(1, 65)), captions=(False, True))
     made = variants(benchmark(), formats(axes), views)
     assert len(made) == len(set(made))
-    assert set(made) == {v for v in grid() if v.row.maker is None}
+    assert set(made) == {v for v in grid() if v.data.maker is None}
     assert all(problem(v) is None for v in made)
 
 

@@ -43,8 +43,8 @@ def query_for(v: Variant) -> Query:
         images=tuple(f"{n}.jpg" for n in range(1, v.frames + 1)),
         truth=Truth((), ()),
         support=("shot1.jpg", "shot2.jpg") if family.has_references else (),
-        caption="A dog waits at a traffic light." if v.row.has_caption else "",
-        frame_indices=tuple(range(v.frames)) if v.row.family.is_video else (),
+        caption="A dog waits at a traffic light." if v.data.has_caption else "",
+        frame_indices=tuple(range(v.frames)) if v.data.family.is_video else (),
     )
 
 
@@ -364,7 +364,7 @@ def test_the_release_gets_the_cell_and_the_row(clone) -> None:
 def test_arguments_of_the_release(name: str, expected: dict[str, Any]) -> None:
     kwargs = kwargs_of(parse(name))
     assert {key: kwargs[key] for key in expected} == expected
-    assert ("max_frames" in kwargs) == parse(name).row.family.is_video
+    assert ("max_frames" in kwargs) == parse(name).data.family.is_video
     assert ("json_key" in kwargs) == (parse(name).output == "json")
 
 

@@ -26,7 +26,7 @@ from vlmeval_findit.benchmarks.refl4.classes import (
     class_of,
     source_of,
 )
-from vlmeval_findit.benchmarks.refl4.conformance import CaseError, agreement, difference
+from vlmeval_findit.benchmarks.refl4.conformance import agreement, difference
 from vlmeval_findit.benchmarks.refl4.figures import NAMES, class_figures, corrected_figures, figures
 from vlmeval_findit.benchmarks.refl4.judging import Judged, judge
 from vlmeval_findit.benchmarks.refl4.overlap import THRESHOLDS, hits, iou
@@ -34,6 +34,7 @@ from vlmeval_findit.benchmarks.refl4.predictions import Answer, Corners, Reason,
 from vlmeval_findit.benchmarks.refl4.scoring import score
 from vlmeval_findit.benchmarks.refl4.slices import slices
 from vlmeval_findit.benchmarks.refl4.sums import By, Sums, add_up, sums, words_of
+from vlmeval_findit.core.conformance import CaseError
 
 NAN, INF = math.nan, math.inf
 

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
-from vlmeval_findit.report.box_roles import THRESHOLDS
 
-from vlmeval_findit.benchmarks.findit.drawing import curve, pairs, roles
+from vlmeval_findit.benchmarks.findit.drawing import THRESHOLDS, curve, pairs, roles
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.replies import FAILED
@@ -26,8 +24,8 @@ from vlmeval_findit.core.statistics import Interval
 from vlmeval_findit.core.visible import short, visible
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.gallery import choose_cards, gallery_data
-from vlmeval_findit.report.page import make_page, output_name
-from vlmeval_findit.report.plots import Bar, bars, heat_map
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.plots import Bar, HeatMap, bars, heat_map
 from vlmeval_findit.report.thumbnails import thumbnails
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import Run, load_runs
@@ -56,27 +54,25 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [JSON, TEXT, LABELS])
-def test_pairs_are_those_of_the_score(world: World, name: str) -> None:
-    queries = load_task(name).queries
+def test_curves_meet_the_score_at_its_threshold(world: World, name: str) -> None:
     run = world.run("Some-Model", name, speaking(name, 0.7, 30))
-    for answer in run.answers:
-        truth = queries[answer.index].truth
-        found = {pair.target: pair for pair in pairs(answer, truth)}
-        for j, (value, hit) in enumerate(zip(answer.ious, answer.hits, strict=True)):
+    for row in run.rows:
+        found = {pair.target: pair for pair in pairs(row)}
+        for j, (value, hit) in enumerate(
+            zip(row.details["ious"], row.details["hits"], strict=True)
+        ):
             assert (found[j].iou if j in found else 0) == pytest.approx(value, abs=1e-6)
             assert hit == (j in found and found[j].iou >= 0.5 and found[j].labels_agree)
-    at_half = curve((a, queries[a.index].truth) for a in run.answers)
+    at_half = curve(run.rows)
     half = THRESHOLDS.index(0.5)
-    f = run.figures
-    assert (at_half.precision[half], at_half.recall[half], at_half.f1[half]) == pytest.approx(
-        (f.precision, f.recall, f.f1)
-    )
+    figures = [run.figures[one] for one in ("Precision", "Recall", "F1@0.5")]
+    found_at_half = [at_half.precision[half], at_half.recall[half], at_half.f1[half]]
+    assert found_at_half == pytest.approx(figures)
     assert list(at_half.recall) == sorted(at_half.recall, reverse=True)
 
 
 def test_roles_of_boxes(world: World) -> None:
-    queries = load_task(LABELS).queries
-    cat, dog = queries[0].truth.boxes
+    cat, dog = load_task(LABELS).queries[0].truth.boxes
     reply = [
         {"label": "Cat!", "bbox": grid(cat)},
         {"label": "cat", "bbox": grid(dog)},
@@ -84,23 +80,14 @@ def test_roles_of_boxes(world: World) -> None:
         {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]},
     ]
     run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-    found = [role for role, _ in roles(run.answers[0], queries[0].truth)]
+    found = [role for role, _ in roles(run.rows[0])]
     # A right label without any overlap costs as little as a wrong one on the very place.
     assert found[0] is Role.HIT
     assert found[2:] == [Role.MISS, Role.MISS]
     reply = reply[:2]
     run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-    found = [role for role, _ in roles(run.answers[0], queries[0].truth)]
+    found = [role for role, _ in roles(run.rows[0])]
     assert found == [Role.HIT, Role.WRONG_LABEL]
-
-
-def test_frames_are_matched_one_by_one(world: World) -> None:
-    run = world.run("Some-Model", JSON, speaking(JSON, 1.0))
-    box = run.answers[0].boxes[0]
-    assert box is not None
-    moving = replace(run.answers[0], boxes=(box, box), frames=(0, 1))
-    truth = Truth((box, box), (1, 2))  # type: ignore[arg-type]
-    assert [(pair.box, pair.target) for pair in pairs(moving, truth)] == [(1, 0)]
 
 
 def test_failed_calls_are_not_in_curves(world: World) -> None:
@@ -110,12 +97,11 @@ def test_failed_calls_are_not_in_curves(world: World) -> None:
         said = speaking(JSON, 1.0)(one, generator)
         return f"{FAILED} via API." if one.index % 3 == 0 else said
 
-    queries = load_task(JSON).queries
     run = world.run("Half", JSON, half)
-    assert run.totals.failed == 4
-    found = curve((a, queries[a.index].truth) for a in run.answers)
+    assert run.failed == 4
+    found = curve(run.rows)
     assert set(found.recall) == set(found.precision) == set(found.f1) == {100.0}
-    assert run.figures.f1 == 100 > run.figures.f1_failed_missed
+    assert run.figures["F1@0.5"] == 100
 
 
 # --- pictures and plots ---------------------------------------------------------------------------
@@ -147,9 +133,15 @@ def test_plots_take_the_pages_colours_and_say_what_they_show() -> None:
     for name in re.findall(r'(?:href="#|url\(#)([\w-]+)', made.svg):
         assert name in ids
     values = {("xyxy", "text"): 12.5, ("xywh", "text"): 14.25}
-    heat = heat_map("h0", "M", ["xyxy", "xywh"], ["text"], values, ("xyxy", "text"))
-    assert heat.alt.endswith("; reported xyxy text with 12.5 %, highest 14.2 %, lowest 12.5 %")
-    assert "reported" not in heat_map("h0", "M", ["xyxy", "xywh"], ["text"], values, None).alt
+    axes = ("representation", "output")
+    shown = HeatMap("F1@0.5", axes, ("xyxy", "xywh"), ("text",), values, ("xyxy", "text"))
+    heat = heat_map("h0", "M", shown)
+    assert heat.alt == (
+        "M: F1@0.5 by representation and output; reported xyxy text with 12.5 %, "
+        "highest 14.2 %, lowest 12.5 %"
+    )
+    bare = heat_map("h0", "M", replace(shown, reported=None, axes=("", "")))
+    assert bare.alt.startswith("M: F1@0.5 by format; highest")
     assert "representation" in heat.svg
     assert "F1@0.5 (%)" in heat.svg
 
@@ -164,7 +156,7 @@ def test_outputs_of_a_heat_map_are_told_apart() -> None:
         "FindIt_Pascal_cxcywh_json_decomposed",
         "FindIt_Pascal_cxcywh_text_cx-formula",
     ]
-    assert len({output_name(parse(name)) for name in names}) == len(names)
+    assert len({parse(name).format_cell for name in names}) == len(names)
 
 
 # --- the gallery ----------------------------------------------------------------------------------
@@ -193,7 +185,7 @@ def test_formats_that_disagree_are_known(world: World) -> None:
     assert {card.spread for card in cards} == {100.0}
     world.predict("M", TEXT, speaking(TEXT, 1.0))
     cards = choose_cards(gather(load_runs([world.runs]))[0])
-    assert {card.answer.f1 for card in cards} == {100.0}
+    assert {card.goodness for card in cards} == {100.0}
     assert {card.spread for card in cards} == {0.0}
 
 
@@ -204,8 +196,8 @@ def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
     every, some = choose_cards(found), choose_cards(found, limit=12)
     assert (len(every), len(some)) == (24, 12)
     for model in ("A", "B"):
-        f1 = [card.answer.f1 for card in every if card.material.run.model == model]
-        kept = [card.answer.f1 for card in some if card.material.run.model == model]
+        f1 = [card.goodness for card in every if card.material.run.model == model]
+        kept = [card.goodness for card in some if card.material.run.model == model]
         assert (min(kept), max(kept)) == (min(f1), max(f1))
 
 
@@ -335,7 +327,7 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     world.predict("Fails", JSON, failing)
     world.predict("Fewer", JSON, saying("[]"), rows=2)
     page = page_of(load_runs([world.runs]))
-    assert "Not compared: 1 runs" in page
+    assert "Not compared: 1 run<" in page
     assert "other rows: 2 scored, the rest 12" in page
     assert "Good: F1@0.5 by representation and output format" in page
     assert "not JSON" in page
@@ -369,7 +361,7 @@ def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture
     out = tmp_path / "new" / "report.html"
     assert main(["report", str(world.runs), "--out", str(out)]) == 0
     size = out.stat().st_size / 1e6
-    assert capsys.readouterr().out == f"{out}: 1 runs, 1 models, {size:.1f} MB\n"
+    assert capsys.readouterr().out == f"{out}: 1 run, 1 model, {size:.1f} MB\n"
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
     with pytest.raises(SystemExit):
         main(["report", str(world.runs), "--cards", "0"])

@@ -145,7 +145,7 @@ def test_filters(opened: Any) -> None:
 
 def test_orders_and_pages(opened: Any) -> None:
     def f1(cards: list[str]) -> list[float]:
-        return [float(card.split("F1 ")[1].split(" %")[0]) for card in cards]
+        return [float(card.split("F1@0.5 ")[1].split(" %")[0]) for card in cards]
 
     worst = f1(choose(opened, order="worst"))
     best = f1(choose(opened, order="best"))

@@ -21,11 +21,12 @@ TEXT = "FindIt_Pascal_xyxy_text"
 def test_a_run_is_what_was_scored(world: World) -> None:
     run = world.run("Some-Model", JSON, speaking(JSON, 0.6, 20))
     scored = score_file(run.path, Settings(space="grid1000"))
-    assert (run.model, run.variant.name) == ("Some-Model", JSON)
-    assert run.totals.iou_sum == pytest.approx(scored.totals.iou_sum, abs=1e-4)
-    assert run.figures.f1 == scored.figures.f1
-    assert [a.index for a in run.answers] == list(range(12))
-    assert {a.source for a in run.answers} == {f"{i}.jpg" for i in range(6)}
+    assert (run.model, run.question.name) == ("Some-Model", JSON)
+    assert run.sums == pytest.approx(scored.sums)
+    assert run.figures == scored.figures
+    assert run.rows == scored.rows
+    assert [row.index for row in run.rows] == list(range(12))
+    assert {row.source for row in run.rows} == {f"{i}.jpg" for i in range(6)}
     assert run.basis.prompts == "findit-own-1"
     assert run.basis.rows == frozenset(range(12))
     assert run.basis.missing == ()
@@ -34,26 +35,30 @@ def test_a_run_is_what_was_scored(world: World) -> None:
 
 def test_failed_calls_and_reasons(world: World) -> None:
     run = world.run("Fails", JSON, failing)
-    assert run.totals.failed == 4
-    assert run.answers[0].reason is Reason.FAILED_CALL
-    assert run.answers[0].totals.n_gt_failed == 2
-    assert run.answers[0].f1 == 0
+    assert run.failed == 4
+    first = run.rows[0]
+    assert first.failed
+    assert first.reason == "failed call"
+    assert first.sums["n_gt_failed"] == 2
+    assert run.benchmark.goodness(first) == 0
     run = world.run("Talks", JSON, saying("I see a cat."))
-    assert {a.reason for a in run.answers} == {Reason.NOT_JSON}
+    assert {row.reason for row in run.rows} == {Reason.NOT_JSON.value}
 
 
 def test_numbers_that_are_not_finite_and_labels(world: World) -> None:
     name = "FindIt_Pascal_multilabel_xyxy_json"
     reply = '[{"label": "cat", "bbox": [0, 0, 1e308, 1e308]}, {"label": "x", "bbox": [1, 2, 3, 4]}]'
     run = world.run("Huge", name, saying(reply))
-    assert run.answers[0].boxes[0] == pytest.approx((0, 0, 2e307, 1e307))
-    assert run.answers[0].labels == ("cat", "x")
+    details = run.rows[0].details
+    assert details["boxes"][0] == pytest.approx([0, 0, 2e307, 1e307])
+    assert details["labels"] == ["cat", "x"]
     # In fractions of 200x100 pixels the same number is more than any float holds.
     path = run.path
     write_score(score_file(path, Settings(space="unit", force=True)), path)
     run = load_run(path.with_name(f"{path.stem}_provenance.json"))
-    assert run.answers[0].boxes == (None, (200, 200, 600, 400))
-    assert run.answers[0].labels == ("cat", "x")
+    details = run.rows[0].details
+    assert details["boxes"] == [[0, 0, None, None], [200, 200, 600, 400]]
+    assert details["labels"] == ["cat", "x"]
 
 
 def test_folders_are_searched_and_every_run_is_loaded_once(world: World) -> None:
@@ -65,7 +70,7 @@ def test_folders_are_searched_and_every_run_is_loaded_once(world: World) -> None
         path.with_name(f"{path.stem}_details.jsonl")
     )
     for given in ([world.runs], [world.runs, path], [world.runs, link]):
-        assert [run.variant.name for run in load_runs(given)] == [JSON, TEXT]
+        assert [run.question.name for run in load_runs(given)] == [JSON, TEXT]
     details = path.with_name(f"{path.stem}_details.jsonl")
     assert [run.path.name for run in load_runs([details])] == [path.name]
 
@@ -96,9 +101,9 @@ def test_details_of_another_scoring_are_refused(world: World) -> None:
     with pytest.raises(RunError, match=r"totals\.responses is 12, but .* add up to 11"):
         load_run(provenance)
     row = json.loads(lines[0])
-    del row["image"]
+    del row["source"]
     details.write_text(json.dumps(row) + "\n")
-    with pytest.raises(RunError, match=r"line 1: no key 'image'.*score it again"):
+    with pytest.raises(RunError, match=r"line 1: no key 'source'.*score it again"):
         load_run(provenance)
     details.write_text("{\n")
     with pytest.raises(RunError, match="line 1"):

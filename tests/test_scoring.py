@@ -406,7 +406,7 @@ def test_an_environment_that_is_no_json(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_settings_are_checked_before_a_run(settings: Settings, says: str) -> None:
     with pytest.raises(SpaceError, match=r".") as error:
-        check_settings(settings, parse(SVG))
+        check_settings(settings)
     assert says in str(error.value)
 
 

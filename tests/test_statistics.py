@@ -9,23 +9,25 @@ from scipy import stats
 from scored_runs import World, failing, saying, speaking, world
 from simulated import (
     FIGURES,
+    NAMES,
+    SUMS,
     coverage,
+    evidence_from,
     false_alarms,
     means_of,
     names,
     runs_of,
+    shares,
     sums_of,
     true_values,
 )
 
-from vlmeval_findit.benchmarks.findit.metrics import METRICS, Totals, figures
-from vlmeval_findit.core.evidence import FEWEST, Evidence, evidence_of, mean
+from vlmeval_findit.core.evidence import FEWEST, Evidence, clustered, mean
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import (
     Difference,
     Interval,
     bounds,
-    cluster_sums,
     correct,
     difference,
     figure_intervals,
@@ -50,7 +52,7 @@ def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
     for index in range(count):
         n_gt, n_pred = (int(n) for n in generator.integers(1, 5, 2))
         tp = int(generator.integers(0, min(n_gt, n_pred) + 1))
-        sums = Totals(1, int(generator.random() < 0.9), 0, tp, n_pred, n_gt, 0, tp * 0.8)
+        sums = (1, int(generator.random() < 0.9), 0, tp, n_pred, n_gt, 0, tp * 0.8)
         answers.append(one_answer(index, f"{index // per_picture}.jpg", sums))
     return of_answers(run, answers)
 
@@ -58,7 +60,7 @@ def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
 def of_answers(run: Run, answers: Iterable[ScoredRow]) -> Run:
     answers = tuple(answers)
     rows = frozenset(answer.index for answer in answers)
-    return replace(run, answers=answers, basis=replace(run.basis, rows=rows))
+    return replace(run, rows=answers, basis=replace(run.basis, rows=rows))
 
 
 def of_hits(run: Run, hits: Iterable[bool]) -> Run:
@@ -66,14 +68,23 @@ def of_hits(run: Run, hits: Iterable[bool]) -> Run:
     return of_answers(
         run,
         (
-            one_answer(i, f"{i}.jpg", Totals(1, 1, 0, int(hit), 1, 1, 0, float(hit)))
+            one_answer(i, f"{i}.jpg", (1, 1, 0, int(hit), 1, 1, 0, float(hit)))
             for i, hit in enumerate(hits)
         ),
     )
 
 
-def one_answer(index: int, picture: str, sums: Totals) -> ScoredRow:
-    return ScoredRow(index, "cat", picture, picture, None, (), (), (), (), (), sums)
+def one_answer(index: int, picture: str, sums: Sequence[float]) -> ScoredRow:
+    return ScoredRow(index, picture, dict(zip(SUMS, sums, strict=True)))
+
+
+def by_picture(run: Run) -> np.ndarray:
+    """(pictures, 8) sums of a run."""
+    found = clustered(run.rows, run.question.images)
+    rows = np.stack([found.sums[name] for name in SUMS], axis=1)
+    made = np.zeros((len(found.pictures), len(SUMS)))
+    np.add.at(made, found.picture, rows)
+    return made
 
 
 def width(found: Interval | None) -> float:
@@ -86,19 +97,18 @@ def width(found: Interval | None) -> float:
 
 def test_figures_are_the_scores(run: Run, world: World) -> None:
     for one in (run, world.run("Fails", NAME, failing), world.run("Silent", NAME, saying("[]"))):
-        f = figures(one.totals)
-        expected = [f.f1, f.miou, f.adherence, f.precision, f.recall]
-        assert (100 * evidence(one).values).tolist() == pytest.approx(expected)
+        found = evidence(one)
+        assert (100 * found.values).tolist() == pytest.approx(list(one.figures.values()))
+        assert found.figure("mIoU") == pytest.approx(one.figures["mIoU"])
 
 
 def test_queries_of_one_picture_are_one_cluster(run: Run) -> None:
-    pictures, sums = cluster_sums(run)
-    assert pictures == tuple(f"Pascal/{i}.jpg" for i in range(6))
-    assert sums.shape == (6, 8)
+    found = clustered(run.rows, "Pascal")
+    assert found.pictures == tuple(f"Pascal/{i}.jpg" for i in range(6))
+    assert found.picture.tolist() == [at // 2 for at in range(12)]
+    sums = by_picture(run)
     assert sums[:, 0].tolist() == [2] * 6
-    assert sums.sum(axis=0).tolist() == pytest.approx(
-        [getattr(run.totals, name) for name in Totals.__slots__]
-    )
+    assert sums.sum(axis=0).tolist() == pytest.approx([run.sums[name] for name in SUMS])
 
 
 def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
@@ -107,7 +117,7 @@ def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
     found = evidence(many)
     for at in (0, 7, 149):
         name = found.pictures[at].removeprefix("Pascal/")
-        rest = evidence(of_answers(many, (a for a in many.answers if a.source != name)))
+        rest = evidence(of_answers(many, (a for a in many.rows if a.source != name)))
         assert found.values - rest.values == pytest.approx(found.influence[at], abs=2e-4)
     assert np.abs(found.influence[[0, 7, 149]]).max() > 1e-3
 
@@ -118,12 +128,11 @@ def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
 @pytest.mark.parametrize("metric", range(5))
 def test_intervals_agree_with_a_bootstrap_where_pictures_are_many(run: Run, metric: int) -> None:
     many = with_queries(run, 600, per_picture=2)
-    _, sums = cluster_sums(many)
+    sums = by_picture(many)
 
     def figure(*columns: np.ndarray, axis: int = -1) -> np.ndarray:
         stacked = np.stack([c.sum(axis=axis) for c in columns], axis=-1)
-        flat = [evidence_of(("all",), one[None]).values for one in stacked.reshape(-1, 8)]
-        return np.array(flat).reshape(*stacked.shape[:-1], 5)[..., metric]
+        return shares(stacked)[..., metric]
 
     theirs = stats.bootstrap(
         tuple(sums.T),
@@ -134,7 +143,7 @@ def test_intervals_agree_with_a_bootstrap_where_pictures_are_many(run: Run, metr
         method="BCa",
         rng=np.random.default_rng(5),
     )
-    ours = intervals(many)[METRICS[metric]]
+    ours = intervals(many)[NAMES[metric]]
     assert ours is not None
     low, high = (100 * bound for bound in theirs.confidence_interval)
     assert (ours.low, ours.high) == pytest.approx((low, high), abs=0.08 * (high - low))
@@ -143,7 +152,7 @@ def test_intervals_agree_with_a_bootstrap_where_pictures_are_many(run: Run, metr
 def test_clusters_widen_the_intervals(run: Run) -> None:
     """Every query asked four times is not four times the evidence."""
     single = with_queries(run, 50)
-    answers = [replace(a, index=4 * a.index + i) for a in single.answers for i in range(4)]
+    answers = [replace(a, index=4 * a.index + i) for a in single.rows for i in range(4)]
     together = of_answers(run, answers)
     apart = of_answers(run, (replace(a, source=f"{a.index}.jpg") for a in answers))
     widths = [width(intervals(one)["F1@0.5"]) for one in (single, together, apart)]
@@ -260,7 +269,7 @@ def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
         own = generator.random((size - common, 2))
         sums = sums_of(generator, size, rate, np.concatenate([hard, own]))
         all_sums.append(sums)
-        parts.append(evidence_of((*names(common), *names(size - common, f"own {at} ")), sums))
+        parts.append(evidence_from((*names(common), *names(size - common, f"own {at} ")), sums))
     found = mean(parts)
     assert len(found.pictures) == 2 * size - common
     # Rows of the union: shared pictures, then those of the first dataset, then of the second.
@@ -271,7 +280,7 @@ def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
     draws = []
     for _ in range(3000):
         drawn = union[:, generator.integers(union.shape[1], size=union.shape[1])].sum(axis=1)
-        draws.append(np.mean([evidence_of(("all",), one[None]).values for one in drawn], axis=0))
+        draws.append(shares(drawn).mean(axis=0))
     errors = np.sqrt((found.influence**2).sum(axis=0))
     assert errors == pytest.approx(np.std(draws, axis=0), rel=0.06)
     assert found.values == pytest.approx(np.mean([one.values for one in parts], axis=0))
@@ -280,8 +289,8 @@ def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
 def test_what_is_shared_decides_how_wide_a_mean_is() -> None:
     generator = np.random.default_rng(4)
     sums = sums_of(generator, 200, 0.6)
-    one = evidence_of(names(200), sums)
-    again = evidence_of(names(200, "other "), sums)
+    one = evidence_from(names(200), sums)
+    again = evidence_from(names(200, "other "), sums)
     alone = width(figure_intervals(one)["F1@0.5"])
     # Three tables of the same answers over the same pictures are one; over others, less.
     assert width(figure_intervals(mean([one] * 3))["F1@0.5"]) == pytest.approx(alone)
@@ -293,7 +302,7 @@ def test_what_is_shared_decides_how_wide_a_mean_is() -> None:
 def test_a_mean_counts_pictures_as_its_small_datasets_do() -> None:
     generator = np.random.default_rng(4)
     few, many, none = (
-        evidence_of(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
+        evidence_from(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
     )
     assert mean([few, many]).counted[0] == pytest.approx(2 / (1 / 5 + 1 / 500))
     assert mean([few, many, none]).counted.tolist() == [0] * 5
@@ -320,7 +329,7 @@ def test_paired_differences(run: Run, world: World) -> None:
     assert not formats["F1@0.5"].significant
     perfect = world.run("Perfect", NAME, speaking(NAME, 1.0))
     better = compare(perfect, run)["F1@0.5"]
-    assert better.value == pytest.approx(perfect.figures.f1 - run.figures.f1)
+    assert better.value == pytest.approx(perfect.figures["F1@0.5"] - run.figures["F1@0.5"])
     assert better.significant
     worse = compare(run, perfect)["F1@0.5"]
     assert worse.value == pytest.approx(-better.value)
@@ -394,7 +403,7 @@ def test_means_are_compared_over_what_both_have() -> None:
     made: list[list[Evidence]] = []
     for rate in (0.7, 0.5):
         sums = [sums_of(generator, 80, rate) for _ in range(2)]
-        made.append([evidence_of(names(80), sums[0]), evidence_of(names(80, "b"), sums[1])])
+        made.append([evidence_from(names(80), sums[0]), evidence_from(names(80, "b"), sums[1])])
     found = difference(mean(made[0]), mean(made[1]), "mIoU")
     assert found.value == pytest.approx(
         np.mean([difference(a, b, "mIoU").value for a, b in zip(*made, strict=True)])

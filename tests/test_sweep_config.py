@@ -279,7 +279,7 @@ def test_export_is_a_config_of_vlmevalkit(
     assert len(config["data"]) == 20
     for name, entry in config["data"].items():
         assert parse(name).name == entry["dataset"] == name
-        assert entry["class"] == HOST_CLASSES[parse(name).row.family]
+        assert entry["class"] == HOST_CLASSES[parse(name).data.family]
     assert f"--config {path}" in capsys.readouterr().out
     assert main(["sweep", str(CONFIGS / "format_search.yaml"), "--export-config", str(path)]) == 2
     assert "cannot be exported" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def evaluate(
     done = []
     for name in names:
         task = load_task(name)
-        folder = image_folder(task.variant.row.images).path
+        folder = image_folder(task.variant.data.images).path
         asked = [
             (index, _placed(prompts.message(query, task.variant), folder))
             for index, query in task.queries.items()

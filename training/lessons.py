@@ -145,7 +145,7 @@ def turn_of(
         prompts.request(query, variant),
         write(said, how, digits=0),
         tuple((first + frames[i], asked.boxes[i]) for i in order),
-        how.row.width,
+        how.numbers.width,
     )
 
 

@@ -50,5 +50,5 @@ class ReplyFormat:
     frames: int = 1
 
     @property
-    def row(self) -> Representation:
+    def numbers(self) -> Representation:
         return REPRESENTATIONS[self.representation]

@@ -31,7 +31,9 @@ def write(boxes: Sequence[Said], how: ReplyFormat, digits: int = 1) -> str:
     """
     # round(n, 0) is a float still, and JSON would say 120.0.
     places = digits or None
-    rows = [(said, [round(n, places) for n in how.row.from_corners(said.box)]) for said in boxes]
+    rows = [
+        (said, [round(n, places) for n in how.numbers.from_corners(said.box)]) for said in boxes
+    ]
     return _json(rows, how) if how.output == "json" else _text(rows, how, digits)
 
 
@@ -59,7 +61,7 @@ def _json(rows: Rows, how: ReplyFormat) -> str:
         if how.multilabel and how.key != CLASS_KEY:
             entry["label"] = said.label
         if how.structure == "decomposed":
-            entry |= dict(zip(how.row.keys, numbers, strict=True))
+            entry |= dict(zip(how.numbers.keys, numbers, strict=True))
             entries.append(entry)
             continue
         name = said.label if how.key == CLASS_KEY else key

@@ -61,9 +61,9 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     if isinstance(question, Variant):
         print(f"replies are read as {row.reads(question.reply)}")
     if row.api is not None:
-        from .sent_request import print_sent
+        from .request import print_request
 
-        print_sent(message, question, space, row.api)
+        print_request(message, question, space, row.api)
     if row.local is not None:
         _print_shown(row, checkpoint or _checkpoint(named, row.local), question, message)
 

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +118,23 @@ def read_config(path: Path) -> Mapping[str, Any]:
     Raises:
         PlaceError: the file cannot be read as such.
     """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise PlaceError(f"{path}: {error}") from None
+    return _sections(path, text)
+
+
+@lru_cache(maxsize=8)
+def _sections(path: Path, text: str) -> Mapping[str, Any]:
     import yaml
 
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        values = yaml.safe_load(text) or {}
         return {
             "root": values.get("root"),
             "images": dict(values.get("images") or {}),
             "sources": dict(values.get("sources") or {}),
         }
-    except (OSError, AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
+    except (AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
         raise PlaceError(f"{path}: {error}") from None

@@ -2,6 +2,6 @@
 
 ``columns`` says what a column is and which runs belong into one; ``formats`` which of a model's
 formats is reported; ``board`` makes figures, intervals, averages and ranks; the rest writes them:
-``tables`` as rows for everyone, ``sheet`` (xlsx), ``text`` (CSV, Markdown, LaTeX), ``openvlm``
+``rows`` as tables for everyone, ``sheet`` (xlsx), ``text`` (CSV, Markdown, LaTeX), ``openvlm``
 (JSON in the schema of the OpenVLM leaderboard).
 """

@@ -45,6 +45,7 @@ _RULE = Border(bottom=Side(style="thin", color="8A94A0"))
 _CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
 _WIDEST = 60
 _LONGEST_TITLE = 31
+_ABOUT_WIDTH = 110
 
 
 def write_sheet(board: Board, path: Path) -> None:
@@ -174,7 +175,7 @@ def _table_sheet(sheet: Any, rows: Sequence[TableRow]) -> None:
 
 
 def _about_sheet(sheet: Any, board: Board) -> None:
-    sheet.column_dimensions["A"].width = 110
+    sheet.column_dimensions["A"].width = _ABOUT_WIDTH
     lines = [
         NOTE,
         *([format_note(board)] if formats_used(board) else []),
@@ -184,6 +185,8 @@ def _about_sheet(sheet: Any, board: Board) -> None:
     ]
     for row, line in enumerate(lines, 1):
         _put(sheet, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
+        # Not every program finds the height of folded text by itself.
+        sheet.row_dimensions[row].height = 14 * (1 + len(line) // _ABOUT_WIDTH)
 
 
 def _landscape(sheet: Any) -> None:

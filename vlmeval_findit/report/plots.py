@@ -80,10 +80,10 @@ def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
     rows, columns, values = shown.rows, shown.columns, shown.values
     with mpl.rc_context(STYLE):
         longest = max(len(word) for column in columns for word in (column.split() or [""]))
-        width = max(0.62, 0.078 * longest)
-        figure = Figure(
-            figsize=(2.1 + width * len(columns), 1.25 + 0.34 * len(rows)), layout="constrained"
-        )
+        width = 2.1 + max(0.62, 0.078 * longest) * len(columns)
+        # Wide enough for its title, however few columns there are.
+        width = max(width, 0.4 + 0.092 * len(_name(title)))
+        figure = Figure(figsize=(width, 1.25 + 0.34 * len(rows)), layout="constrained")
         axes = figure.subplots()
         table = [[values.get((row, column), math.nan) for column in columns] for row in rows]
         mesh = axes.pcolormesh(table, cmap="viridis", vmin=0, vmax=100, edgecolors="none")
@@ -97,7 +97,8 @@ def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
         axes.set_yticks([y + 0.5 for y in range(len(rows))], rows)
         axes.tick_params(length=0)
         axes.invert_yaxis()
-        axes.set(title=_name(title), xlabel=shown.axes[1], ylabel=shown.axes[0])
+        axes.set(xlabel=shown.axes[1], ylabel=shown.axes[0])
+        figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         axes.spines[:].set_visible(False)
         bar = figure.colorbar(mesh, ax=axes, label=f"{shown.metric} (%)")
         bar.outline.set_visible(False)

@@ -117,7 +117,7 @@ def export(run: RunScore, predictions: Path) -> Exported:
 
 
 def _labels_are_categories(run: RunScore) -> bool:
-    return run.task.variant.row.family is Family.OBJDET
+    return run.task.variant.data.family is Family.OBJDET
 
 
 def _ids(table: Path) -> dict[str, dict[str, int]]:
@@ -159,7 +159,7 @@ def _query(run: RunScore, one: ScoredRow) -> Query:
 
 
 def _named(run: RunScore) -> bool:
-    return run.task.variant.row.family in (Family.OBJDET, Family.OBJDET_VIDEO)
+    return run.task.variant.data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
 
 
 def _add(out: _Export, run: RunScore, one: ScoredRow) -> None:

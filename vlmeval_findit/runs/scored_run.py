@@ -131,7 +131,8 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
     found = add_up(row.sums for row in run.rows)
     for name in {**expected, **found}:
         said, is_ = expected.get(name), found.get(name, 0)
-        if said is None or not isclose(said, is_, rel_tol=1e-9, abs_tol=1e-9):
+        number = isinstance(said, (int, float))
+        if not number or not isclose(said, is_, rel_tol=1e-9, abs_tol=1e-9):
             raise RunError(
                 f"{provenance}: totals.{name} is {said}, but the details beside it "
                 f"add up to {is_}; {_again(run.path)}"

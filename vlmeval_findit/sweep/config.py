@@ -26,7 +26,7 @@ from ..core.prediction_reader import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
-from .yaml_lines import ConfigError, Marked, compose
+from .yaml_lines import ConfigError, YamlValue, compose
 
 __all__ = ["ConfigError", "Inference", "ModelEntry", "Sweep", "parse_sweep", "read_sweep"]
 
@@ -179,20 +179,20 @@ _MODEL_KEYS = (
 )
 
 
-def _models(marked: Marked) -> tuple[ModelEntry, ...]:
-    entries = [_model(entry) for entry in marked.entries()]
-    _refuse_twice(marked, [entry.name for entry in entries])
+def _models(given: YamlValue) -> tuple[ModelEntry, ...]:
+    entries = [_model(entry) for entry in given.entries()]
+    _refuse_twice(given, [entry.name for entry in entries])
     return tuple(entries)
 
 
-def _model(marked: Marked) -> ModelEntry:
-    if not marked.is_mapping:
-        entry = ModelEntry(_word(marked), line=marked.line)
-        _check_known(marked, entry.name)
+def _model(given: YamlValue) -> ModelEntry:
+    if not given.is_mapping:
+        entry = ModelEntry(_word(given), line=given.line)
+        _check_known(given, entry.name)
         return entry
-    fields = marked.fields(_MODEL_KEYS)
+    fields = given.fields(_MODEL_KEYS)
     if "name" not in fields:
-        raise marked.error("a model needs a name")
+        raise given.error("a model needs a name")
     entry = ModelEntry(
         name=_word(fields["name"]),
         settings=_mapping(fields.get("settings")),
@@ -209,42 +209,42 @@ def _model(marked: Marked) -> ModelEntry:
     return entry
 
 
-def _check_known(marked: Marked, name: str, said: bool = False) -> None:
+def _check_known(given: YamlValue, name: str, said: bool = False) -> None:
     """Results are scored at the end, so the space must be known at the start."""
     try:
         check_model_name(name)
     except PredictionError as error:
-        raise marked.error(f"{error} (`served` may have one)") from None
+        raise given.error(f"{error} (`served` may have one)") from None
     if not said and find_model(name) is None:
-        raise marked.error(
+        raise given.error(
             f"no model {name!r} in the model table{nearest(name, MODELS)}; "
             "one that the table does not have needs `row` or `space`"
         )
 
 
-def _model_row(marked: Marked) -> str:
-    name = _word(marked)
+def _model_row(given: YamlValue) -> str:
+    name = _word(given)
     if find_model(name) is None:
-        raise marked.error(f"no model {name!r} in the model table{nearest(name, MODELS)}")
+        raise given.error(f"no model {name!r} in the model table{nearest(name, MODELS)}")
     return name
 
 
-def _space(marked: Marked) -> str | Mapping[str, Any]:
-    value = marked.value
+def _space(given: YamlValue) -> str | Mapping[str, Any]:
+    value = given.value
     try:
         space_from(value)
     except (SpaceError, TypeError) as error:
-        raise marked.error(str(error)) from None
+        raise given.error(str(error)) from None
     return value  # type: ignore[no-any-return]
 
 
-def _datasets(marked: Marked) -> tuple[tuple[Table, ...], tuple[Question, ...]]:
+def _datasets(given: YamlValue) -> tuple[tuple[Table, ...], tuple[Question, ...]]:
     """Tables, which are asked in the formats of the axes, and complete names of questions."""
-    if marked.value == "all":
+    if given.value == "all":
         return benchmark(), ()
     known = all_tables()
     tables, questions, names = [], [], []
-    for entry in marked.entries():
+    for entry in given.entries():
         name = _word(entry)
         if name in known:
             tables.append(known[name])
@@ -254,69 +254,69 @@ def _datasets(marked: Marked) -> tuple[tuple[Table, ...], tuple[Question, ...]]:
         else:
             raise entry.error(f"no dataset {name!r}{nearest(name, known)}")
         names.append(name)
-    _refuse_twice(marked, names)
+    _refuse_twice(given, names)
     return tuple(tables), tuple(questions)
 
 
-def _question(marked: Marked) -> Question:
+def _question(given: YamlValue) -> Question:
     try:
-        return parse(_word(marked))
+        return parse(_word(given))
     except QuestionError as error:
-        raise marked.error(str(error)) from None
+        raise given.error(str(error)) from None
 
 
 # --- axes -----------------------------------------------------------------------------------------
 
 
-def _stages(fields: Mapping[str, Marked]) -> tuple[Axes, ...]:
+def _stages(fields: Mapping[str, YamlValue]) -> tuple[Axes, ...]:
     if "stages" not in fields:
         return (_axes(fields, may_win=False),)
     stages = fields["stages"].entries()
     return tuple(_axes(stage.fields(_AXES), may_win=at > 0) for at, stage in enumerate(stages))
 
 
-def _axes(fields: Mapping[str, Marked], may_win: bool) -> Axes:
+def _axes(fields: Mapping[str, YamlValue], may_win: bool) -> Axes:
     said = {axis: _axis(axis, fields[axis], may_win) for axis in _AXES if axis in fields}
     return Axes(**said)
 
 
-def _axis(axis: str, marked: Marked, may_win: bool) -> tuple[str, ...]:
-    if marked.value == "all":
+def _axis(axis: str, given: YamlValue, may_win: bool) -> tuple[str, ...]:
+    if given.value == "all":
         return AXIS_VALUES[axis]
-    if marked.value == WINNER:
+    if given.value == WINNER:
         if not may_win:
-            raise marked.error(f"{WINNER} is the best format of the stage before: there is none")
+            raise given.error(f"{WINNER} is the best format of the stage before: there is none")
         return (WINNER,)
     words = []
-    for entry in marked.entries():
+    for entry in given.entries():
         word = _word(entry)
         if word not in AXIS_VALUES[axis]:
             what = axis.removesuffix("s")
             raise entry.error(f"no {what} {word!r}{nearest(word, AXIS_VALUES[axis])}")
         words.append(word)
-    _refuse_twice(marked, words)
+    _refuse_twice(given, words)
     return tuple(words)
 
 
-def _frames(marked: Marked | None) -> tuple[int, ...]:
-    if marked is None:
+def _frames(given: YamlValue | None) -> tuple[int, ...]:
+    if given is None:
         return ()
-    if marked.value == "all":
-        return tuple(range(1, 1 + max(table.row.frames for table in all_tables().values())))
-    counts = [_count(entry) for entry in marked.entries()]
-    _refuse_twice(marked, counts)
+    if given.value == "all":
+        return tuple(range(1, 1 + max(table.data.frames for table in all_tables().values())))
+    counts = [_count(entry) for entry in given.entries()]
+    _refuse_twice(given, counts)
     return tuple(counts)
 
 
-def _captions(marked: Marked | None) -> tuple[bool, ...]:
-    if marked is None:
+def _captions(given: YamlValue | None) -> tuple[bool, ...]:
+    if given is None:
         return (False,)
-    if marked.value == "all":
+    if given.value == "all":
         return (False, True)
-    return tuple(dict.fromkeys(_yes_or_no(entry) for entry in marked.entries()))
+    return tuple(dict.fromkeys(_yes_or_no(entry) for entry in given.entries()))
 
 
-def _refuse_unused(sweep: Sweep, fields: Mapping[str, Marked]) -> None:
+def _refuse_unused(sweep: Sweep, fields: Mapping[str, YamlValue]) -> None:
     """Refuse a value that was written down but fits no cell: somebody wanted it."""
     if not sweep.tables and any(map(_has_winner, sweep.stages)):
         raise fields["datasets"].error(f"{WINNER}: no table is named whose formats are compared")
@@ -362,58 +362,58 @@ def _used_values(used: Iterable[Any]) -> dict[str, set[Any]]:
 # --- plain values ---------------------------------------------------------------------------------
 
 
-def _optional(marked: Marked | None, read: Callable[[Marked], Value]) -> Value | None:
-    return None if marked is None or marked.value is None else read(marked)
+def _optional(given: YamlValue | None, read: Callable[[YamlValue], Value]) -> Value | None:
+    return None if given is None or given.value is None else read(given)
 
 
-def _word(marked: Marked) -> str:
-    if not isinstance(marked.value, str) or not marked.value:
-        raise marked.error(f"{marked.value!r} should be a name")
-    return marked.value
+def _word(given: YamlValue) -> str:
+    if not isinstance(given.value, str) or not given.value:
+        raise given.error(f"{given.value!r} should be a name")
+    return given.value
 
 
-def _count(marked: Marked) -> int:
-    value = marked.value
+def _count(given: YamlValue) -> int:
+    value = given.value
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise marked.error(f"{value!r} should be a whole number, at least 1")
+        raise given.error(f"{value!r} should be a whole number, at least 1")
     return value
 
 
-def _yes_or_no(marked: Marked) -> bool:
-    if not isinstance(marked.value, bool):
-        raise marked.error(f"{marked.value!r} should be true or false")
-    return marked.value
+def _yes_or_no(given: YamlValue) -> bool:
+    if not isinstance(given.value, bool):
+        raise given.error(f"{given.value!r} should be true or false")
+    return given.value
 
 
-def _path(marked: Marked | None, default: Path) -> Path:
-    return default if marked is None else Path(_word(marked)).expanduser()
+def _path(given: YamlValue | None, default: Path) -> Path:
+    return default if given is None else Path(_word(given)).expanduser()
 
 
-def _mapping(marked: Marked | None) -> Mapping[str, Any]:
-    if marked is None:
+def _mapping(given: YamlValue | None) -> Mapping[str, Any]:
+    if given is None:
         return {}
-    if not marked.is_mapping:
-        raise marked.error("should be a mapping of names to values")
-    return marked.value  # type: ignore[no-any-return]
+    if not given.is_mapping:
+        raise given.error("should be a mapping of names to values")
+    return given.value  # type: ignore[no-any-return]
 
 
-def _refuse_twice(marked: Marked, values: Sequence[Any]) -> None:
-    for entry, value in zip(marked.entries(), values, strict=True):
+def _refuse_twice(given: YamlValue, values: Sequence[Any]) -> None:
+    for entry, value in zip(given.entries(), values, strict=True):
         if values.count(value) > 1:
             raise entry.error(f"{value} stands twice")
 
 
-def _headers(marked: Marked) -> Mapping[str, str]:
-    for name, value in _mapping(marked).items():
+def _headers(given: YamlValue) -> Mapping[str, str]:
+    for name, value in _mapping(given).items():
         if not isinstance(value, str):  # not shown: it may be a key
-            raise marked.error(f"the header {name!r} should be a text")
-    return _mapping(marked)
+            raise given.error(f"the header {name!r} should be a text")
+    return _mapping(given)
 
 
-def _positive(marked: Marked) -> float:
-    value = marked.value
+def _positive(given: YamlValue) -> float:
+    value = given.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-        raise marked.error(f"{value!r} should be a number, more than 0")
+        raise given.error(f"{value!r} should be a number, more than 0")
     return float(value)
 
 
@@ -421,18 +421,18 @@ _INFERENCE = tuple(Inference.__dataclass_fields__)
 _FRACTIONS = ("cpus", "gpus")
 
 
-def _inference(marked: Marked | None) -> Inference:
-    if marked is None:
+def _inference(given: YamlValue | None) -> Inference:
+    if given is None:
         return Inference()
-    fields = marked.fields(_INFERENCE)
+    fields = given.fields(_INFERENCE)
     return Inference(**{name: _amount(name, value) for name, value in fields.items()})
 
 
-def _amount(name: str, marked: Marked) -> Any:
+def _amount(name: str, given: YamlValue) -> Any:
     if name == "timeout":
-        return _positive(marked)
+        return _positive(given)
     if name not in _FRACTIONS:
-        return _count(marked)
-    if not isinstance(marked.value, int | float) or marked.value < 0:
-        raise marked.error(f"{marked.value!r} should be a number, at least 0")
-    return float(marked.value)
+        return _count(given)
+    if not isinstance(given.value, int | float) or given.value < 0:
+        raise given.error(f"{given.value!r} should be a number, at least 0")
+    return float(given.value)

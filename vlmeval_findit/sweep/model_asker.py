@@ -99,7 +99,7 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
     return [answer_from(reply)._replace(seconds=seconds) for reply in replies]
 
 
-def plain(value: Any) -> Any:
+def as_json_value(value: Any) -> Any:
     """What a model records, as JSON has it: whatever it is must not cost the reply beside it."""
     if value is None or isinstance(value, str):
         return value

@@ -26,7 +26,7 @@ from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
 from .calls import Cell, ImageHash, Keyed, keyed
 from .journal import Journal
-from .model_asker import plain
+from .model_asker import as_json_value
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) 
     """One line of the journal."""
     record = answer.record
     # Our own askers have done it; models of VLMEvalKit's own have not.
-    text, extra, error = scrubbed([answer.text, plain(answer.extra), answer.error])
+    text, extra, error = scrubbed([answer.text, as_json_value(answer.extra), answer.error])
     return {
         "key": made.key,
         "model": cell.model,
@@ -206,8 +206,8 @@ def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) 
         "image_sha256": list(made.image_sha256),
         "reply": text,
         "extra_records": extra,
-        "tokens": plain(record.get("tokens")),
-        "finish_reason": plain(record.get("finish_reason")) or None,
+        "tokens": as_json_value(record.get("tokens")),
+        "finish_reason": as_json_value(record.get("finish_reason")) or None,
         "seconds": round(answer.seconds, 6),
         "error": error,
         "made_by": run.made_by,

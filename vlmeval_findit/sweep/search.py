@@ -25,7 +25,7 @@ from ..runs.intervals import intervals
 from ..runs.scored_run import load_run
 from .config import ModelEntry, Sweep
 from .run import Result
-from .yaml_lines import ConfigError, Marked, compose
+from .yaml_lines import ConfigError, YamlValue, compose
 
 STAGES = (
     Axes(keys=("bbox_2d",)),
@@ -177,7 +177,7 @@ _FIELDS: Mapping[str, Sequence[str]] = {
 }
 
 
-def _winner(entry: Marked) -> Format:
+def _winner(entry: YamlValue) -> Format:
     known = ("winner", "tables", "prompts", "averages", "cells")
     winner = entry.fields(known).get("winner")
     if winner is None:
@@ -186,12 +186,10 @@ def _winner(entry: Marked) -> Format:
     for name in ("representation", "output"):
         if name not in fields:
             raise winner.error(f"{name} is missing")
-    for name, marked in fields.items():
-        if marked.value not in _FIELDS[name]:
-            raise marked.error(
-                f"no {name} {marked.value!r} (there are: {', '.join(_FIELDS[name])})"
-            )
-    values = {name: marked.value for name, marked in fields.items()}
+    for name, given in fields.items():
+        if given.value not in _FIELDS[name]:
+            raise given.error(f"no {name} {given.value!r} (there are: {', '.join(_FIELDS[name])})")
+    values = {name: given.value for name, given in fields.items()}
     if values.get("centre") == NO_CENTRE:
         values["centre"] = None
     made = Format(**values)

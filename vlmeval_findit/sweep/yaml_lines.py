@@ -14,7 +14,7 @@ class ConfigError(ValueError):
     """A file that cannot be used; the message names file, line and reason."""
 
 
-class Marked:
+class YamlValue:
     """A value of a YAML file and where it stands.
 
     ``line`` counts from 1; ``value`` is the plain value.
@@ -34,7 +34,7 @@ class Marked:
     def is_mapping(self) -> bool:
         return isinstance(self._node, yaml.MappingNode)
 
-    def fields(self, known: Iterable[str]) -> dict[str, Marked]:
+    def fields(self, known: Iterable[str]) -> dict[str, YamlValue]:
         """The values of a mapping by key.
 
         Raises:
@@ -43,17 +43,17 @@ class Marked:
         known = list(known)
         if not self.is_mapping:
             raise self.error(f"should be a mapping with the keys {', '.join(known)}")
-        found: dict[str, Marked] = {}
+        found: dict[str, YamlValue] = {}
         for key_node, node in self._node.value:
-            key = Marked(key_node, self._file)
+            key = YamlValue(key_node, self._file)
             if key.value not in known:
                 raise key.error(f"no key {key.value!r}{nearest(str(key.value), known)}")
             if key.value in found:
                 raise key.error(f"{key.value} stands twice")
-            found[key.value] = Marked(node, self._file)
+            found[key.value] = YamlValue(node, self._file)
         return found
 
-    def entries(self) -> list[Marked]:
+    def entries(self) -> list[YamlValue]:
         """The entries of a list; a value alone is a list of one.
 
         Raises:
@@ -63,10 +63,10 @@ class Marked:
             return [self]
         if not self._node.value:
             raise self.error("an empty list")
-        return [Marked(node, self._file) for node in self._node.value]
+        return [YamlValue(node, self._file) for node in self._node.value]
 
 
-def compose(text: str, file: str) -> Marked:
+def compose(text: str, file: str) -> YamlValue:
     """The top of a YAML text.
 
     Raises:
@@ -81,14 +81,14 @@ def compose(text: str, file: str) -> Marked:
         raise ConfigError(f"{file}{where}: not YAML: {why}") from None
     if node is None:
         raise ConfigError(f"{file}, line 1: the file is empty")
-    return Marked(node, file)
+    return YamlValue(node, file)
 
 
-def _plain(node: Any, marked: Marked) -> Any:
+def _plain(node: Any, given: YamlValue) -> Any:
     loader = yaml.SafeLoader("")
     try:
         return loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise marked.error(getattr(error, "problem", None) or str(error)) from None
+        raise given.error(getattr(error, "problem", None) or str(error)) from None
     finally:
         loader.dispose()

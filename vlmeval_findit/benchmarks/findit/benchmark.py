@@ -71,7 +71,7 @@ class FindIt(Benchmark):
         run: Identity | None,
     ) -> BatchScore:
         found, spaces = match_replies(model, task, replies, settings, run)
-        is_video = task.question.row.family.is_video
+        is_video = task.question.data.family.is_video
         return BatchScore(
             tuple(scored_row(one, is_video) for one in found),
             tuple(space.as_dict() for space in spaces),
@@ -91,7 +91,7 @@ class FindIt(Benchmark):
         return curve(rows)
 
     def host_class(self, question: Variant) -> str:
-        return HOST_CLASSES[question.row.family]
+        return HOST_CLASSES[question.data.family]
 
 
 HOST_CLASSES: Mapping[Family, str] = {

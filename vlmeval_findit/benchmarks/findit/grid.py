@@ -34,10 +34,10 @@ class Table:
 
     @property
     def name(self) -> str:
-        return self.row.table_name(self.multilabel)
+        return self.data.table_name(self.multilabel)
 
     @property
-    def row(self) -> Dataset:
+    def data(self) -> Dataset:
         return DATASETS[self.dataset]
 
 
@@ -52,7 +52,7 @@ def all_tables() -> dict[str, Table]:
 
 def benchmark() -> tuple[Table, ...]:
     """What ``datasets: all`` means: the tables that the release has."""
-    return tuple(t for t in all_tables().values() if t.row.subset_for(t.multilabel) is not None)
+    return tuple(t for t in all_tables().values() if t.data.subset_for(t.multilabel) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +148,5 @@ def variants(
 
 def _frames(table: Table, wanted: Sequence[int]) -> Sequence[int]:
     """The numbers of frames that a table has among those that are wanted."""
-    most = table.row.frames
+    most = table.data.frames
     return [n for n in wanted if n <= most] if wanted and most > 1 else [most]

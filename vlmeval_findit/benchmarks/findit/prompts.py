@@ -44,7 +44,7 @@ def message(query: Query, variant: Variant) -> Message:
 def request(query: Query, variant: Variant) -> str:
     """The text that ends a message: what to find, what to return, nothing else."""
     sentences = [_find(query.label, variant), *_return(variant)]
-    if variant.row.has_negatives:
+    if variant.data.has_negatives:
         sentences.append("If nothing in the image matches, answer with an empty list: [].")
     sentences.append("Answer with nothing else.")
     asked = " ".join(sentences)
@@ -84,7 +84,7 @@ def _is_one(v: Variant) -> bool:
 def _as_text(v: Variant) -> str:
     """How a text reply is written; ``unconstrained`` names nothing but what belongs to a box."""
     before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
-    fields = v.reply.row.fields
+    fields = v.reply.numbers.fields
     if fields:
         lines = "" if _is_one(v) else "each on a line of its own, "
         return f"{lines}written as: {before}[{', '.join(fields)}]."
@@ -98,7 +98,7 @@ def _as_json(v: Variant) -> str:
 
 def json_example(v: Variant) -> str:
     """The one schema example of a JSON prompt."""
-    fields = v.reply.row.fields
+    fields = v.reply.numbers.fields
     box = f"[{', '.join(fields)}]" if fields else "[...]"
     entry = []
     if v.frames > 1:
@@ -106,7 +106,7 @@ def json_example(v: Variant) -> str:
     if v.multilabel and v.key != CLASS_KEY:
         entry.append('"label": "<label>"')
     if v.structure == "decomposed":
-        named = zip(v.reply.row.keys, fields, strict=True)
+        named = zip(v.reply.numbers.keys, fields, strict=True)
         entry += [f'"{key}": {field}' for key, field in named]
     else:
         key = "<label>" if v.key == CLASS_KEY else v.key

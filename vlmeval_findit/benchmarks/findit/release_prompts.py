@@ -108,7 +108,7 @@ def _places(module: ModuleType) -> list[Path]:
 
 def kwargs_of(v: Variant) -> dict[str, Any]:
     """The release's keyword arguments of a cell (protocol sections 1 and 8)."""
-    subset = v.row.subset
+    subset = v.data.subset
     kwargs: dict[str, Any] = {
         "dataset_name": subset.file if subset else v.dataset.lower(),
         "task_family": v.family.value,
@@ -116,14 +116,14 @@ def kwargs_of(v: Variant) -> dict[str, Any]:
         "bbox_repr": v.representation,
         "multi_label": v.multilabel,
         "with_caption": v.caption,
-        "negative_examples": v.row.has_negatives,
+        "negative_examples": v.data.has_negatives,
         "center_exp": v.centre or "none",
         # Says how replies are scaled, which no prompt depends on.
         "rescale_mode": "standard",
     }
     if v.output == "json":
         kwargs |= {"json_key": v.key, "json_structure": v.structure}
-    if v.row.family.is_video:
+    if v.data.family.is_video:
         kwargs["max_frames"] = v.frames
     return kwargs
 
@@ -143,7 +143,7 @@ def _doc(query: Query, v: Variant) -> dict[str, Any]:
         "caption": query.caption,
         "support_shots": list(query.support),
     }
-    if v.row.family.is_video:
+    if v.data.family.is_video:
         frames: list[list[Any]] = [[] for _ in query.images]
         for entry, frame in zip(entries, query.truth.frames, strict=True):
             frames[frame].append(entry)

@@ -25,8 +25,8 @@ def load_task(name: str) -> FindItTask:
         TableError: its table cannot be read.
     """
     variant = parse(name)
-    if variant.row.maker is not None:
-        import_module(f"vlmeval_findit.data.{variant.row.maker}.tables").ensure(variant.row)
+    if variant.data.maker is not None:
+        import_module(f"vlmeval_findit.data.{variant.data.maker}.tables").ensure(variant.data)
     table = find_table(variant.table)
     queries = (thinned(query, variant.frames) for query in read_table(table))
     return Task(name, variant, table, {query.index: query for query in queries})

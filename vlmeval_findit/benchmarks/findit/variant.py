@@ -48,18 +48,18 @@ class Variant:
     centre: str | None = None
 
     @property
-    def row(self) -> Dataset:
+    def data(self) -> Dataset:
         return DATASETS[self.dataset]
 
     @property
     def table(self) -> str:
         """The name of the annotation table that holds its queries."""
-        return self.row.table_name(self.multilabel)
+        return self.data.table_name(self.multilabel)
 
     @property
     def family(self) -> Family:
         """The family that is asked: a video dataset with one frame is an image task."""
-        family = self.row.family
+        family = self.data.family
         return Family(family.value.removesuffix("_video")) if self.frames == 1 else family
 
     @property
@@ -70,12 +70,12 @@ class Variant:
     @property
     def images(self) -> str:
         """The key of the folder of its images."""
-        return self.row.images
+        return self.data.images
 
     @property
     def has_references(self) -> bool:
         """Whether a query shows reference images of the object instead of naming it."""
-        return self.row.family.has_references
+        return self.data.family.has_references
 
     @property
     def family_name(self) -> str:
@@ -90,7 +90,7 @@ class Variant:
         """
         parts = [self.table]
         parts += ["caption"] * self.caption
-        parts += [f"f{self.frames}"] * self.row.family.is_video
+        parts += [f"f{self.frames}"] * self.data.family.is_video
         return "_".join(parts)
 
     @property
@@ -141,7 +141,7 @@ class Variant:
         parts = [self.dataset]
         parts += ["multilabel"] * self.multilabel
         parts += ["caption"] * self.caption
-        parts += [f"f{self.frames}"] * self.row.family.is_video
+        parts += [f"f{self.frames}"] * self.data.family.is_video
         parts += [self.representation, self.output]
         parts += [self.key] * (self.key != DEFAULT_KEY)
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
@@ -158,7 +158,7 @@ def problem(v: Variant) -> str | None:
 
 def format_problem(v: Variant) -> str | None:
     """Why a dataset cannot be asked in this way, or None when it can."""
-    row = v.row
+    data = v.data
     if v.representation not in REPRESENTATIONS:
         return f"no representation {v.representation!r}{nearest(v.representation, REPRESENTATIONS)}"
     if v.output not in OUTPUTS:
@@ -167,15 +167,15 @@ def format_problem(v: Variant) -> str | None:
         return f"no JSON key {v.key!r}{nearest(v.key, KEYS)}"
     if v.structure not in STRUCTURES:
         return f"no JSON structure {v.structure!r}{nearest(v.structure, STRUCTURES)}"
-    if v.multilabel and not row.has_multilabel:
-        return f"{row.name} has no multi-label queries"
-    if v.caption and not row.has_caption:
+    if v.multilabel and not data.has_multilabel:
+        return f"{data.name} has no multi-label queries"
+    if v.caption and not data.has_caption:
         with_caption = ", ".join(d.name for d in DATASETS.values() if d.has_caption)
-        return f"{row.name} has no captions (there are in: {with_caption})"
-    if not 1 <= v.frames <= row.frames:
-        if row.frames == 1:
-            return f"{row.name} has images, not frames"
-        return f"{row.name} has 1 to {row.frames} frames, not {v.frames}"
+        return f"{data.name} has no captions (there are in: {with_caption})"
+    if not 1 <= v.frames <= data.frames:
+        if data.frames == 1:
+            return f"{data.name} has images, not frames"
+        return f"{data.name} has 1 to {data.frames} frames, not {v.frames}"
     if v.output == "text" and (v.key, v.structure) != (DEFAULT_KEY, DEFAULT_STRUCTURE):
         return "text replies have neither a JSON key nor a structure"
     if v.key == CLASS_KEY and not v.multilabel:

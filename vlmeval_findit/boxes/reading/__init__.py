@@ -36,4 +36,4 @@ def reader(how: ReplyFormat) -> Reader:
         return json_.video(how) if how.frames > 1 else json_.image(how)
     if how.frames > 1:
         return text.video(how)
-    return text.labelled(how) if how.multilabel else text.plain(how)
+    return text.labelled(how) if how.multilabel else text.unlabelled(how)

@@ -128,7 +128,7 @@ def in_frames(
     frames = [index - first for index, _, _ in entries]
     together = None
     if entries and min(frames) >= 0 and max(frames) < how.frames:
-        together = all_corners(how.row, [values for _, _, values in entries])
+        together = all_corners(how.numbers, [values for _, _, values in entries])
     if together is not None:
         found.boxes += together
         found.frames += frames
@@ -138,7 +138,7 @@ def in_frames(
     for frame, (_, label, values) in zip(frames, entries, strict=True):
         if not 0 <= frame < how.frames:
             found.blame(Reason.FRAME_OUT_OF_RANGE)
-        elif found.add(numbers_to_corners(how.row, values)):
+        elif found.add(numbers_to_corners(how.numbers, values)):
             found.frames.append(frame)
             if how.multilabel:
                 found.labels.append(label)

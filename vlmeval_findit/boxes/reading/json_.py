@@ -134,7 +134,7 @@ def _own_label(entry: dict[str, Any]) -> str:
 def _boxes_of(how: ReplyFormat) -> Callable[[Any], Iterable[Said]]:
     """The function that takes the boxes out of one entry of the list, for a structure and key."""
     key = PLURAL_KEYS.get(how.key, how.key) if how.structure == "nested" else how.key
-    keys = how.row.keys
+    keys = how.numbers.keys
 
     def decomposed(entry: dict[str, Any]) -> Said:
         try:
@@ -179,7 +179,7 @@ def _boxes_of(how: ReplyFormat) -> Callable[[Any], Iterable[Said]]:
 
 def image(how: ReplyFormat) -> Reader:
     """Reads a reply about one image: a list of objects, whatever their structure."""
-    row = how.row
+    representation = how.numbers
     boxes_of = _boxes_of(how)
 
     def reading(reply: str) -> Reading:
@@ -188,7 +188,7 @@ def image(how: ReplyFormat) -> Reader:
             return nothing(entries)
         found = Boxes()
         said = [box for entry in entries for box in boxes_of(entry)]
-        found.add_all(row, said, how.multilabel)
+        found.add_all(representation, said, how.multilabel)
         return found.done()
 
     return reading

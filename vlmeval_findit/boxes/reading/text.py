@@ -23,10 +23,12 @@ _EMPTY_LIST = re.compile(r"\[\s*+\]")
 _PAIR = re.compile(rf"\(\s*+{_NUMBER}{_COMMA}{_NUMBER}\s*+\)")
 
 
-def _bracketed(row: Representation, before: str = "", brackets: str = r"\[\]") -> re.Pattern[str]:
+def _bracketed(
+    representation: Representation, before: str = "", brackets: str = r"\[\]"
+) -> re.Pattern[str]:
     """The pattern of a box in brackets; its groups are the numbers."""
     opening, closing = brackets[:2], brackets[2:]
-    numbers = _COMMA.join([_NUMBER] * row.width)
+    numbers = _COMMA.join([_NUMBER] * representation.width)
     return re.compile(rf"{before}{opening}\s*+{numbers}\s*+{closing}")
 
 
@@ -44,11 +46,11 @@ def _text_verdict(found: Boxes, text: str) -> Reading:
     return found.done()
 
 
-def plain(how: ReplyFormat) -> Reader:
+def unlabelled(how: ReplyFormat) -> Reader:
     """Reads a reply about one image and one label: every box in brackets."""
-    row = how.row
-    box = _bracketed(row)
-    round_box = _bracketed(row, brackets=r"\(\)")
+    representation = how.numbers
+    box = _bracketed(representation)
+    round_box = _bracketed(representation, brackets=r"\(\)")
     unconstrained = how.representation == "unconstrained"
 
     def groups(text: str) -> Iterator[Numbers | tuple[str, ...]]:
@@ -62,7 +64,7 @@ def plain(how: ReplyFormat) -> Reader:
     def reading(reply: str) -> Reading:
         text = _marked_text(reply)
         found = Boxes()
-        found.add_all(row, [("", numbers) for numbers in groups(text)], labelled=False)
+        found.add_all(representation, [("", numbers) for numbers in groups(text)], labelled=False)
         return _text_verdict(found, text)
 
     return reading
@@ -70,10 +72,10 @@ def plain(how: ReplyFormat) -> Reader:
 
 def labelled(how: ReplyFormat) -> Reader:
     """Reads a reply about one image and several labels: every ``label: [a, b, c, d]``."""
-    row = how.row
-    passes = [(_bracketed(row, before=r":\s*+"), ":[]")]
+    representation = how.numbers
+    passes = [(_bracketed(representation, before=r":\s*+"), ":[]")]
     if how.representation == "unconstrained":
-        passes.append((_bracketed(row, before=r":\s*+", brackets=r"\(\)"), ":[]()"))
+        passes.append((_bracketed(representation, before=r":\s*+", brackets=r"\(\)"), ":[]()"))
 
     def reading(reply: str) -> Reading:
         text = _marked_text(reply)
@@ -84,7 +86,7 @@ def labelled(how: ReplyFormat) -> Reader:
                 if label:
                     said.append((label.strip(), box.groups()))
         found = Boxes()
-        found.add_all(row, said, labelled=True)
+        found.add_all(representation, said, labelled=True)
         return _text_verdict(found, text)
 
     return reading
@@ -92,8 +94,8 @@ def labelled(how: ReplyFormat) -> Reader:
 
 def video(how: ReplyFormat) -> Reader:
     """Reads a reply about frames: every ``<index>: [a, b, c, d]``, labels after the index."""
-    row = how.row
-    pattern = _bracketed(row, before=r":\s*+")
+    representation = how.numbers
+    pattern = _bracketed(representation, before=r":\s*+")
 
     def entries(text: str) -> Iterator[tuple[int, str, Sequence[str]]]:
         for box, start in _matches(pattern, text):

@@ -254,7 +254,7 @@ class LocalRunner:
 
     def _answer(self, batch: Sequence[Message], how: GenerationPlan) -> list[LocalReply]:
         """Replies to one batch; a message that cannot be encoded fails by itself."""
-        from .separate_prefill import generate
+        from .transformer import generate
 
         pictures = self._loaded.encoder.pictures(how.bounds)
         encoded: dict[int, Any] = {}

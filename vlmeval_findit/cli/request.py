@@ -11,7 +11,7 @@ from ..models.http.payload import openrouter_manner, request
 from ..models.table import ApiFacts
 
 
-def print_sent(message: Message, question: Question, space: Space, facts: ApiFacts) -> None:
+def print_request(message: Message, question: Question, space: Space, facts: ApiFacts) -> None:
     """Print the request for a message: fields as they are, images as their sizes."""
     try:
         asked = request(message, question, space, openrouter_manner(facts))

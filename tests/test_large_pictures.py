@@ -283,7 +283,7 @@ def resize(pixels, size, *args, **kwargs):
         done.append("resized {1}x{0}".format(*pixels.shape[-2:]))
     return real_resize(pixels, size, *args, **kwargs)
 Image.Image.convert, functional.resize = convert, resize
-from vlmeval_findit import scene_cache
+from vlmeval_findit.models import scene_cache
 scene_cache.LARGE = 1_000_000
 from vlmeval_findit.models.local.encoding import Encoder
 from vlmeval_findit.models.local.runner import RunSettings, plan

@@ -1,0 +1,57 @@
+"""Leaderboards made for tests: three models over two tables, and five over sixty pictures."""
+
+from __future__ import annotations
+
+import csv
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from scored_runs import World, query, speaking, world
+
+from vlmeval_findit.benchmarks.findit import metrics
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.runs.scored_run import Run, load_runs
+
+__all__ = ["board", "many", "runs", "world"]
+
+METRICS = tuple(metric.name for metric in metrics.METRICS)
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+LABELS_JSON = "FindIt_Pascal_multilabel_xyxy_json"
+LABELS_TEXT = "FindIt_Pascal_multilabel_xyxy_text"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def runs(world: World) -> list[Run]:
+    """Three models; Good is better in text, on average over both datasets."""
+    for model, in_json, in_text in (("Good", 0.7, 1.0), ("Poor", 0.2, 0.1), ("Poor2", 0.2, 0.1)):
+        for name, chance in (
+            (JSON, in_json),
+            (TEXT, in_text),
+            (LABELS_JSON, in_json),
+            (LABELS_TEXT, in_text),
+        ):
+            world.predict(model, name, speaking(name, chance, 10))
+    return load_runs([world.runs])
+
+
+@pytest.fixture
+def board(runs: list[Run]) -> Board:
+    return make_board(runs)
+
+
+@pytest.fixture
+def many(world: World) -> Board:
+    """Five models over 60 pictures, each a little worse than the one before."""
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
+    for model, chance in (("A", 0.98), ("B", 0.88), ("C", 0.75), ("D", 0.72), ("E", 0.3)):
+        for name in (JSON, TEXT, "FindIt_Pascal_yxyx_text"):
+            world.predict(model, name, speaking(name, chance - 0.3 * (name == TEXT), 4))
+    return make_board(load_runs([world.runs]))
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))

@@ -1,0 +1,237 @@
+"""Figures, averages, ranks and tests of a leaderboard."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from boards import JSON, METRICS, NOW, board, csv_rows, many, runs, world
+from openpyxl import load_workbook
+from scored_runs import World, failing, query, speaking
+
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.core.evidence import mean
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.statistics import Difference, correct, figure_intervals
+from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.leaderboard.files import write_board
+from vlmeval_findit.leaderboard.rows import (
+    NOTE,
+    TIED,
+    board_rows,
+    failure_lines,
+    format_note,
+    sweep_rows,
+)
+from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.runs.intervals import compare, evidence
+from vlmeval_findit.runs.scored_run import Run, load_runs
+
+__all__ = ["board", "many", "runs", "world"]
+
+
+def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
+    for cell in board.cells.values():
+        if cell.run is None:
+            continue
+        values = [cell.entries[metric].value for metric in METRICS]
+        assert values == pytest.approx(list(cell.run.figures.values()))
+        for entry in cell.entries.values():
+            if entry.interval is not None:
+                assert entry.interval.low - 1e-9 <= entry.value <= entry.interval.high + 1e-9
+        assert all(cell.entries[metric].interval for metric in ("F1@0.5", "mIoU", "Adherence"))
+
+
+def test_averages_are_means_of_datasets(board: Board) -> None:
+    for name in (OVERALL, "objdet"):
+        for model in board.models:
+            parts = [board.cells[model, c.name].entries["mIoU"].value for c in board.columns]
+            assert board.cells[model, name].entries["mIoU"].value == pytest.approx(sum(parts) / 2)
+            assert board.cells[model, name].queries == 17
+
+
+def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
+    """Every file shows the mean of all under Overall, and that of a family under its name."""
+    world.table("RefCOCO", [query(i, picture=f"{i}.jpg") for i in range(8)])
+    refexp = "FindIt_RefCOCO_xyxy_json"
+    world.predict("M", JSON, speaking(JSON, 1.0))
+    world.predict("M", refexp, speaking(refexp, 0.3))
+    board = make_board(load_runs([world.runs]))
+    assert [(a.name, a.columns) for a in board.averages] == [
+        (OVERALL, ("Pascal", "RefCOCO")),
+        ("objdet", ("Pascal",)),
+        ("refexp", ("RefCOCO",)),
+    ]
+    found = {name: board.cells["M", name].entries["F1@0.5"].value for name in board.names()}
+    assert found[OVERALL] == pytest.approx((100 + found["RefCOCO"]) / 2)
+    assert (found["objdet"], found["refexp"]) == (100, found["RefCOCO"])
+    overall = f"{found[OVERALL]:.1f}"
+    page = as_markdown(board)
+    assert format_note(board) in page
+    assert f"| 1 | M | **{overall}**" in page.split("## F1@0.5")[0]
+    assert f"1 & M & \\textbf{{{overall}}}" in as_latex(board)
+    write_board(board, tmp_path, NOW)
+    sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
+    assert [sheet.cell(1, at).value for at in (4, 6, 8)] == [OVERALL, "objdet", "refexp"]
+    assert [sheet.cell(3, at).value for at in (4, 6)] == [pytest.approx(found[OVERALL]), 100]
+    content = json.loads((tmp_path / "leaderboard.json").read_text())
+    assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall
+
+
+def test_a_model_without_a_dataset_has_no_average(world: World, runs: list[Run]) -> None:
+    world.predict("Partial", JSON, speaking(JSON, 1.0))
+    board = make_board(load_runs([world.runs]))
+    assert ("Partial", OVERALL) not in board.cells
+    assert board.models[-1] == "Partial"
+    assert board.cells["Partial", "Pascal"].entries["F1@0.5"].rank == 1
+    assert "| – | Partial |" in as_markdown(board)
+
+
+def test_ranks_and_ties(board: Board) -> None:
+    overall = {model: board.cells[model, OVERALL].entries["F1@0.5"] for model in board.models}
+    assert board.models[0] == "Good"
+    assert [entry.rank for entry in overall.values()] == [1, 2, 2]
+    # Six pictures are too few for two comparisons, however far apart.
+    assert [entry.tied for entry in overall.values()] == [False, True, True]
+    assert overall["Good"].to_above is None
+    adherence = [board.cells[m, "Pascal"].entries["Adherence"] for m in board.models]
+    assert [entry.rank for entry in adherence] == [1, 1, 1]
+
+
+def test_the_same_runs_give_the_same_board(runs: list[Run], board: Board) -> None:
+    assert board_rows(make_board(runs)) == board_rows(board)
+    assert board_rows(make_board(runs[::-1])) == board_rows(board)
+
+
+def test_a_column_stands_for_itself(runs: list[Run], board: Board) -> None:
+    """Intervals of a dataset do not depend on which other datasets are there."""
+    alone = make_board([r for r in runs if r.question.table == "Pascal"])
+    assert alone.cells["Poor", "Pascal"].entries == board.cells["Poor", "Pascal"].entries
+
+
+def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
+    """Pascal and Pascal_multilabel show the same pictures; in another folder they would not."""
+    board = make_board(runs, ["xyxy_json"])
+    cells = [board.cells["Good", column.name] for column in board.columns]
+    mine = [cell.run for cell in cells if cell.run]
+    expected = figure_intervals(mean([evidence(run) for run in mine]))
+    found = board.cells["Good", OVERALL].entries
+    assert {metric: entry.interval for metric, entry in found.items()} == expected
+    elsewhere = replace(
+        mine[1], rows=tuple(replace(a, source=f"x{a.source}") for a in mine[1].rows)
+    )
+    apart = figure_intervals(mean([evidence(mine[0]), evidence(elsewhere)]))
+    assert apart["mIoU"] != expected["mIoU"]
+
+
+def test_failed_calls_are_counted(world: World) -> None:
+    run = world.run("Fails", JSON, failing)
+    board = make_board([run])
+    assert board.cells["Fails", "Pascal"].failures == 4
+    [line] = failure_lines(board)
+    assert line.startswith("Fails, Pascal: 4 of 12 calls failed and are in none of its figures")
+    assert f"* {line}" in as_markdown(board)
+
+
+def test_figures_leave_failed_calls_out(world: World) -> None:
+    """What is shown counts what was answered; the other figure stands where it says so."""
+
+    def half(query: Query, generator: np.random.Generator) -> str:
+        said = speaking(JSON, 1.0)(query, generator)
+        return f"{FAILED} via API." if query.index % 3 == 0 else said
+
+    run = world.run("Half", JSON, half)
+    assert run.figures["F1@0.5"] == 100
+    assert run.benchmark.with_failures.value(run.sums) == 80
+    board = make_board([run])
+    for name in ("Pascal", OVERALL):
+        assert board.cells["Half", name].entries["F1@0.5"].value == 100
+    [line] = failure_lines(board)
+    assert line.endswith(
+        "4 of 12 calls failed and are in none of its figures; as misses its F1@0.5 is 80.0"
+    )
+    [row] = sweep_rows(board)
+    assert (row["F1@0.5"], row["F1@0.5 (failed calls as misses)"]) == (100, 80)
+    assert "| 1 | Half | **100.0**" in as_markdown(board)
+
+
+# --- tests between models -------------------------------------------------------------------------
+
+
+def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) -> None:
+    for metric in METRICS:
+        entries = [many.cells[model, "Pascal"].entries[metric] for model in many.models]
+        found = [e.to_above for e in sorted(entries, key=lambda e: e.rank) if e.to_above]
+        assert len(found) == 4
+        expected = correct(Difference(one.value, one.p_value, one.p_value) for one in found)
+        assert found == expected
+    rows = {row["model"]: row for row in board_rows(many) if row["dataset"] == "Pascal"}
+    raw = [rows[model]["F1@0.5 p to rank above"] for model in "BCDE"]
+    held = [rows[model]["F1@0.5 p to rank above (Holm)"] for model in "BCDE"]
+    assert all(h >= r for h, r in zip(held, raw, strict=True))
+    assert min(raw) * 4 == pytest.approx(min(held))
+    assert rows["A"]["F1@0.5 p to rank above"] is rows["A"]["F1@0.5 p to rank above (Holm)"] is None
+
+
+def test_marks_follow_the_corrected_test(many: Board, tmp_path: Path) -> None:
+    """One difference is significant alone, and not among four: it is marked everywhere."""
+    cell = many.cells["B", "Pascal"]
+    entry = replace(cell.entries["F1@0.5"], to_above=Difference(-9.0, 0.03, 0.09))
+    marked = replace(cell, entries={**cell.entries, "F1@0.5": entry})
+    board = replace(many, cells={**many.cells, ("B", "Pascal"): marked})
+    assert entry.tied
+    for one, tied in ((board, True), (with_p(board, 0.03, 0.03), False)):
+        write_board(one, tmp_path, NOW)
+        row = next(
+            r
+            for r in csv_rows(tmp_path / "leaderboard.csv")
+            if (r["model"], r["dataset"]) == ("B", "Pascal")
+        )
+        assert row["F1@0.5 tied"] == (TIED if tied else "")
+        assert float(row["F1@0.5 p to rank above"]) == 0.03
+        assert float(row["F1@0.5 p to rank above (Holm)"]) == (0.09 if tied else 0.03)
+        content = json.loads((tmp_path / "leaderboard.json").read_text())
+        assert content["results"]["B"]["FindIt_Pascal"]["F1@0.5 tied with rank above"] is tied
+        line = next(x for x in as_markdown(one).split("## F1@0.5")[1].splitlines() if "| B |" in x)
+        assert line.split("|")[-2].count(TIED) == tied
+        line = next(x for x in as_latex(one).splitlines() if "& B &" in x)
+        assert line.split("&")[-1].count("approx") == tied
+        sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
+        at = next(row for row in range(3, 8) if sheet.cell(row, 3).value == "B")
+        assert sheet.cell(at, sheet.max_column).value.endswith(TIED) is tied
+    assert "corrected after Holm" in NOTE
+
+
+def with_p(board: Board, p_value: float, corrected: float) -> Board:
+    cell = board.cells["B", "Pascal"]
+    entry = replace(cell.entries["F1@0.5"], to_above=Difference(-9.0, p_value, corrected))
+    return replace(
+        board,
+        cells={
+            **board.cells,
+            ("B", "Pascal"): replace(cell, entries={**cell.entries, "F1@0.5": entry}),
+        },
+    )
+
+
+def test_formats_are_corrected_for_their_number(many: Board) -> None:
+    for model in many.models:
+        mine = [one for one in many.sweep if one.run.model == model]
+        [reported] = [one for one in mine if one.reported]
+        assert reported.to_reported is None
+        for one in mine:
+            if one is not reported:
+                raw = compare(one.run, reported.run)["F1@0.5"]
+                assert one.to_reported is not None
+                assert one.to_reported.value == pytest.approx(
+                    one.run.figures["F1@0.5"] - reported.run.figures["F1@0.5"]
+                )
+                assert one.to_reported.p_value == raw.p_value
+        found = [one.to_reported for one in mine if one.to_reported]
+        assert len(found) == 2
+        assert found == correct(Difference(d.value, d.p_value, None) for d in found)
+    rows = [row for row in sweep_rows(many) if row["format"] == "xyxy_text" and row["model"] == "B"]
+    assert rows[0]["p to reported"] < rows[0]["p to reported (Holm)"] < 0.05

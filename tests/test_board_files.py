@@ -1,0 +1,186 @@
+"""The files of a leaderboard."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from boards import JSON, METRICS, NOW, board, runs, world
+from openpyxl import load_workbook
+from scored_runs import World, saying, speaking
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli.leaderboard import print_remarks
+from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.leaderboard.files import write_board
+from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
+from vlmeval_findit.leaderboard.rows import (
+    forced_lines,
+)
+from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["board", "runs", "world"]
+
+
+@pytest.fixture
+def out(board: Board, tmp_path: Path) -> Path:
+    write_board(board, tmp_path / "board", NOW)
+    return tmp_path / "board"
+
+
+def test_csv(board: Board, out: Path) -> None:
+    with (out / "leaderboard.csv").open(encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) == len(board.cells)
+    row = next(r for r in rows if (r["model"], r["dataset"]) == ("Good", "Pascal"))
+    value = board.cells["Good", "Pascal"].entries["F1@0.5"].value
+    assert float(row["F1@0.5"]) == pytest.approx(value, abs=1e-4)
+    assert (row["format"], row["queries"], row["failed calls"]) == ("xyxy_text", "12", "0")
+    assert float(row["F1@0.5 low"]) <= float(row["F1@0.5"]) <= float(row["F1@0.5 high"])
+    assert rows[0]["dataset"] == "average: Overall"
+    assert (out / "not_compared.csv").read_text() == "\n"
+    assert len((out / "formats.csv").read_text().splitlines()) == 1 + 12
+
+
+def test_openvlm_schema(board: Board, out: Path) -> None:
+    content = json.loads((out / "leaderboard.json").read_text(encoding="utf-8"))
+    assert content["time"] == "260102030405"
+    assert list(content["results"]) == list(board.models)
+    good = content["results"]["Good"]
+    known = "Method|Org|Time|Parameters|Language Model|Vision Model|OpenSource|Verified"
+    assert set(good["META"]) >= set(known.split("|"))
+    assert good["META"]["Method"] == ["Good", ""]
+    entry = board.cells["Good", "Pascal"].entries["F1@0.5"]
+    assert good["FindIt_Pascal"]["Overall"] == round(entry.value, 2)
+    assert good["FindIt_Pascal"]["Format"] == "xyxy_text"
+    assert "FindIt_average_Overall" in good
+    for model in content["results"].values():
+        assert all("Overall" in value for key, value in model.items() if key != "META")
+
+
+def test_meta_of_models(board: Board, tmp_path: Path) -> None:
+    path = tmp_path / "meta.yaml"
+    path.write_text("Good: {Method: [Good, 'https://good'], Parameters: 7B, OpenSource: 'Yes'}\n")
+    write_board(board, tmp_path, NOW, read_meta(path))
+    content = json.loads((tmp_path / "leaderboard.json").read_text())
+    meta = content["results"]["Good"]["META"]
+    assert (meta["Method"], meta["Parameters"]) == (["Good", "https://good"], "7B")
+    assert content["results"]["Poor"]["META"]["Parameters"] == ""
+    for text, why in (
+        ("Good: {Parameter: 7B}", r"Good: no field 'Parameter': did you mean Parameters\?"),
+        ("Good: 7B", "Good: should be an object"),
+        ("[1]", "should be an object, model"),
+        ("a: [", "meta.yaml"),
+    ):
+        path.write_text(text)
+        with pytest.raises(MetaError, match=why):
+            read_meta(path)
+
+
+def test_sheet(board: Board, out: Path) -> None:
+    book = load_workbook(out / "leaderboard.xlsx")
+    assert book.sheetnames == [*METRICS, "All figures", "Formats", "Not compared", "About"]
+    for metric in METRICS:
+        sheet = book[metric]
+        assert sheet.freeze_panes == "D3"
+        assert [sheet.cell(1, at).value for at in (3, 4)] == ["Model", "Overall"]
+        values = {sheet.cell(row, 3).value: sheet.cell(row, 4) for row in (3, 4, 5)}
+        best = max(cell.value for cell in values.values())
+        for model, cell in values.items():
+            assert cell.value == pytest.approx(board.cells[model, OVERALL].entries[metric].value)
+            assert cell.number_format == "0.0"
+            assert bool(cell.font.bold) == (cell.value == best)
+        assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(3, 5).value)
+    assert book["Formats"].max_row == 13
+    assert book["All figures"].freeze_panes == "D2"
+
+
+def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> None:
+    evil = world.run("=1+1", JSON, saying("[]"))
+    write_board(make_board([evil]), tmp_path, NOW)
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
+    cell = book["mIoU"].cell(3, 3)
+    assert (cell.value, cell.data_type) == ("=1+1", "s")
+
+
+def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> None:
+    evil = world.run("a|b_<c>%&", JSON, speaking(JSON, 0.5))
+    other = world.run("Other", JSON, saying("[]"), rows=3)
+    board = make_board([*runs, evil, other])
+    page = as_markdown(board)
+    assert r"a\|b\_\<c\>%\&" in page
+    assert "## Not compared: 1 run" in page
+    tables = re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE)
+    assert len(tables) == 1 + len(METRICS) + 2
+    for table in tables:
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(widths) == 1
+    latex = as_latex(board)
+    assert r"a\textbar{}b\_\textless{}c\textgreater{}\%\&" in latex
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == len(METRICS)
+    bare = re.sub(r"\\[{}]", "", latex)
+    assert bare.count("{") == bare.count("}")
+    assert "≈" not in latex
+    assert r"\textbf{" in latex
+
+
+def test_the_command(
+    world: World, runs: list[Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.predict("Other", JSON, saying("[]"), rows=3)
+    out = tmp_path / "out"
+    given = ["leaderboard", str(world.runs), "--out", str(out)]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert "Good" in printed
+    assert "Not compared with the rest: 1 run\n" in printed
+    assert "other rows: 3 scored, the rest 12" in printed
+    assert len(list(out.iterdir())) == 7
+    assert main([*given, "--format", "nonsense"]) == 2
+    assert "error: --format nonsense: no run has this format" in capsys.readouterr().err
+    assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
+
+
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
+    command = ["soffice", f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
+    command += ["--convert-to", "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false"]
+    subprocess.run(
+        [*command, "--outdir", str(tmp_path), str(out / "leaderboard.xlsx")],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    lines = (tmp_path / "leaderboard.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("Rank,≈,Model,Overall")
+    assert re.match(r"1,,Good,9\d\.\d+,[\d.]+–[\d.]+,", lines[2]), lines[2]
+
+
+def test_what_was_forced_is_said_everywhere(
+    world: World, runs: list[Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ("space: recorded grid1000, given unit", "prompts <hash>")
+    first = runs[0]
+    forced = replace(first, basis=replace(first.basis, forced=said))
+    assert forced_lines(make_board(runs)) == []
+    board = make_board([forced, *runs[1:]])
+    [line] = forced_lines(board)
+    assert line == f"{first.model}, {first.question.name}: --force went over {'; '.join(said)}"
+    assert "## Forced" in as_markdown(board)
+    assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)
+    write_board(board, tmp_path, NOW)
+    about = load_workbook(tmp_path / "leaderboard.xlsx")["About"]
+    assert line in [row[0].value for row in about.iter_rows()]
+    page = make_page(board, NOW)
+    assert "<h3>Forced</h3>" in page
+    assert "given unit; prompts &lt;hash&gt;" in page
+    print_remarks(board)
+    assert line in capsys.readouterr().out

@@ -1,0 +1,187 @@
+"""Names of models as text: in files, in the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from boards import JSON, NOW, TEXT, board, csv_rows, runs, world
+from openpyxl import load_workbook
+from rich.console import Console
+from scored_runs import World, failing, speaking
+
+from vlmeval_findit.cli.leaderboard import _board_tables, _print_board
+from vlmeval_findit.cli.printing import print_rows
+from vlmeval_findit.core.statistics import INTERVALS
+from vlmeval_findit.core.visible import visible
+from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.leaderboard.files import write_board
+from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["board", "runs", "world"]
+
+
+UGLY = (
+    "=cmd|' /C calc'!A0",
+    "@SUM(1)",
+    "+1",
+    "-1",
+    " =1+1",
+    "a$\\foo{$",
+    "_leading",
+    "[bold]not bold[/bold] [/]",
+    "<script>alert(1)</script>&amp;",
+    "#1 \\input{x} %~^{}_",
+    "tab\tline\nbell\x07escape\x1b[31m",
+    "right\u202eto left\u200f",
+    "half \ud800 pair",
+    "null\x00 and \ufffe",
+    "name" * 50,
+    "שלום 模型 🦄",
+)
+
+
+@pytest.fixture
+def ugly(world: World) -> list[Run]:
+    run = world.run("M", JSON, speaking(JSON, 0.5, 10))
+    text = world.run("M", TEXT, failing)
+    return [replace(one, model=name) for name in UGLY for one in (run, text)]
+
+
+def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path: Path) -> None:
+    board = make_board(ugly)
+    write_board(board, tmp_path, NOW)
+    for name in ("leaderboard.csv", "formats.csv"):
+        rows = csv_rows(tmp_path / name)
+        shown = {visible(model) for model in UGLY}
+        assert {row["model"].removeprefix("'") for row in rows} == shown
+        for row in rows:
+            for value in row.values():
+                number = re.fullmatch(r"-?\d+\.\d{4}", value)
+                assert number or not value.lstrip().startswith(("=", "+", "-", "@")), value
+                assert value.isprintable()
+    content = json.loads((tmp_path / "leaderboard.json").read_text("utf-8", "surrogatepass"))
+    assert [model.replace("\\ud800", "\ud800") for model in content["results"]] == list(
+        board.models
+    )
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
+    found = {book["mIoU"].cell(row, 3).value for row in range(3, 3 + len(UGLY))}
+    assert found == {visible(model) for model in UGLY}
+    assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
+    assert book["mIoU"].column_dimensions["C"].width <= 60
+
+
+def test_a_score_file_holds_no_formula(world: World) -> None:
+    """It is opened in spreadsheets as the leaderboard is."""
+    path = world.predict("=1+1", JSON, speaking(JSON, 0.5))
+    [row] = csv_rows(path.with_name(f"{path.stem}_score.csv"))
+    assert row["model"] == "'=1+1"
+    assert row["dataset"] == JSON
+    assert re.fullmatch(r"\d+\.\d{4}", row["F1@0.5"])
+
+
+def test_printed_scores_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = {"F1@0.5": 1, "mIoU": 2, "Adherence": 3, "scored": 4, "rows": 5, "failed calls": 6}
+    print_rows({"dataset": JSON, "model": name, **figures} for name in UGLY)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(lines) == len(UGLY)
+    for line, name in zip(lines, UGLY, strict=True):
+        assert f"  {visible(name)}  " in line.replace(JSON, ""), line
+        assert line.split()[-5:] == ["1.0", "2.0", "3.0", "4/5", "6"]
+
+
+def test_names_are_no_markup(ugly: list[Run]) -> None:
+    board = make_board(ugly)
+    page = as_markdown(board)
+    for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+    assert r"\[bold\]not bold" in page
+    assert r"\<script\>alert(1)\</script\>\&amp;" in page
+    assert not set(page) & {"\u202e", "\u200f", "\x07", "\x1b", "\t", "\ud800"}
+    latex = as_latex(board)
+    assert r"\#1 \textbackslash{}input\{x\} \%\textasciitilde{}\textasciicircum{}\{\}\_" in latex
+    assert r"a\$\textbackslash{}foo\{\$" in latex
+    for line in latex.splitlines():
+        if " & " in line and not line.startswith("%"):
+            assert len(re.findall(r"(?<!\\)&", line)) == 4, line
+
+
+# --- the terminal ---------------------------------------------------------------------------------
+
+
+def six_averages(board: Board) -> Board:
+    """A board with an average for every family, as the whole benchmark has."""
+    names = (OVERALL, "insdet", "objdet", "objdet_video", "refexp", "refexp_all")
+    averages = tuple(replace(board.averages[0], name=name) for name in names)
+    cells = {
+        (model, name): replace(board.cells[model, OVERALL], column=name)
+        for model in board.models
+        for name in names
+    }
+    return replace(board, averages=averages, cells={**board.cells, **cells})
+
+
+def test_a_terminal_of_80_columns_is_enough(
+    ugly: list[Run],
+    runs: list[Run],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "vlmeval_findit.cli.leaderboard.console",
+        lambda: Console(width=80, force_terminal=True, color_system=None),
+    )
+    board = six_averages(
+        make_board([*(run for run in runs if run.question.table == "Pascal"), *ugly])
+    )
+    _print_board(board)
+    printed = capsys.readouterr().out
+    lines = printed.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert f"Intervals: {INTERVALS}." in printed
+    heads = [line.split() for line in lines if line.startswith("rank")]
+    assert [name for head in heads for name in head[2:]] == [a.name for a in board.averages]
+    assert all(head[:2] == ["rank", "model"] for head in heads)
+    # Whole figures and intervals, whatever the width; names keep both ends.
+    overall = board.cells["Good", OVERALL].entries["F1@0.5"]
+    assert overall.interval is not None
+    assert printed.count(f"{overall.interval.low:.1f}–{overall.interval.high:.1f}") == 6
+    assert "namenamenamenamename…" not in printed
+    assert "[bold]not bo" in printed
+    assert "…" in printed
+
+
+@pytest.mark.parametrize("width", range(48, 130, 3))
+def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
+    """However many tables it takes, each fits, and nothing in it is cut."""
+    six = six_averages(board)
+    out = Console(width=width, record=True, file=StringIO())
+    for table in _board_tables(six, width, 24):
+        out.print(table)
+    text = out.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    heads = [line.split()[2:] for line in text.splitlines() if line.startswith("rank")]
+    assert [name for head in heads for name in head] == [one.name for one in six.averages]
+    overall = six.cells["Poor", OVERALL].entries["F1@0.5"].interval
+    assert overall is not None
+    assert text.count(f"{overall.low:.1f}–{overall.high:.1f}") >= 6
+
+
+def test_a_pipe_is_never_folded(
+    ugly: list[Run], runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = six_averages(
+        make_board([*(run for run in runs if run.question.table == "Pascal"), *ugly])
+    )
+    _print_board(board)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("rank") for line in lines) == 1
+    assert any("name" * 50 in line for line in lines)
+    assert any("[bold]not bold[/bold] [/]" in line for line in lines)
+    assert len(lines) == 4 + 2 * len(board.models)

@@ -1,0 +1,277 @@
+"""Several benchmarks in one folder: a board, files and a page of each; slices; published rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+from scored_runs import World, saying, speaking, world
+from toy_benchmark import LETTERS, guessing, letters, zoo
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli.printing import print_rows
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.leaderboard.board import OVERALL, Board, boards, make_board
+from vlmeval_findit.leaderboard.files import write_board
+from vlmeval_findit.leaderboard.formats import FormatError
+from vlmeval_findit.leaderboard.published import published_lines
+from vlmeval_findit.leaderboard.rows import board_rows, failure_lines, sweep_rows
+from vlmeval_findit.leaderboard.slices import slice_rows
+from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs.results import score_row
+from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.scored_run import load_runs
+
+__all__ = ["letters", "world"]
+
+PASCAL = "FindIt_Pascal_xyxy_json"
+PLAIN = "Letters_Zoo_plain"
+JSON = "Letters_Zoo_json"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def house(letters: World) -> World:
+    """Two models over FindIt and letters, letters in two formats."""
+    for model, chance in (("Good", 0.9), ("Poor", 0.4)):
+        letters.predict(model, PASCAL, speaking(PASCAL, chance))
+        letters.predict(model, PLAIN, guessing(chance))
+        letters.predict(model, JSON, guessing(chance - 0.2))
+    return letters
+
+
+@pytest.fixture
+def board(house: World) -> Board:
+    found = {one.benchmark.name: one for one in boards(load_runs([house.runs]))}
+    return found["Letters"]
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+# --- one board a benchmark ------------------------------------------------------------------------
+
+
+def test_runs_are_grouped_by_benchmark(house: World) -> None:
+    found = boards(load_runs([house.runs])[::-1])
+    assert [one.benchmark.name for one in found] == ["FindIt", "Letters"]
+    assert [[column.name for column in one.columns] for one in found] == [["Pascal"], ["Zoo"]]
+    alone = make_board([run for run in load_runs([house.runs]) if run.question.name == PASCAL])
+    assert board_rows(alone) == board_rows(found[0])
+
+
+def test_figures_and_formats_are_the_benchmarks(board: Board) -> None:
+    cell = board.cells["Good", "Zoo"]
+    assert cell.format == "plain"
+    # No row shows a giant: a figure without a whole is none.
+    assert list(cell.entries) == ["Accuracy", "Animal accuracy", "Readable"]
+    assert cell.run is not None
+    assert cell.entries["Accuracy"].value == cell.run.figures["Accuracy"]
+    assert cell.entries["Animal accuracy"].value == cell.run.figures["Animal accuracy"]
+    assert cell.entries["Animal accuracy"].interval is not None
+    assert board.cells["Good", OVERALL].entries["Animal accuracy"].value == pytest.approx(
+        cell.entries["Animal accuracy"].value
+    )
+    [row] = [r for r in board_rows(board) if (r["model"], r["dataset"]) == ("Good", "Zoo")]
+    assert (row["family"], row["Giants"], row["Giants low"], row["Giants rank"]) == (
+        "letters",
+        None,
+        None,
+        None,
+    )
+    rows = {row["format"]: row for row in sweep_rows(board) if row["model"] == "Good"}
+    assert rows["json"]["Accuracy to reported"] < 0
+    assert rows["plain"]["Accuracy (failed calls as wrong)"] == rows["plain"]["Accuracy"]
+
+
+def test_a_figure_that_some_lack_ranks_the_others(letters: World) -> None:
+    """Giants are in one of two tables: there is no mean, and a rank among those that have it."""
+    zoo(letters, table="Giants", sizes="giant small")
+    for model, chance in (("Good", 0.9), ("Poor", 0.4)):
+        letters.predict(model, PLAIN, guessing(chance))
+        letters.predict(model, "Letters_Giants_plain", guessing(chance))
+    letters.predict("Fails", "Letters_Giants_plain", saying(f"{FAILED} via API."))
+    board = make_board(load_runs([letters.runs]))
+    assert "Giants" not in board.cells["Good", OVERALL].entries
+    ranks = {m: board.cells[m, "Giants"].entries.get("Giants") for m in board.models}
+    assert ranks["Good"] is not None
+    assert ranks["Poor"] is not None
+    assert (ranks["Good"].rank, ranks["Poor"].rank, ranks["Fails"]) == (1, 2, None)
+    assert "Accuracy" not in board.cells["Fails", "Giants"].entries
+    assert board.models[-1] == "Fails"
+    [line] = failure_lines(board)
+    assert line.endswith("none of its figures; as misses its Accuracy is 0.0")
+    for text in (as_markdown(board), as_latex(board), make_page(board, NOW)):
+        assert not re.search(r"[>\s&|]nan[<\s&|]", text)
+
+
+def test_formats_are_asked_for_where_they_are(house: World) -> None:
+    runs = load_runs([house.runs])
+    findit, toy = boards(runs, ["json", "Poor=xyxy_json"])
+    assert {cell.format for cell in toy.cells.values() if cell.run} == {"json"}
+    assert {cell.format for cell in findit.cells.values() if cell.run} == {"xyxy_json"}
+    with pytest.raises(FormatError, match="--format jsn: no run has this format: did you mean"):
+        boards(runs, ["jsn"])
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_findit_lies_in_the_folder_and_others_below(
+    house: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "board"
+    assert main(["leaderboard", str(house.runs), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.index("FindIt:\nF1@0.5 in percent") < printed.index("Letters:\nAccuracy in per")
+    assert f"{out}/: leaderboard.xlsx" in printed
+    assert f"{out / 'Letters'}/: leaderboard.xlsx" in printed
+    ours = {path.name for path in out.iterdir() if path.is_file()}
+    theirs = {path.name for path in (out / "Letters").iterdir()}
+    assert theirs - ours == {"slices.csv"}
+    assert {row["dataset"] for row in csv_rows(out / "leaderboard.csv")} >= {"Pascal"}
+    assert (out / "Letters" / "leaderboard.md").read_text().startswith("# Letters leaderboard")
+    content = json.loads((out / "Letters" / "leaderboard.json").read_text())
+    assert set(content["results"]["Good"]) >= {"Letters_Zoo", "Letters_average_Overall"}
+    assert content["letters"]["metrics"] == [metric.name for metric in LETTERS.metrics]
+    assert "Giants" not in content["results"]["Good"]["Letters_Zoo"]
+
+
+def test_slices_are_the_plain_ratios_of_their_rows(board: Board, tmp_path: Path) -> None:
+    write_board(board, tmp_path, NOW)
+    rows = csv_rows(tmp_path / "slices.csv")
+    assert len(rows) == 2 * 2 * (3 + 2)
+    assert "Animal accuracy" not in rows[0]
+    [run] = [one.run for one in board.sweep if one.run.model == "Poor" and one.reported]
+    for name in ("cat", "dog", "cow"):
+        mine = [row for row in run.rows if row.slices["animal"] == name]
+        [found] = [
+            row
+            for row in rows
+            if (row["model"], row["value"], row["reported"]) == ("Poor", name, "yes")
+        ]
+        right = sum(row.sums["right"] for row in mine)
+        assert float(found["Accuracy"]) == pytest.approx(100 * right / len(mine), abs=1e-4)
+        assert (found["slice"], found["rows"], found["Giants"]) == ("animal", str(len(mine)), "")
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
+    assert book["Slices"].max_row == 1 + len(rows)
+
+
+def test_no_slices_no_file(house: World, tmp_path: Path) -> None:
+    findit, _ = boards(load_runs([house.runs]))
+    assert slice_rows(findit) == []
+    files = write_board(findit, tmp_path, NOW)
+    assert "slices.csv" not in [path.name for path in files]
+    assert "Slices" not in load_workbook(tmp_path / "leaderboard.xlsx").sheetnames
+
+
+def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Path) -> None:
+    assert "Big-Model" not in board.models
+    [big, _] = published_lines(board, "Accuracy")
+    assert (big.model, big.texts) == ("Big-Model", ("–", "–", "88.2"))
+    assert [line.model for line in published_lines(board, "Readable")] == ["Small_Model"]
+    assert published_lines(board, "Animal accuracy") == []
+    page = as_markdown(board)
+    table = page.split("## Accuracy\n")[1].split("##")[0].strip().splitlines()
+    assert table[-2] == "| *published* | *Big-Model* | – | – | 88.2 |"
+    assert table[-1] == r"| *published* | *Small\_Model* | – | – | 31.0 |"
+    assert "* A paper, table 2: Big-Model, Small\\_Model" in page
+    assert "Another paper" not in page
+    write_board(board, tmp_path, NOW)
+    rows = csv_rows(tmp_path / "leaderboard.csv")
+    [row] = [row for row in rows if row["model"] == "Big-Model"]
+    assert (row["Accuracy"], row["Accuracy rank"], row["published in"]) == (
+        "88.2500",
+        "",
+        "A paper, table 2",
+    )
+    assert {row["published in"] for row in rows if row["model"] == "Good"} == {""}
+    sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Accuracy"]
+    last = 2 + len(board.models) + 2
+    assert sheet.max_row == last
+    assert [sheet.cell(last, at).value for at in (1, 2, 3, 8)] == [
+        "published",
+        None,
+        "Small_Model",
+        31,
+    ]
+    latex = as_latex(board)
+    assert r" & \textit{Small\_Model} & -- & -- & 31.0 \\" in latex
+    assert "published (A paper, table 2)" in latex
+
+
+def test_a_benchmark_without_published_rows_says_nothing_of_them(house: World) -> None:
+    findit, _ = boards(load_runs([house.runs]))
+    assert "published in" not in board_rows(findit)[0]
+    for text in (as_markdown(findit), as_latex(findit), make_page(findit, NOW)):
+        assert "ublished figures" not in text
+        assert "not ranked" not in text
+
+
+# --- pages and tables -----------------------------------------------------------------------------
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
+    page = make_page(board, NOW)
+    assert "<title>Letters report</title>" in page
+    data = data_of(page)
+    assert data["figure"] == "Accuracy"
+    cards = {(c["model"], c["format"], c["index"]): c for c in data["cards"]}
+    card = cards["Good", "plain", 0]
+    assert card["lines"][0] == ["truth", "A: cat"]
+    assert [[role for role, _ in c["lines"]] for c in cards.values()].count(["truth", "hit"]) > 20
+    assert {len(frame["boxes"]) for c in cards.values() for frame in c["frames"]} == {0}
+    assert [data["pictures"][at]["name"] for at in card["shots"]] == ["1.jpg"]
+    assert data["texts"][card["prompt"]].endswith("C: cow. Answer as plain.")
+    # One row of a heat map, two columns, in the benchmark's order.
+    assert re.search(r'aria-label="Good: Accuracy by format; reported letter plain with', page)
+    assert 'id="curves"' not in page
+    assert "IoU" not in page.split("<main>")[1].split('<section id="gallery"')[0]
+
+
+def test_the_page_of_another_benchmark_lies_beside(
+    house: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "report.html"
+    assert main(["report", str(house.runs), "--out", str(out)]) == 0
+    beside = tmp_path / "report-Letters.html"
+    printed = capsys.readouterr().out
+    assert f"{out}: 2 runs, 2 models" in printed
+    assert f"{beside}: 4 runs, 2 models" in printed
+    assert "<title>FindIt report</title>" in out.read_text(encoding="utf-8")
+    assert "<title>Letters report</title>" in beside.read_text(encoding="utf-8")
+
+
+def test_scores_are_printed_a_table_a_benchmark(
+    house: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [house.runs / f"Good_{name}.json" for name in (PASCAL, PLAIN)]
+    print_rows([score_row(score_file(path)) for path in paths])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["dataset", "model", "F1@0.5", "mIoU", "Adherence", "scored", "failed"]
+    assert lines[2] == ["dataset", "model", "Accuracy", "Animal", "accuracy", "scored", "failed"]
+    assert lines[3][:2] == [PLAIN, "Good"]
+
+
+def test_a_score_without_a_figure_has_a_dash(
+    letters: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = letters.predict("Fails", PLAIN, saying(f"{FAILED} via API."))
+    print_rows([score_row(score_file(path))])
+    assert capsys.readouterr().out.splitlines()[1].split()[2:] == ["–", "–", "24/24", "24"]

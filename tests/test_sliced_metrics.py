@@ -1,0 +1,155 @@
+"""Metrics that are means over slices: influence, intervals, and figures that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vlmeval_findit.core.evidence import FEWEST, Evidence, clustered, evidence_of, mean
+from vlmeval_findit.core.metric import Metric
+from vlmeval_findit.core.scored_row import ScoredRow, add_up
+from vlmeval_findit.core.statistics import difference, figure_intervals
+
+BY_CLASS = Metric("by class", {"hits": 1}, {"asked": 1}, over="class", empty=None)
+PLAIN = Metric("plain", {"hits": 1}, {"asked": 1}, empty=None)
+METRICS = (PLAIN, BY_CLASS)
+
+
+def of_class(index: int, picture: int, name: str, hit: bool) -> ScoredRow:
+    sums = {"hits": int(hit), "asked": 1}
+    return ScoredRow(index, f"{picture:05d}.jpg", sums, slices={"class": name})
+
+
+def some_rows(seed: int, pictures: int, classes: int, alike: float = 0.3) -> list[ScoredRow]:
+    """Rows of pictures with 1 to 4 queries; common and rare classes, each of its own difficulty."""
+    generator = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, classes + 1)
+    rows = []
+    for picture in range(pictures):
+        easy = generator.random() < 0.6
+        for _ in range(generator.integers(1, 5)):
+            name = int(generator.choice(classes, p=weights / weights.sum()))
+            own = generator.random() < TRUE[name % len(TRUE)]
+            hit = easy and own if generator.random() < alike else own
+            rows.append(of_class(len(rows), picture, f"c{name}", hit))
+    return rows
+
+
+TRUE = (0.9, 0.5, 0.7, 0.3)
+
+
+def evidence(rows: Sequence[ScoredRow]) -> Evidence:
+    return evidence_of(METRICS, clustered(rows, "x"))
+
+
+def without(rows: Sequence[ScoredRow], picture: str) -> list[ScoredRow]:
+    return [row for row in rows if row.source != picture]
+
+
+def test_the_figure_is_that_of_the_score() -> None:
+    rows = some_rows(1, 80, 12)
+    sums = add_up(row.all_sums() for row in rows)
+    found = evidence(rows)
+    for metric in METRICS:
+        assert found.figure(metric.name) == pytest.approx(metric.value(sums))
+    assert found.figure("by class") != pytest.approx(found.figure("plain"), abs=0.5)
+
+
+def test_influence_is_what_leaving_a_picture_out_does() -> None:
+    """Against a jackknife, also where a picture is the only one that has a class."""
+    rows = some_rows(2, 400, 5)
+    rows.append(of_class(len(rows), 1000, "alone", False))
+    found = evidence(rows)
+    for at in (0, 11, 255, len(found.pictures) - 1):
+        rest = evidence(without(rows, found.pictures[at].removeprefix("x/")))
+        moved = found.values - rest.values
+        assert found.influence[at] == pytest.approx(moved, rel=0.03, abs=2e-4)
+    # Without the last picture a class is gone, and the mean is over the five others.
+    assert abs(found.influence[-1, 1]) > 0.05
+
+
+def test_standard_errors_are_those_of_a_bootstrap() -> None:
+    rows = some_rows(3, 300, 6)
+    found = evidence(rows)
+    by_picture: dict[str, list[ScoredRow]] = {}
+    for row in rows:
+        by_picture.setdefault(row.source, []).append(row)
+    sums = [add_up(row.all_sums() for row in mine) for mine in by_picture.values()]
+    names = sorted({name for one in sums for name in one})
+    table = np.array([[one.get(name, 0) for name in names] for one in sums])
+    generator = np.random.default_rng(4)
+    drawn = generator.multinomial(len(sums), [1 / len(sums)] * len(sums), size=2000) @ table
+    draws = {name: drawn[:, at] for at, name in enumerate(names)}
+    for at, metric in enumerate(METRICS):
+        error = np.sqrt((found.influence[:, at] ** 2).sum())
+        assert error == pytest.approx(np.std(metric.values(draws)) / 100, rel=0.08), metric.name
+
+
+def test_intervals_hold_the_truth() -> None:
+    """Twelve classes, the rarest in three pictures of 150 or so."""
+    classes = 12
+    truth = {name: TRUE[name % len(TRUE)] for name in range(classes)}
+    # With a share of 0.3 a hit also needs the picture to be easy, which it is in 0.6 of cases.
+    expected = 100 * np.mean([0.7 * p + 0.3 * 0.6 * p for p in truth.values()])
+    held = 0
+    for seed in range(200):
+        found = figure_intervals(evidence(some_rows(seed, 150, classes)))["by class"]
+        assert found is not None
+        held += found.low <= expected <= found.high
+    assert 182 <= held <= 199
+
+
+def test_one_slice_is_the_plain_ratio() -> None:
+    rows = [replace(row, slices={"class": "all"}) for row in some_rows(5, 60, 4)]
+    found = evidence(rows)
+    assert found.influence[:, 1] == pytest.approx(found.influence[:, 0])
+    assert found.values[1] == found.values[0]
+
+
+def test_rare_classes_make_few_pictures_of_many() -> None:
+    """A hundred pictures of one class and three of another weigh as much as twelve or so."""
+    rows = [of_class(i, i, "common", i % 2 == 0) for i in range(100)]
+    rows += [of_class(100 + i, 100 + i, "rare", i == 0) for i in range(3)]
+    plain, by_class = evidence(rows).counted
+    assert plain == 103
+    assert by_class == pytest.approx(1 / (100 * 0.005**2 + 3 / 36))
+
+
+def test_what_has_no_whole_has_no_figure() -> None:
+    """No entry, no interval, and no mean over datasets."""
+    rows = [replace(row, slices={}) for row in some_rows(6, 30, 3)]
+    found = evidence(rows)
+    assert found.figure("by class") is None
+    assert set(figure_intervals(found)) == {"plain"}
+    both = mean([found, evidence(some_rows(6, 30, 3))])
+    assert both.figure("by class") is None
+    assert both.figure("plain") == pytest.approx(found.figure("plain"))
+    silent = [replace(row, sums={"hits": 0, "asked": 0}) for row in rows]
+    assert figure_intervals(evidence(silent)) == {}
+    zero = replace(PLAIN, empty=0.0)
+    assert figure_intervals(evidence_of([zero], clustered(silent, "x"))) == {"plain": None}
+
+
+def test_rows_that_are_in_no_slice_do_not_count() -> None:
+    rows = some_rows(7, 50, 3)
+    more = [ScoredRow(1000 + i, f"{i:05d}.jpg", {"hits": 1, "asked": 1}) for i in range(50)]
+    ours, theirs = evidence(rows), evidence([*rows, *more])
+    assert theirs.values[1] == pytest.approx(ours.values[1])
+    assert theirs.influence[:, 1] == pytest.approx(ours.influence[:, 1])
+
+
+def test_few_pictures_have_no_interval() -> None:
+    rows = [of_class(i, i % (FEWEST - 1), f"c{i % 2}", i % 3 == 0) for i in range(12)]
+    assert figure_intervals(evidence(rows)) == {"plain": None, "by class": None}
+
+
+def test_the_difference_of_a_run_and_itself_is_nothing() -> None:
+    rows = some_rows(8, 60, 4)
+    assert difference(evidence(rows), evidence(rows), "by class").p_value == 1
+    worse = [replace(row, sums={"hits": 0, "asked": 1}) for row in rows]
+    found = difference(evidence(rows), evidence(worse), "by class")
+    assert found.significant
+    assert found.value == pytest.approx(evidence(rows).figure("by class"))
