@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.data_root import lmu_data_root
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.models import scene_cache
