@@ -121,7 +121,7 @@ def _variant(run: RunScore) -> Variant:
     question = run.task.question
     if not isinstance(question, Variant):
         raise AnnotationError(
-            f"{question.name}: its answers are no boxes that COCO has a place for"
+            f"{question.name}: its answers are no boxes for COCO"
         )
     return question
 
