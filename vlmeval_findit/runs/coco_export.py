@@ -120,9 +120,7 @@ def export(run: RunScore, predictions: Path) -> Exported:
 def _variant(run: RunScore) -> Variant:
     question = run.task.question
     if not isinstance(question, Variant):
-        raise AnnotationError(
-            f"{question.name}: its answers are no boxes for COCO"
-        )
+        raise AnnotationError(f"{question.name}: its answers are no boxes for COCO")
     return question
 
 
