@@ -10,8 +10,9 @@ import pytest
 from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
+from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.spaces import SpaceError
+from vlmeval_findit.core.question import QuestionError
 
 pytestmark = pytest.mark.host
 
@@ -96,7 +97,7 @@ def test_images_stand_at_their_places(host) -> None:
 
 
 def test_a_class_refuses_the_variants_of_another(host) -> None:
-    with pytest.raises(VariantError, match="FindItVideoDetection is not its class"):
+    with pytest.raises(QuestionError, match="FindItVideoDetection is not its class"):
         host.dataset.FindItVideoDetection(DATA)
 
 

@@ -289,8 +289,8 @@ from vlmeval_findit.models.local.encoding import Encoder
 from vlmeval_findit.models.local.runner import RunSettings, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.models.local.transformer import load_processor
-from vlmeval_findit.benchmarks.findit.prompts import image, text
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.benchmarks.findit.variant import parse
 hashes = []
 for row, checkpoint in json.loads(sys.argv[1]).items():
     encoder = Encoder(load_processor(checkpoint), MODELS[row].local)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
@@ -19,7 +20,8 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.families import Bounds, ThoughtMarks
 from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.local.device import Machine, choose
-from vlmeval_findit.models.local.pictures import Pictures, expected_length, limited
+from vlmeval_findit.models.local.pictures import Picture, Pictures, expected_length, limited
+from vlmeval_findit.models.local.resize import LAYOUTS, LayoutError, resize_of
 from vlmeval_findit.models.revision import revision_of
 from vlmeval_findit.models.table import MODELS, find_model, local_names
 from vlmeval_findit.models.thinking import opened_by, split_thought
@@ -265,3 +267,18 @@ def test_a_folder_has_a_fingerprint_and_a_cached_file_a_commit(tmp_path: Path) -
     commit = "0123456789abcdef0123456789abcdef01234567"
     assert revision_of("Qwen/X", f"/cache/snapshots/{commit}/config.json") == commit
     assert revision_of("Qwen/X", None) == "unknown"
+
+
+def test_every_family_names_a_layout_and_an_unknown_one_is_an_error() -> None:
+    families = [row.local for row in MODELS.values() if row.local is not None]
+    assert {family.layout for family in families} == set(LAYOUTS)
+    other = dataclasses.replace(families[0], layout="spiral")
+    with pytest.raises(LayoutError, match=r"no layout 'spiral' \(there are: grid, positions"):
+        resize_of(other, None, Bounds())
+
+
+@pytest.mark.parametrize("layout", ["grid", "positions"])
+def test_features_of_another_layout_are_an_error(layout: str) -> None:
+    shown = [Picture(Image.new("RGB", (4, 4)), (4, 4), (4, 4))]
+    with pytest.raises(LayoutError, match="the processor returned no image_"):
+        LAYOUTS[layout](SimpleNamespace(patch_size=16), Bounds(1, 2), 1).processed(shown, {})

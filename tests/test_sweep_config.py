@@ -11,11 +11,11 @@ import pytest
 from host_runs import REPOSITORY, environment, require_host
 
 from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
-from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark
+from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.sweep.config import Inference, ModelEntry, parse_sweep, read_sweep
+from vlmeval_findit.sweep.config import Inference, ModelEntry, parse_sweep, questions_of, read_sweep
 from vlmeval_findit.sweep.host_config import host_config
 from vlmeval_findit.sweep.search import STAGES
 from vlmeval_findit.sweep.servers import ServersHost
@@ -302,3 +302,22 @@ def test_the_classes_of_the_export_are_the_hosts() -> None:
     from vlmeval_findit.host.datasets import DATASET_CLASSES
 
     assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in DATASET_CLASSES}
+
+
+def test_complete_names_are_asked_as_they_are() -> None:
+    named = "FindIt_Demo_refexp_xywh_text"
+    text = "models: FullImage\ndatasets: [Demo, NAMED]\nrepresentations: xyxy\noutputs: json"
+    sweep = parse_sweep(text.replace("NAMED", named))
+    assert [table.name for table in sweep.tables] == ["Demo"]
+    asked = questions_of(sweep, formats(sweep.stages[0]))
+    assert [question.name for question in asked] == ["FindIt_Demo_xyxy_json", named]
+    with pytest.raises(ConfigError, match=r"line 2: .*no representation 'xyx'.*xyxy"):
+        parse_sweep(text.replace("NAMED", "FindIt_Demo_xyx_json"))
+    with pytest.raises(ConfigError, match="stands twice"):
+        parse_sweep(text.replace("NAMED", f"{named}, {named}"))
+
+
+def test_a_stage_that_waits_for_a_winner_needs_a_table() -> None:
+    stages = "stages: [{outputs: json}, {representations: winner, outputs: json}]"
+    with pytest.raises(ConfigError, match="no table is named"):
+        parse_sweep(f"models: FullImage\ndatasets: FindIt_Demo_xyxy_json\n{stages}")
