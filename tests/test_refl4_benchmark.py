@@ -40,7 +40,7 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply
-from vlmeval_findit.core.scored_row import ScoredRow, add_up
+from vlmeval_findit.core.scored_row import ScoredRow, add_up, totals
 from vlmeval_findit.core.settings import Settings
 
 NAME = "FindIt_RefL4Full_val_xyxy_json"
@@ -205,6 +205,7 @@ def assert_same_figures(judged: list[Judged]) -> None:
     }
     scored = as_rows(judged)
     total = add_up(row.all_sums() for row in scored)
+    assert totals(scored) == total
     metrics = (*TWELVE, *CORRECTED)
     assert [metric.name for metric in metrics] == list(expected)
     evidence = evidence_of(metrics, clustered(scored, "RefL4"))

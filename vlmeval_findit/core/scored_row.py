@@ -36,6 +36,27 @@ class ScoredRow:
         return found
 
 
+def totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
+    """The sums of all rows, and of every slice under keys of its own.
+
+    As :func:`add_up` of :meth:`ScoredRow.all_sums`, with the keys of slices made once.
+    """
+    parts: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        for part in (_ALL, *row.slices.items()):
+            total = parts.setdefault(part, {})
+            for name, value in row.sums.items():
+                total[name] = total.get(name, 0) + value
+    return {
+        name if part == _ALL else sliced(name, *part): value
+        for part, sums in parts.items()
+        for name, value in sums.items()
+    }
+
+
+_ALL = ("", "")
+
+
 def add_up(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The sums of many, name by name."""
     total: dict[str, float] = {}

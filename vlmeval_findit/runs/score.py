@@ -21,7 +21,7 @@ from ..core.prediction_reader import XLSX_CELL_LIMIT, PredictionError, read_pred
 from ..core.question import AnyTask
 from ..core.replies import Reply
 from ..core.row_ranges import rows_text
-from ..core.scored_row import ScoredRow, add_up
+from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
 from .prediction_names import split_name
 
@@ -158,7 +158,7 @@ def _part(
         else row
         for row, reply in zip(made.rows, replies, strict=True)
     )
-    sums = add_up(row.all_sums() for row in rows)
+    sums = totals(rows)
     return RunScore(model, task, rows, sums, made.spaces, run, _about(replies))
 
 

@@ -20,7 +20,7 @@ from ..core.files import file_sha256
 from ..core.metric import figures
 from ..core.question import Question
 from ..core.run_files import PROVENANCE, run_of
-from ..core.scored_row import ScoredRow, add_up
+from ..core.scored_row import ScoredRow, add_up, totals
 from .details import row_of
 from .provenance import Basis, basis_of, read_provenance
 
@@ -46,7 +46,7 @@ class Run:
     @cached_property
     def sums(self) -> Mapping[str, float]:
         """The sums of all rows, of their slices too."""
-        return add_up(row.all_sums() for row in self.rows)
+        return totals(self.rows)
 
     @cached_property
     def figures(self) -> Mapping[str, float | None]:
