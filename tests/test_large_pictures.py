@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.data_root import lmu_data_root
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.models import scene_cache
@@ -290,7 +290,7 @@ from vlmeval_findit.models.local.runner import RunSettings, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.models.local.transformer import load_processor
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 hashes = []
 for row, checkpoint in json.loads(sys.argv[1]).items():
     encoder = Encoder(load_processor(checkpoint), MODELS[row].local)
