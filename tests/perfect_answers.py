@@ -28,14 +28,14 @@ def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[st
     answers = {}
     for name in names:
         task = load_task(name)
-        space = row.space(task.variant)
-        folder = image_folder(task.variant.images).path
+        space = row.space(task.question)
+        folder = image_folder(task.question.images).path
         for query in task.queries.values():
             width, height = reference_size(space, query.width, query.height)
             scale = (width / query.width, height / query.height)
-            reply = write(_said(query, scale), task.variant.reply, digits=3)
-            parts = located(message(query, task.variant), folder)
-            answers[content(request(parts, task.variant, space, manner).body)] = reply
+            reply = write(_said(query, scale), task.question.reply, digits=3)
+            parts = located(message(query, task.question), folder)
+            answers[content(request(parts, task.question, space, manner).body)] = reply
     return answers
 
 

@@ -37,7 +37,7 @@ def perfect(task: Task, index: int) -> str:
     truth = task.queries[index].truth
     labels = truth.labels or ("",) * len(truth.boxes)
     said = [Said(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
-    return write(said, task.variant.reply, digits=4)
+    return write(said, task.question.reply, digits=4)
 
 
 def export(dataset: str, replies: dict[int, str] | None = None) -> tuple[Any, Any]:

@@ -112,7 +112,7 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path: Path, images: Path) ->
     for variant in variants:
         assert parse(variant.name) == variant
     task = load_task("FindIt_MyData_multilabel_cxcywh_json_bbox_2d_nested")
-    folder = image_folder(task.variant.data.images)
+    folder = image_folder(task.question.data.images)
     assert folder.path == images
     assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
 

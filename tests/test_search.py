@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.formats import Format
 from vlmeval_findit.benchmarks.findit.grid import all_tables
-from vlmeval_findit.benchmarks.findit.metrics import Totals, figures
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
@@ -26,6 +24,7 @@ from vlmeval_findit.sweep.search import (
     SearchError,
     averages,
     best_format,
+    format_text,
     outcome,
     read_formats,
     search_sweep,
@@ -94,22 +93,31 @@ def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
     sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 19, places)
     results = go(sweep, FakeHost(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
     assert best_format(results) == Format("yxhw", "json", "bounding_box")
-    assert averages(results)[0].f1 == pytest.approx(100)
+    assert next(iter(averages(results)[0].figures.values())) == pytest.approx(100)
 
 
 # --- the rule -------------------------------------------------------------------------------------
 
 
 def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> Result:
-    """A result with a given F1 (and mIoU, adherence)."""
-    made = figures(Totals(responses=100, adherent=more.get("adherent", 100), n_gt=200, n_pred=200))
-    made = replace(made, f1=f1, f1_failed_missed=more.get("missed", f1), miou=more.get("miou", 40))
-    totals = Totals(responses=more.get("responses", 100), failed=failed)
-    return Result("M", parse(name), made, totals, 100, Path("x.json"))
+    """A result with a given F1 (and mIoU, adherence), by sums that give it."""
+    boxes = 100_000  # of each side: figures to a thousandth of a percent
+    tp = round(f1 / 100 * boxes)
+    missed = more.get("missed", f1)
+    sums = {
+        "adherent": more.get("adherent", 100),
+        "responses": 100,
+        "tp": tp,
+        "n_pred": boxes,
+        "n_gt": boxes,
+        "n_gt_failed": round(200 * tp / missed) - 2 * boxes if missed else 0,
+        "iou_sum": more.get("miou", 40) / 100 * boxes,
+    }
+    return Result("M", parse(name), sums, 100, failed, Path("x.json"))
 
 
 def first(*results: Result) -> str:
-    return str(averages(results)[0].format)
+    return format_text(averages(results)[0])
 
 
 def test_ties_go_to_miou_then_adherence_then_the_grids_order() -> None:
@@ -132,9 +140,10 @@ def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
         result("FindIt_Pascal_yxyx_text", 99),
     ]  # fmt: skip
     ranked = averages(results)
-    assert [(str(one.format), one.f1) for one in ranked] == [("xywh text", 55), ("xyxy text", 50)]
+    found = [(format_text(one), next(iter(one.figures.values()))) for one in ranked]
+    assert found == [("xywh text", 55), ("xyxy text", 50)]
     with pytest.raises(SearchError, match="no format was run on every table"):
-        best_format([results[0], replace(results[3])])
+        best_format([results[0], results[3]])
 
 
 def test_no_winner_without_answers() -> None:

@@ -50,7 +50,7 @@ def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
     """Write ``README.md`` beside the checkpoint of a training's folder."""
     parts = [_HEAD]
     if runs:
-        rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.variant.name)]
+        rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.question.name)]
         parts.append(f"## Scores\n\nIn percent, with 95 % intervals.\n\n{_table(rows)}\n")
     validation = _lines(training / VALIDATION)
     if validation:
@@ -76,7 +76,7 @@ def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
 
 def _scored_row(run: Run) -> dict[str, str]:
     found = intervals(run)
-    row = {"dataset": run.variant.name, "queries": str(len(run.answers))}
+    row = {"dataset": run.question.name, "queries": str(len(run.rows))}
     for name in (metric.name for metric in METRICS if metric.in_short_tables):
         spread = found[name]
         bounds = f" ({spread.low:.1f} to {spread.high:.1f})" if spread else ""

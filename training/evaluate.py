@@ -44,15 +44,15 @@ def evaluate(
     done = []
     for name in names:
         task = load_task(name)
-        folder = image_folder(task.variant.data.images).path
+        folder = image_folder(task.question.data.images).path
         asked = [
-            (index, _placed(prompts.message(query, task.variant), folder))
+            (index, _placed(prompts.message(query, task.question), folder))
             for index, query in task.queries.items()
         ]
         replies = []
         for first in range(0, len(asked), _AT_ONCE):
             part = asked[first : first + _AT_ONCE]
-            answers = runner.answer_batch([message for _, message in part], task.variant)
+            answers = runner.answer_batch([message for _, message in part], task.question)
             replies += [
                 Reply(index, answer.text, answer.recorded)
                 for (index, _), answer in zip(part, answers, strict=True)

@@ -20,6 +20,7 @@ from vlmeval_findit.benchmarks.findit.variant import Variant, problem
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.core import messages
 from vlmeval_findit.data.rendered import questions as asking
 from vlmeval_findit.data.rendered.drawing import Rng
 from vlmeval_findit.data.rendered.questions import PosedQuestion
@@ -71,7 +72,7 @@ class Lesson(NamedTuple):
     """
 
     pictures: tuple[Scene, ...]
-    opening: prompts.Message
+    opening: messages.Message
     turns: tuple[Turn, ...]
 
 
@@ -215,7 +216,7 @@ def clip_lesson(
     return Lesson(shown, _opening("Scenes_video", frames), tuple(asked))
 
 
-def _opening(dataset: str, frames: int = 1) -> prompts.Message:
+def _opening(dataset: str, frames: int = 1) -> messages.Message:
     """A message's parts up to its last picture, which no question changes."""
     variant = Variant(dataset, "xyxy", "json", frames=frames)
     names = tuple(str(i) for i in range(frames))
@@ -241,6 +242,6 @@ def corpus(seed: int, shares: Shares, scenes: int) -> list[str]:
         if i % 8 == 0:
             lessons.append(clip_lesson(train_seed(seed, i, 2), 1, shares, 8, (2, 4), size))
         for lesson in lessons:
-            lines += [part.value for part in lesson.opening if part.kind is prompts.PartKind.TEXT]
+            lines += [part.value for part in lesson.opening if part.kind is messages.PartKind.TEXT]
             lines += [text for turn in lesson.turns for text in (turn.request, turn.reply)]
     return lines

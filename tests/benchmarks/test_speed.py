@@ -150,5 +150,5 @@ def perfect_predictions(name: str) -> list[dict[str, object]]:
             Said(tuple(1000 * n / s for n, s in zip(box, size, strict=True)), label, frame)
             for box, label, frame in truth
         ]
-        rows.append({"index": query.index, "prediction": write(said, task.variant.reply)})
+        rows.append({"index": query.index, "prediction": write(said, task.question.reply)})
     return rows

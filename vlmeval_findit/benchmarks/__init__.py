@@ -71,8 +71,14 @@ def prefix_of(name: str) -> str:
     for prefix in prefixes():
         if name.startswith(prefix):
             return prefix
-    known = sorted(prefixes())
+    known = begins()
     raise QuestionError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
+
+
+def begins() -> list[str]:
+    """How names begin, for messages: a prefix that only goes on from another is not said."""
+    known = sorted(prefixes())
+    return [one for one in known if not any(one != p and one.startswith(p) for p in known)]
 
 
 def begins_with_prefix(text: str) -> bool:

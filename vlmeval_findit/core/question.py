@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 
 class QuestionError(ValueError):
@@ -119,11 +119,6 @@ class Task(Generic[Asked, Row]):
     question: Asked
     table: Path
     queries: Mapping[int, Row]
-
-    @property
-    def variant(self) -> Any:
-        """Until merged."""
-        return self.question
 
 
 AnyTask = Task[Question, Query]

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
 from ..core.files import atomic_write
 from ..core.run_files import RunFiles
@@ -116,8 +117,17 @@ def export(run: RunScore, predictions: Path) -> Exported:
     )
 
 
+def _variant(run: RunScore) -> Variant:
+    question = run.task.question
+    if not isinstance(question, Variant):
+        raise AnnotationError(
+            f"{question.name}: its answers are no boxes for COCO"
+        )
+    return question
+
+
 def _labels_are_categories(run: RunScore) -> bool:
-    return run.task.variant.data.family is Family.OBJDET
+    return _variant(run).data.family is Family.OBJDET
 
 
 def _ids(table: Path) -> dict[str, dict[str, int]]:
@@ -159,7 +169,7 @@ def _query(run: RunScore, one: ScoredRow) -> Query:
 
 
 def _named(run: RunScore) -> bool:
-    return run.task.variant.data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
+    return _variant(run).data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
 
 
 def _add(out: _Export, run: RunScore, one: ScoredRow) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..benchmarks import is_question, name_after_model, prefixes
+from ..benchmarks import begins, is_question, name_after_model
 from ..core.identity_file import identity_path
 from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError
 
@@ -26,7 +26,7 @@ def split_name(path: Path) -> tuple[str, str]:
 
 
 def _pattern(suffix: str) -> str:
-    return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in sorted(prefixes()))
+    return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in begins())
 
 
 def prediction_files(paths: Iterable[Path]) -> list[Path]:

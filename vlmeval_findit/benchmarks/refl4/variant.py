@@ -36,7 +36,7 @@ class RefL4Variant(Variant):
     """One way of asking one split."""
 
     @property
-    def row(self) -> Dataset:
+    def data(self) -> Dataset:
         return DATASETS[self.dataset]
 
     @property

@@ -1,0 +1,360 @@
+"""``score --protocol ref-l4``, ``prepare --ref-l4`` and ``fetch RefL4Full_…``."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refl4_stand_in import TEST, VAL, write_images, write_parquet
+from web import Web, web_server
+
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.refl4 import annotations as known
+from vlmeval_findit.benchmarks.refl4.annotations import Known, Split
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.cli import main
+from vlmeval_findit.data.fetch import annotations as fetched
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stand-in's Parquet files, and an LMUData of its own."""
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    (tmp_path / "lmu").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return write_parquet(tmp_path / "parquet")
+
+
+@pytest.fixture
+def as_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in is what the authors published."""
+    sizes = {"small": 10, "medium": 5, "large": 5}
+    counts = {"refcoco": 10, "o365": 10}
+    made = Known({Split.VAL: 8, Split.TEST: 12}, sizes, counts, {"refcoco": 5, "o365": 5})
+    monkeypatch.setattr(known, "RELEASE", made)
+    monkeypatch.setattr(fetched, "RELEASE", made)
+
+
+def items(form: str = "xywh") -> list[dict[str, Any]]:
+    """A prediction of every expression, every second one right."""
+    said = []
+    for at, row in enumerate((*VAL, *TEST)):
+        x, y, w, h = row["bbox"]
+        share = 1.0 if at % 2 else 0.3
+        box = [x, y, w * share, h] if form == "xywh" else [x, y, x + w * share, y + h]
+        said.append({"id": row["id"], "pred_bbox": box, "format": form})
+    return said
+
+
+def written(path: Path, values: object) -> Path:
+    path.write_text(json.dumps(values))
+    return path
+
+
+def left_by(path: Path) -> dict[str, Any]:
+    return json.loads(path.with_name(f"{path.stem}_ref-l4.json").read_text())
+
+
+def score(*arguments: object) -> int:
+    return main(["score", "--protocol", "ref-l4", *map(str, arguments)])
+
+
+# --- prepare --------------------------------------------------------------------------------------
+
+
+def test_prepare_refuses_other_annotations_unless_it_is_forced(
+    parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["prepare", "--ref-l4", str(parquet)]) == 2
+    said = capsys.readouterr().err
+    assert "ref-l4-val.parquet: 8 expressions of val, the release has 13420" in said
+    assert "(unlike_release)" in said
+    assert not list((tmp_path / "lmu").iterdir())
+    assert main(["prepare", "--ref-l4", str(parquet), "--force"]) == 0
+    assert "not the authors' annotations" in capsys.readouterr().out
+    assert sorted(path.stem for path in (tmp_path / "lmu").glob("*.tsv")) == [
+        "RefL4Full_all",
+        "RefL4Full_test",
+        "RefL4Full_val",
+    ]
+
+
+@pytest.mark.usefixtures("as_released")
+def test_prepare_takes_what_is_asked_for_and_is_the_same_twice(
+    parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    command = ["prepare", "--ref-l4", str(parquet), "--only", "RefL4Full_all"]
+    assert main(command) == 0
+    (table,) = (tmp_path / "lmu").glob("*.tsv")
+    first = table.read_bytes()
+    assert main(command) == 0
+    assert table.read_bytes() == first
+    assert main([*command[:-1], "RefL4Full_vall"]) == 2
+    assert "did you mean RefL4Full_val?" in capsys.readouterr().err
+
+
+# --- fetch ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with web_server() as server:
+        yield server
+
+
+@pytest.mark.usefixtures("as_released")
+def test_fetch_leaves_a_split_ready_and_the_second_run_asks_nothing(
+    parquet: Path, tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        archive.add(write_images(tmp_path / "pictures"), "images")
+    web.serve("refl4/images.tar.gz", content.getvalue())
+    web.serve("refl4/ref-l4-val.parquet", (parquet / "ref-l4-val.parquet").read_bytes())
+    config = tmp_path / "datasets.yaml"
+    config.write_text(f"sources:\n  refl4: {web.url}refl4\n")
+    monkeypatch.setenv("FINDIT_CONFIG", str(config))
+    assert main(["fetch", "RefL4Full_val"]) == 0
+    said = capsys.readouterr().out
+    assert "Ref-L4 by its authors" in said
+    assert re.search(r"RefL4Full_val +4 +0 +4 +0", said)
+    assert len(list((tmp_path / "lmu" / "images" / "RefL4").glob("*.jpg"))) == 4
+    before = web.requests
+    assert main(["fetch", "--check", "RefL4Full_val"]) == 0
+    assert main(["fetch", "RefL4Full_val"]) == 0
+    assert web.requests == before
+    assert main(["fetch", "RefL4Full_vall"]) == 2
+
+
+def test_fetch_keeps_no_annotations_of_another_number_of_rows(
+    parquet: Path, tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    web.serve("refl4/ref-l4-val.parquet", (parquet / "ref-l4-val.parquet").read_bytes())
+    config = tmp_path / "datasets.yaml"
+    config.write_text(f"sources:\n  refl4: {web.url}refl4\n")
+    monkeypatch.setenv("FINDIT_CONFIG", str(config))
+    assert main(["fetch", "RefL4Full_val"]) == 1
+    assert "8 rows, the release has 13420" in capsys.readouterr().out
+    assert not list((tmp_path / "lmu").rglob("*.parquet"))
+
+
+# --- files of others ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["xywh", "xyxy"])
+def test_a_file_of_others_gets_the_twelve_figures_and_the_corrected_ones(
+    form: str, parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path = written(tmp_path / "theirs.json", items(form))
+    assert score(path, "--annotations", parquet) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"acc_0.5 +50.00", said)
+    assert re.search(r"class_acc +50.00 +66.67", said), "bird is a bus there"
+    assert "not the authors' annotations: 8 expressions of val" in said
+    left = left_by(path)
+    assert list(left["rounded"].values())[:4] == [50.0, 50.0, 50.0, 50.0]
+    assert left["corrected rounded"] == {"class_acc": 66.67, "class_macc": 66.67}
+    assert set(left["slices"]) == {
+        "split",
+        "size",
+        "source",
+        "words",
+        "wording",
+        "class",
+        "corrected class",
+    }
+    assert left["intervals"]["acc_0.5"][0] < 50 < left["intervals"]["acc_0.5"][1]
+    assert set(left["annotations"]) == {"ref-l4-val.parquet", "ref-l4-test.parquet"}
+    assert "Wild Bird" not in said
+    assert score(path, "--annotations", parquet, "--per-class") == 0
+    again = capsys.readouterr().out
+    assert "Wild Bird" in again
+    assert left_by(path)["figures"] == left["figures"]
+
+
+def test_what_is_missing_is_a_miss_and_what_is_too_much_is_counted(
+    parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    said = [*items()[2:], {"id": 77, "pred_bbox": None, "format": "xyxy"}]
+    said[0] = {"id": said[0]["id"], "pred_bbox": None, "format": "xywh"}
+    path = written(tmp_path / "theirs.json", said)
+    assert score(path, "--annotations", parquet, "--split", "val") == 0
+    out = capsys.readouterr().out
+    assert "Ref-L4 val: 8 of 8 expressions scored" in out
+    assert "missed for want of a box: 2 no prediction" in out
+    assert "missed for want of a box: 1 null" in out
+    assert "13 predictions of no annotation" in out
+    assert left_by(path)["misses"] == {"no prediction": 2, "null": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda said: said.append(said[0]), "duplicate_id"),
+        (lambda said: said[3].pop("id"), "no_id"),
+        (lambda said: said[3].pop("format"), "no_format"),
+        (lambda said: said[3].update(format="cxcywh"), "unknown_format"),
+        (lambda said: [one.update(id=str(one["id"])) for one in said], "no_prediction_id_matches"),
+    ],
+)
+def test_a_refusal_names_file_row_key_and_code_and_others_are_scored(
+    change: Callable[[list[dict[str, Any]]], object],
+    code: str,
+    parquet: Path,
+    tmp_path: Path,
+    capsys: Capture,
+) -> None:
+    said = items()
+    change(said)
+    bad = written(tmp_path / "bad.json", said)
+    good = written(tmp_path / "good.json", items())
+    assert score(bad, good, "--annotations", parquet) == 1
+    found = capsys.readouterr()
+    assert f"({code})" in found.err
+    assert "bad.json" in found.err
+    assert not bad.with_name("bad_ref-l4.json").exists()
+    assert left_by(good)["figures"]["acc_0.5"] == 50.0
+
+
+def test_without_annotations_it_says_how_to_get_them(
+    parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path = written(tmp_path / "theirs.json", items())
+    assert score(path) == 1
+    assert "fetch RefL4Full_all, or prepare --ref-l4 DIR" in capsys.readouterr().err
+    assert score(path, "--annotations", tmp_path) == 1
+    assert "ref-l4-val.parquet" in capsys.readouterr().err
+
+
+def test_an_unknown_protocol_has_a_nearest(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "theirs.json", items())
+    assert main(["score", "--protocol", "refl4", str(path)]) == 2
+    assert "no protocol 'refl4': did you mean ref-l4?" in capsys.readouterr().err
+
+
+# --- runs of ours ---------------------------------------------------------------------------------
+
+
+def answers(rows: list[dict[str, Any]], table: str = "RefL4Full_val") -> list[dict[str, Any]]:
+    """Replies in pixels: a hit, a box beside it, no box, and a failed call, over and over."""
+    said = []
+    for at, row in enumerate(rows):
+        x, y, w, h = row["bbox"]
+        right = json.dumps([{"bbox": [x, y, x + w, y + h]}])
+        reply = (right, '[{"bbox": [0, 0, 1, 1]}]', "no", "Failed to obtain answer")[at % 4]
+        said.append({"index": row.get("index", row["id"]), "prediction": reply})
+    return said
+
+
+def test_our_run_gets_the_same_figures_from_both_scores(
+    parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["prepare", "--ref-l4", str(parquet), "--force"]) == 0
+    path = written(tmp_path / "m_FindIt_RefL4Full_val_xyxy_json.json", answers(VAL))
+    assert main(["score", "--space", "pixels", str(path)]) == 0
+    house = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())["figures"]
+    capsys.readouterr()
+    assert score("--space", "pixels", path) == 0
+    left = left_by(path)
+    for name, value in left["figures"].items():
+        assert house[name] == (None if value is None else pytest.approx(value, abs=1e-9)), name
+    assert house["class_acc_corrected"] == pytest.approx(left["corrected"]["class_acc"])
+    assert left["scored"] == 6
+    assert left["failed calls"] == 2
+    assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
+    assert left["acc_0.5 with failed calls as misses"] == 25.0
+    assert left["misses"] == {"not JSON": 2}
+    assert "2 failed calls, in none of these" in capsys.readouterr().out
+
+
+def test_every_dataset_with_one_box_gets_them_without_classes(
+    parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    rows = [{**row, "index": at} for at, row in enumerate(VAL)]
+    queries = []
+    for row in rows:
+        x, y, w, h = row["bbox"]
+        truth = Truth(((x, y, x + w, y + h),), (0,))
+        queries.append(Query(row["index"], row["caption"], 640, 480, (row["file_name"],), truth))
+    write_table(tmp_path / "lmu", "RefL4", queries, {})
+    path = written(tmp_path / "m_FindIt_RefL4_xyxy_json.json", answers(rows))
+    assert score("--space", "pixels", path) == 0
+    left = left_by(path)
+    assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
+    assert left["figures"]["class_acc"] is left["corrected"]["class_macc"] is None
+    assert set(left["slices"]) == {"size", "words"}
+    assert re.search(r"class_acc +– +–", capsys.readouterr().out)
+
+
+def test_a_dataset_with_more_boxes_is_refused(
+    parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    query = Query(0, "cat", 640, 480, ("a.jpg",), Truth((), ()))
+    write_table(tmp_path / "lmu", "Pascal", [query], {})
+    path = written(tmp_path / "m_FindIt_Pascal_xyxy_json.json", [{"index": 0, "prediction": "[]"}])
+    assert score("--space", "pixels", path) == 1
+    assert "its answers are not one box each" in capsys.readouterr().err
+
+
+def test_scoring_before_preparing_says_how(tmp_path: Path, parquet: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "m_FindIt_RefL4Full_val_xyxy_json.json", answers(VAL))
+    assert main(["score", "--space", "pixels", str(path)]) == 2
+    assert "prepare --ref-l4 DIR --only RefL4Full_val" in capsys.readouterr().err
+
+
+# --- cleaned lists --------------------------------------------------------------------------------
+
+
+def test_kept_and_original_come_together_with_what_found_no_partner(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    reviews = [
+        {"ann_id": 1, "caption": "left Cup", "caption_quality": 1},
+        {"ann_id": 2, "caption": "nothing", "caption_quality": 0},
+        {"ann_id": 9, "caption": "alone", "caption_quality": 1},
+    ]
+    reviewed = written(tmp_path / "refcoco_val_reviewed.json", {"annotation": reviews})
+    mine = [
+        {"ann_id": "1", "expression": "left cup", "iou": 0.51},
+        {"ann_id": 2, "expression": "nothing", "hit": False},
+        {"ann_id": 3, "expression": "unknown", "iou": 0.5},
+    ]
+    path = written(tmp_path / "mine.json", mine)
+    assert score(path, "--reviewed", reviewed) == 0
+    out = capsys.readouterr().out
+    assert "original 33.33 % of 3 expressions, kept 100.00 % of 1" in out
+    assert "1 expressions without a review" in out
+    assert "1 reviews without an expression" in out
+    left = left_by(path)["cleaned"]
+    assert left["original"] == pytest.approx(100 / 3)
+    assert left["kept"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"expression": "x", "hit": True}, "row 0: no annotation id"),
+        ({"ann_id": 1, "hit": True}, "row 0: no expression"),
+        ({"ann_id": 1, "expression": "x"}, "row 0, iou: None is no number"),
+        ({"ann_id": 1, "expression": "x", "hit": "no"}, "row 0, hit: 'no' is neither"),
+        (3, "row 0: 3 is no object"),
+    ],
+)
+def test_a_result_that_says_no_hit_is_refused(
+    row: object, says: str, tmp_path: Path, capsys: Capture
+) -> None:
+    reviewed = written(
+        tmp_path / "refcoco_val_reviewed.json",
+        {"annotation": [{"ann_id": 1, "caption": "x", "caption_quality": 1}]},
+    )
+    assert score(written(tmp_path / "mine.json", [row]), "--reviewed", reviewed) == 1
+    assert says in capsys.readouterr().err

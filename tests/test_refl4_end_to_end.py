@@ -1,0 +1,117 @@
+"""Ref-L4 the whole way: prepared, run under VLMEvalKit and as a sweep, scored, ranked, shown."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from refl4_stand_in import VAL, write_images, write_parquet
+
+pytestmark = pytest.mark.host
+
+DATA = "FindIt_RefL4Full_val_xyxy_json"
+BOTH = [DATA, "FindIt_RefL4Full_all_cxcywh_text"]
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_host()
+    folder = tmp_path_factory.mktemp("lmu")
+    write_images(folder / "images" / "RefL4")
+    parquet = write_parquet(tmp_path_factory.mktemp("parquet"))
+    done = run(
+        RUN_FINDIT, ["prepare", "--ref-l4", str(parquet), "--force"], parquet, environment(folder)
+    )
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cwd = tmp_path_factory.mktemp("finished")
+    arguments = ["--data", *BOTH, "--model", "FullImage", "OpenCV-Detector"]
+    done = run(RUN_FINDIT, arguments, cwd, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    return cwd / "outputs"
+
+
+def test_a_run_is_scored_by_the_protocol(finished: Path) -> None:
+    path = predictions(finished, "FullImage", DATA)
+    found = figures(path)
+    # Two of eight boxes are nearly the whole picture, both by one class of four.
+    assert found["acc_0.5"] == found["class_acc"] == 25.0
+    assert found["large_acc"] == 100.0
+    assert found["class_acc_corrected"] == pytest.approx(100 / 6)
+    assert found["adherence"] == 100.0
+    provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+    assert provenance["benchmark"] == "Ref-L4"
+    assert provenance["table"]["meta"]["unlike_release"]
+    assert {row["id"] for row in VAL} == set(replies(path))
+
+
+def test_the_same_command_again_asks_nothing(finished: Path, lmu: Path) -> None:
+    arguments = ["--data", DATA, "--model", "FullImage", "--reuse"]
+    again = run(RUN_FINDIT, arguments, finished.parent, environment(lmu))
+    assert again.returncode == 0, again.stdout
+    assert "nothing is left to ask" in again.stdout
+
+
+def test_a_replay_and_a_second_score_agree(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    source = predictions(finished, "FullImage", DATA)
+    done = run(
+        RUN_FINDIT, ["--data", DATA, "--model", f"Replay={source}"], tmp_path, environment(lmu)
+    )
+    assert done.returncode == 0, done.stdout
+    again = predictions(tmp_path / "outputs", "Replay", DATA)
+    assert figures(again) == figures(source)
+    assert run(RUN_FINDIT, ["score", str(again)], tmp_path, environment(lmu)).returncode == 0
+    assert figures(again) == figures(source)
+    done = run(
+        RUN_FINDIT, ["score", "--protocol", "ref-l4", str(again)], tmp_path, environment(lmu)
+    )
+    assert done.returncode == 0, done.stdout
+    left = json.loads(again.with_name(f"{again.stem}_ref-l4.json").read_text())
+    assert left["figures"]["macc"] == pytest.approx(figures(source)["macc"], abs=1e-9)
+
+
+def test_a_sweep_asks_the_same(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    (tmp_path / "sweep.yaml").write_text(
+        f"models: FullImage\ndatasets: [{DATA}]\nwork_dir: outputs\njournal: outputs/calls.jsonl\n"
+    )
+    for _ in range(2):
+        done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
+        assert done.returncode == 0, done.stdout
+    path = tmp_path / "outputs" / "FullImage" / f"FullImage_{DATA}.json"
+    assert figures(path) == figures(predictions(finished, "FullImage", DATA))
+    assert (tmp_path / "outputs" / "calls.jsonl").read_bytes().count(b"\n") == len(VAL)
+
+
+def test_leaderboard_and_report_show_published_rows_and_slices(
+    finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    env = environment(lmu)
+    done = run(RUN_FINDIT, ["leaderboard", str(finished), "--out", "board"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    board = next((tmp_path / "board").rglob("leaderboard.md")).read_text()
+    assert "| *published* | *CogVLM-Grounding* |" in board
+    ranked = [line for line in board.splitlines() if line.startswith(("| 1", "| 2"))]
+    assert not any("CogVLM" in line for line in ranked)
+    with next((tmp_path / "board").rglob("slices.csv")).open() as f:
+        kinds = {row["slice"] for row in csv.DictReader(f)}
+    assert {"size", "source", "words", "wording", "class", "corrected class"} <= kinds
+    done = run(RUN_FINDIT, ["report", str(finished), "--out", "report.html"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    page = (tmp_path / "report.html").read_text()
+    assert "CogVLM-Grounding" in page
+    assert VAL[0]["file_name"] in page
+
+
+def test_without_a_table_nothing_is_asked(tmp_path: Path) -> None:
+    env = environment(tmp_path / "lmu")
+    done = run(RUN_FINDIT, ["--data", DATA, "--model", "FullImage"], tmp_path, env)
+    assert done.returncode == 2
+    assert "prepare --ref-l4 DIR --only RefL4Full_val" in done.stdout
+    assert "Infer" not in done.stdout
