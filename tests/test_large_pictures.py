@@ -290,7 +290,7 @@ from vlmeval_findit.models.local.runner import RunSettings, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.models.local.transformer import load_processor
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.benchmarks.findit.variant import parse
+from vlmeval_findit.benchmarks.findit.names import parse
 hashes = []
 for row, checkpoint in json.loads(sys.argv[1]).items():
     encoder = Encoder(load_processor(checkpoint), MODELS[row].local)
