@@ -22,7 +22,7 @@ from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.refl4.figures import corrected_figures, figures
 from vlmeval_findit.benchmarks.refl4.judging import Judged, judge
 from vlmeval_findit.benchmarks.refl4.metrics import CORRECTED, TWELVE, row_slices, row_sums
-from vlmeval_findit.benchmarks.refl4.predictions import Answer, answers_to, predictions_from
+from vlmeval_findit.benchmarks.refl4.predictions import PredictedBox, answers_to, predictions_from
 from vlmeval_findit.benchmarks.refl4.refusals import Code, RefusedError
 from vlmeval_findit.benchmarks.refl4.sums import sums
 from vlmeval_findit.benchmarks.refl4.table import (
@@ -237,7 +237,7 @@ def judged_lists(draw: st.DrawFn) -> list[Judged]:
             )
         )
         shrink = draw(st.sampled_from([0.0, 0.4, 0.5, 0.52, 0.6, 0.8, 0.9, 1.0]))
-        answers.append(Answer((x, y, x + w * shrink, y + h)))
+        answers.append(PredictedBox((x, y, x + w * shrink, y + h)))
     return judge(truths, answers)
 
 
@@ -357,7 +357,7 @@ def test_boxes_that_are_no_numbers_are_misses_and_the_details_stay_json() -> Non
 
 def test_a_size_that_no_expression_has_has_no_figure() -> None:
     truths = [annotation(row, "") for row in rows("val", 0, 1)]
-    judged = judge(truths, [Answer((0, 0, 1, 1))])
+    judged = judge(truths, [PredictedBox((0, 0, 1, 1))])
     total = add_up(row.all_sums() for row in as_rows(judged))
     by_name = {metric.name: metric.value(total) for metric in BENCHMARK.metrics}
     assert by_name["small_acc"] == 0.0

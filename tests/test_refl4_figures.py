@@ -21,7 +21,7 @@ from vlmeval_findit.benchmarks.refl4.classes import (
     AUTHORS,
     CORRECTED,
     ONE_TOO_LOW,
-    Source,
+    PictureSource,
     class_name,
     class_of,
     source_of,
@@ -30,7 +30,12 @@ from vlmeval_findit.benchmarks.refl4.conformance import agreement, difference
 from vlmeval_findit.benchmarks.refl4.figures import NAMES, class_figures, corrected_figures, figures
 from vlmeval_findit.benchmarks.refl4.judging import Judged, judge
 from vlmeval_findit.benchmarks.refl4.overlap import THRESHOLDS, hits, iou
-from vlmeval_findit.benchmarks.refl4.predictions import Answer, Corners, Reason, predictions_from
+from vlmeval_findit.benchmarks.refl4.predictions import (
+    Corners,
+    MissReason,
+    PredictedBox,
+    predictions_from,
+)
 from vlmeval_findit.benchmarks.refl4.scoring import score
 from vlmeval_findit.benchmarks.refl4.slices import slices
 from vlmeval_findit.benchmarks.refl4.sums import By, Sums, add_up, sums, words_of
@@ -171,15 +176,15 @@ def test_corners_are_added_in_64_bits() -> None:
     late, early = np.float32(x + w), np.float32(x) + np.float32(w)
     assert late != early
     annotation = truth(x, 0, w, 1)
-    (one,) = judge([annotation], [Answer((float(np.float32(x)), 0, float(late), 1))])
+    (one,) = judge([annotation], [PredictedBox((float(np.float32(x)), 0, float(late), 1))])
     assert one.iou == 1
     said = predictions_from([{"id": 1, "pred_bbox": [x, 0, w, 1], "format": "xywh"}])
     assert judge([annotation], [said[1]])[0].iou == 1
 
 
 def test_a_missing_box_is_a_miss_with_its_reason() -> None:
-    (one,) = judge([truth(0, 0, 0, 0)], [Answer(None, Reason.NULL_BOX)])
-    assert (one.reason, one.iou, any(one.hits)) == (Reason.NULL_BOX, 0, False)
+    (one,) = judge([truth(0, 0, 0, 0)], [PredictedBox(None, MissReason.NULL_BOX)])
+    assert (one.reason, one.iou, any(one.hits)) == (MissReason.NULL_BOX, 0, False)
     with pytest.raises(ValueError, match="0 answers to 1 annotations"):
         judge([truth(0, 0, 1, 1)], [])
 
@@ -235,10 +240,12 @@ def test_the_ten_mended_classes_are_named_alike() -> None:
 
 
 def test_sources() -> None:
-    assert source_of("refcoco_1") is Source.COCO
-    assert source_of("o365_57") is Source.O365_P1  # COCO's bird
-    assert source_of("o365_13") is Source.O365_P2  # COCO has no cabinet, whatever the table says
-    assert source_of("o365_365") is Source.O365_P2
+    assert source_of("refcoco_1") is PictureSource.COCO
+    assert source_of("o365_57") is PictureSource.O365_P1  # COCO's bird
+    assert (
+        source_of("o365_13") is PictureSource.O365_P2
+    )  # COCO has no cabinet
+    assert source_of("o365_365") is PictureSource.O365_P2
     assert source_of("lvis_1") is None
 
 
@@ -262,7 +269,7 @@ def expressions(draw: st.DrawFn) -> Judged:
         ),
         iou=0.0,
         hits=tuple(k < above for k in range(10)),
-        reason=None if above else draw(st.none() | st.sampled_from(Reason)),
+        reason=None if above else draw(st.none() | st.sampled_from(MissReason)),
     )
 
 
@@ -324,7 +331,7 @@ def test_the_last_bit_follows_the_order_of_operations() -> None:
 
 
 def test_an_absent_size_is_none_and_stays_so_when_rounded() -> None:
-    got = figures(sums(judge([truth(0, 0, 10, 10)], [Answer((0, 0, 10, 10))])))
+    got = figures(sums(judge([truth(0, 0, 10, 10)], [PredictedBox((0, 0, 10, 10))])))
     assert got.rounded == [100, 100, 100, 100, 100, 100, None, None, None, None, 100, 100]
     assert list(got.named) == list(NAMES)
     assert set(figures(Sums()).named.values()) == {None}
@@ -332,7 +339,7 @@ def test_an_absent_size_is_none_and_stays_so_when_rounded() -> None:
 
 def test_corrected_classes_part_birds_from_buses() -> None:
     annotations = [truth(0, 0, 9, 9, "refcoco_16"), truth(0, 0, 9, 9, "refcoco_6", number=2)]
-    counted = sums(judge(annotations, [Answer((0, 0, 9, 9)), Answer((50, 50, 60, 60))]))
+    counted = sums(judge(annotations, [PredictedBox((0, 0, 9, 9)), PredictedBox((50, 50, 60, 60))]))
     assert [(row.name, row.count) for row in slices(counted, By.CLASS)] == [("Bus", 2)]
     corrected = [(row.name, row.acc_050) for row in slices(counted, By.CORRECTED)]
     assert corrected == [("Bus", 0), ("Wild Bird", 100)]
@@ -344,7 +351,7 @@ def test_slices_keep_their_natural_order() -> None:
         truth(0, 0, 10, 10, "refcoco_1", 2, caption="a", is_rewrite=False),
         truth(0, 0, 10, 10, "o365_1", 3, caption="a b"),
     ]
-    counted = sums(judge(annotations, [Answer((0, 0, 10, 10))] * 3))
+    counted = sums(judge(annotations, [PredictedBox((0, 0, 10, 10))] * 3))
     names = {by: [(row.name, row.count) for row in slices(counted, by)] for by in By}
     assert names[By.TOTAL] == [("total", 3)]
     assert names[By.SPLIT] == [("val", 2), ("test", 1)]

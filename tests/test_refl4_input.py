@@ -25,8 +25,8 @@ from vlmeval_findit.benchmarks.refl4.annotations import (
     unlike_release,
 )
 from vlmeval_findit.benchmarks.refl4.predictions import (
-    Format,
-    Reason,
+    BoxOrder,
+    MissReason,
     answers_to,
     predictions_from,
     read_box,
@@ -227,26 +227,26 @@ def test_counts_of_the_release() -> None:
         ([1, 2, 10**400, -(10**400)], "xyxy", (1, 2, INF, -INF)),
         (np.array([1, 2, 3, 4]).tolist(), "xyxy", (1, 2, 3, 4)),
         (list(np.array([1, 2, 3, 4], np.float32)), "xyxy", (1, 2, 3, 4)),
-        ([1, 2, 3, 4, 5], "xyxy", Reason.WRONG_LENGTH),
-        ([1, 2, 3], "xyxy", Reason.WRONG_LENGTH),
-        ([1, 2, 3], "xywh", Reason.WRONG_LENGTH),
-        ([], "xyxy", Reason.WRONG_LENGTH),
-        ([[1, 2, 3, 4]], "xyxy", Reason.WRONG_LENGTH),
-        (None, "xywh", Reason.NULL_BOX),
-        ("1,2,3,4", "xyxy", Reason.NO_LIST),
-        ("1234", "xyxy", Reason.NO_LIST),
-        ({"x1": 1, "y1": 2, "x2": 3, "y2": 4}, "xyxy", Reason.NO_LIST),
-        (0, "xyxy", Reason.NO_LIST),
-        (["1", "2", "3", "4"], "xyxy", Reason.NOT_NUMBERS),
-        ([1, 2, 3, None], "xyxy", Reason.NOT_NUMBERS),
-        ([1, 2, 3, True], "xyxy", Reason.NOT_NUMBERS),
-        ([1, 2, 3, [4]], "xywh", Reason.NOT_NUMBERS),
-        ([1, 2, 3, "4", 5], "xywh", Reason.NOT_NUMBERS),
+        ([1, 2, 3, 4, 5], "xyxy", MissReason.WRONG_LENGTH),
+        ([1, 2, 3], "xyxy", MissReason.WRONG_LENGTH),
+        ([1, 2, 3], "xywh", MissReason.WRONG_LENGTH),
+        ([], "xyxy", MissReason.WRONG_LENGTH),
+        ([[1, 2, 3, 4]], "xyxy", MissReason.WRONG_LENGTH),
+        (None, "xywh", MissReason.NULL_BOX),
+        ("1,2,3,4", "xyxy", MissReason.NO_LIST),
+        ("1234", "xyxy", MissReason.NO_LIST),
+        ({"x1": 1, "y1": 2, "x2": 3, "y2": 4}, "xyxy", MissReason.NO_LIST),
+        (0, "xyxy", MissReason.NO_LIST),
+        (["1", "2", "3", "4"], "xyxy", MissReason.NOT_NUMBERS),
+        ([1, 2, 3, None], "xyxy", MissReason.NOT_NUMBERS),
+        ([1, 2, 3, True], "xyxy", MissReason.NOT_NUMBERS),
+        ([1, 2, 3, [4]], "xywh", MissReason.NOT_NUMBERS),
+        ([1, 2, 3, "4", 5], "xywh", MissReason.NOT_NUMBERS),
     ],
 )
 def test_boxes_as_they_come(numbers: object, how: str, expected: object) -> None:
-    answer = read_box(numbers, Format(how))
-    if isinstance(expected, Reason):
+    answer = read_box(numbers, BoxOrder(how))
+    if isinstance(expected, MissReason):
         assert (answer.box, answer.reason) == (None, expected)
     else:
         assert (answer.box, answer.reason) == (expected, None)
@@ -260,8 +260,8 @@ JSON = st.recursive(
 )
 
 
-@given(JSON, st.sampled_from(Format))
-def test_no_box_is_an_exception(numbers: object, how: Format) -> None:
+@given(JSON, st.sampled_from(BoxOrder))
+def test_no_box_is_an_exception(numbers: object, how: BoxOrder) -> None:
     answer = read_box(numbers, how)
     assert (answer.box is None) == (answer.reason is not None)
     said = predictions_from([{"id": 7, "pred_bbox": numbers, "format": how.value}])
@@ -325,7 +325,7 @@ def test_predictions_of_the_other_split_only_are_refused() -> None:
 def test_without_any_prediction_everything_is_a_miss() -> None:
     got = score([truth(), truth(8)], predictions_from([]), Split.VAL)
     assert (got.figures.macc, got.figures.class_acc, got.unused) == (0, 0, 0)
-    assert dict(got.sums.misses) == {Reason.NO_PREDICTION: 2}
+    assert dict(got.sums.misses) == {MissReason.NO_PREDICTION: 2}
 
 
 def test_unused_ids_and_misses_are_counted() -> None:
@@ -341,10 +341,10 @@ def test_unused_ids_and_misses_are_counted() -> None:
     got = score(truths, predictions_from(items), Split.VAL)
     assert got.unused == 2
     assert dict(got.sums.misses) == {
-        Reason.NULL_BOX: 1,
-        Reason.NO_BOX: 1,
-        Reason.WRONG_LENGTH: 1,
-        Reason.NO_PREDICTION: 1,
+        MissReason.NULL_BOX: 1,
+        MissReason.NO_BOX: 1,
+        MissReason.WRONG_LENGTH: 1,
+        MissReason.NO_PREDICTION: 1,
     }
     assert got.figures.acc_050 == 20
     assert [one.annotation.id for one in got.judged] == [7, 8, 9, 10, 11]

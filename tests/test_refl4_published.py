@@ -14,8 +14,8 @@ from vlmeval_findit.benchmarks.refl4.figures import NAMES
 from vlmeval_findit.benchmarks.refl4.published import (
     PUBLISHED,
     PUBLISHED_CLEANED,
-    Output,
-    Published,
+    OutputKind,
+    PublishedRow,
 )
 
 TOTAL = sum(RELEASE.rows.values())
@@ -23,13 +23,13 @@ TOTAL = sum(RELEASE.rows.values())
 
 def test_there_are_24_rows_of_18_box_and_6_mask_models() -> None:
     assert len({row.model for row in PUBLISHED}) == len(PUBLISHED) == 24
-    assert [row.output for row in PUBLISHED] == [Output.BOX] * 18 + [Output.MASK] * 6
+    assert [row.output for row in PUBLISHED] == [OutputKind.BOX] * 18 + [OutputKind.MASK] * 6
     assert [row.model for row in PUBLISHED if row.class_acc is not None] == ["CogVLM-Grounding"]
     assert all("2406.16866" in row.source for row in (*PUBLISHED, *PUBLISHED_CLEANED))
 
 
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.model)
-def test_rows_agree_with_the_sizes_of_their_parts(row: Published) -> None:
+def test_rows_agree_with_the_sizes_of_their_parts(row: PublishedRow) -> None:
     named = row.named
     assert list(named) == list(NAMES)
     for whole, part in (("acc_0.5", "acc"), ("macc", "macc")):

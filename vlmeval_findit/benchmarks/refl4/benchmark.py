@@ -14,7 +14,7 @@ from ...core.settings import Settings
 from ..findit.benchmark import FindIt
 from .annotations import Split
 from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
-from .published import PUBLISHED, Output
+from .published import PUBLISHED, OutputKind
 from .replies import draw, judge_replies, scored_row
 from .table import RefL4Task, load_task
 from .variant import RefL4Variant, parse, table_name
@@ -72,7 +72,7 @@ class RefL4(FindIt):
 
 def _published() -> Iterator[Published]:
     for row in PUBLISHED:
-        model = row.model if row.output is Output.BOX else f"{row.model} (tight boxes of masks)"
+        model = row.model if row.output is OutputKind.BOX else f"{row.model} (tight boxes of masks)"
         figures = {name: value for name, value in row.named.items() if value is not None}
         for split, values in (
             (Split.ALL, figures),

@@ -31,7 +31,7 @@ ONE_TOO_LOW = frozenset({16, 31, 33, 35, 51, 55, 67, 72, 88, 89})
 _COCO_PREFIX, _O365_PREFIX = "refcoco_", "o365_"
 
 
-class Source(Enum):
+class PictureSource(Enum):
     """Where an annotated object comes from; the value is its name in tables."""
 
     COCO = "COCO"
@@ -90,10 +90,10 @@ def class_name(key: str) -> str:
     return key
 
 
-def source_of(ori_category_id: str) -> Source | None:
+def source_of(ori_category_id: str) -> PictureSource | None:
     """Where an annotated object comes from; None where its id says neither."""
     if ori_category_id.startswith(_COCO_PREFIX):
-        return Source.COCO
+        return PictureSource.COCO
     if ori_category_id.startswith(_O365_PREFIX):
-        return Source.O365_P1 if ori_category_id in _SHARED else Source.O365_P2
+        return PictureSource.O365_P1 if ori_category_id in _SHARED else PictureSource.O365_P2
     return None

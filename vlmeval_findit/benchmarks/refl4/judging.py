@@ -9,7 +9,7 @@ import numpy as np
 
 from .annotations import Annotation
 from .overlap import hits, iou
-from .predictions import Answer, Corners, Reason
+from .predictions import Corners, MissReason, PredictedBox
 
 _NOWHERE: Corners = (0.0, 0.0, 0.0, 0.0)
 """Stands for a box that is not there: without area it has IoU 0 with everything."""
@@ -24,7 +24,7 @@ class Judged:
     """In 32 bits; NaN where the box has none, 0 where there is no box."""
     hits: tuple[bool, ...]
     """For each of the ten thresholds whether it was passed."""
-    reason: Reason | None
+    reason: MissReason | None
     """Why there is no box; None where there is one, right or wrong."""
 
 
@@ -34,7 +34,7 @@ def corners(annotation: Annotation) -> Corners:
     return x, y, x + width, y + height
 
 
-def judge(annotations: Sequence[Annotation], answers: Sequence[Answer]) -> list[Judged]:
+def judge(annotations: Sequence[Annotation], answers: Sequence[PredictedBox]) -> list[Judged]:
     """How the answers did, in the order of the annotations.
 
     Raises:

@@ -21,14 +21,14 @@ Corners = tuple[float, float, float, float]
 """x1, y1, x2, y2 in pixels of the original image; 64-bit floats, perhaps swapped or not finite."""
 
 
-class Format(Enum):
+class BoxOrder(Enum):
     """What the four numbers of a prediction are."""
 
     XYXY = "xyxy"
     XYWH = "xywh"
 
 
-class Reason(Enum):
+class MissReason(Enum):
     """Why an expression has no box; the value is its name in tables."""
 
     NO_PREDICTION = "no prediction"
@@ -40,19 +40,19 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PredictedBox:
     """What a model said about one expression: a box or, exactly where there is none, a reason."""
 
     box: Corners | None
-    reason: Reason | None = None
+    reason: MissReason | None = None
 
 
-Predictions = Mapping[Id, Answer]
+Predictions = Mapping[Id, PredictedBox]
 
-NO_PREDICTION = Answer(None, Reason.NO_PREDICTION)
+NO_PREDICTION = PredictedBox(None, MissReason.NO_PREDICTION)
 
 
-def read_box(numbers: object, how: Format) -> Answer:
+def read_box(numbers: object, how: BoxOrder) -> PredictedBox:
     """The corners of ``pred_bbox``.
 
     Of ``xywh`` the first four numbers count, ``xyxy`` has to have exactly four.
@@ -63,17 +63,17 @@ def read_box(numbers: object, how: Format) -> Answer:
     <Reason.WRONG_LENGTH: 'wrong length'>
     """
     if numbers is None:
-        return Answer(None, Reason.NULL_BOX)
+        return PredictedBox(None, MissReason.NULL_BOX)
     if not isinstance(numbers, (list, tuple)):
-        return Answer(None, Reason.NO_LIST)
-    four = numbers[:4] if how is Format.XYWH else numbers
+        return PredictedBox(None, MissReason.NO_LIST)
+    four = numbers[:4] if how is BoxOrder.XYWH else numbers
     if len(four) != 4:
-        return Answer(None, Reason.WRONG_LENGTH)
+        return PredictedBox(None, MissReason.WRONG_LENGTH)
     if not all(map(is_number, four)):
-        return Answer(None, Reason.NOT_NUMBERS)
+        return PredictedBox(None, MissReason.NOT_NUMBERS)
     # Always floats: corners and areas of integers would overflow into hits.
     a, b, c, d = map(_float, four)
-    return Answer((a, b, a + c, b + d) if how is Format.XYWH else (a, b, c, d))
+    return PredictedBox((a, b, a + c, b + d) if how is BoxOrder.XYWH else (a, b, c, d))
 
 
 def _float(value: Any) -> float:
@@ -92,9 +92,9 @@ def predictions_from(items: object, where: str = "predictions") -> Predictions:
     """
     if not isinstance(items, (list, tuple)):
         raise RefusedError(Code.UNREADABLE, where, "is no list of predictions")
-    formats = {one.value: one for one in Format}
+    formats = {one.value: one for one in BoxOrder}
     rows: dict[Id, int] = {}
-    answers: dict[Id, Answer] = {}
+    answers: dict[Id, PredictedBox] = {}
     for row, item in enumerate(items):
         here = f"{where}, row {row}"
         if not isinstance(item, Mapping):
@@ -114,7 +114,7 @@ def predictions_from(items: object, where: str = "predictions") -> Predictions:
         if "pred_bbox" in item:
             answers[number] = read_box(item["pred_bbox"], formats[said])
         else:
-            answers[number] = Answer(None, Reason.NO_BOX)
+            answers[number] = PredictedBox(None, MissReason.NO_BOX)
     return answers
 
 
@@ -133,17 +133,17 @@ def read_predictions(path: Path) -> Predictions:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class PredictedBoxes:
     """The answers to given annotations, in their order."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[PredictedBox, ...]
     unused: int
     """How many predictions are of no annotation."""
 
 
 def answers_to(
     annotations: Sequence[Annotation], predictions: Predictions, where: str = "predictions"
-) -> Answers:
+) -> PredictedBoxes:
     """Which answer every annotation has.  Without any prediction at all, every one is a miss.
 
     Raises:
@@ -155,7 +155,7 @@ def answers_to(
         why += _example(predictions, (one.id for one in annotations))
         raise RefusedError(Code.NO_PREDICTION_ID_MATCHES, where, why)
     answers = tuple(predictions.get(one.id, NO_PREDICTION) for one in annotations)
-    return Answers(answers, unused=len(predictions) - used)
+    return PredictedBoxes(answers, unused=len(predictions) - used)
 
 
 def _example(said: Iterable[Id], asked: Iterable[Id]) -> str:

@@ -12,7 +12,7 @@ SOURCE = (
 CLEANED_SOURCE = "arXiv 2406.16866, tables 1 and 2"
 
 
-class Output(Enum):
+class OutputKind(Enum):
     """What a model answers with."""
 
     BOX = "box"
@@ -21,7 +21,7 @@ class Output(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedRow:
     """A published row: val and test together where a field does not name one, in percent."""
 
     model: str
@@ -40,7 +40,7 @@ class Published:
     class_macc: float
     class_acc: float | None
     """Known of one model only."""
-    output: Output
+    output: OutputKind
     source: str
 
     @property
@@ -123,14 +123,14 @@ CogVLM-Grounding  92.44 94.58 88.55 91.43 90.67 92.36
 """
 
 
-def _row(line: str) -> Published:
+def _row(line: str) -> PublishedRow:
     name, *values = line.split()
     model = name.removesuffix("†")
-    return Published(
+    return PublishedRow(
         model=model,
         **dict(zip(_COLUMNS, map(float, values), strict=True)),
         class_acc=_CLASS_ACC.get(model),
-        output=Output.BOX if model == name else Output.MASK,
+        output=OutputKind.BOX if model == name else OutputKind.MASK,
         source=SOURCE,
     )
 
@@ -145,7 +145,7 @@ def _pairs(line: str) -> list[PublishedCleaned]:
     ]
 
 
-PUBLISHED: tuple[Published, ...] = tuple(map(_row, _ROWS.strip().splitlines()))
+PUBLISHED: tuple[PublishedRow, ...] = tuple(map(_row, _ROWS.strip().splitlines()))
 """All published rows, in the authors' order."""
 
 PUBLISHED_CLEANED: tuple[PublishedCleaned, ...] = tuple(

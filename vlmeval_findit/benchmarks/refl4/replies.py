@@ -27,7 +27,7 @@ from ..findit.variant import Variant
 from .annotations import Annotation
 from .judging import Judged, judge
 from .metrics import FAILED_SUMS, row_slices, row_sums
-from .predictions import Answer, Reason
+from .predictions import MissReason, PredictedBox
 from .refusals import Code, RefusedError
 from .table import Expression
 
@@ -102,11 +102,11 @@ def judge_replies(
     return list(map(JudgedReply, found, judged)), spaces
 
 
-def _answer(one: MatchedReply) -> Answer:
+def _answer(one: MatchedReply) -> PredictedBox:
     if not one.matched.boxes:
-        return Answer(None, Reason.NO_BOX)
+        return PredictedBox(None, MissReason.NO_BOX)
     x1, y1, x2, y2 = one.matched.boxes[0]
-    return Answer((x1, y1, x2, y2))
+    return PredictedBox((x1, y1, x2, y2))
 
 
 def answered(found: Iterable[JudgedReply]) -> list[Judged]:

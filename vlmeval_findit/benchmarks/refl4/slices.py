@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .annotations import SIZES, Split
-from .classes import Source, class_name
+from .classes import PictureSource, class_name
 from .figures import macc, percentages
 from .overlap import THRESHOLDS
 from .sums import WORDINGS, WORDS, By, Sums
@@ -14,7 +14,7 @@ _ORDER = {
     By.TOTAL: ("",),
     By.SPLIT: tuple(split.value for split in Split.ALL.parts),
     By.SIZE: SIZES,
-    By.SOURCE: tuple(source.value for source in Source),
+    By.SOURCE: tuple(source.value for source in PictureSource),
     By.WORDS: WORDS,
     By.WORDING: WORDINGS,
 }

@@ -13,7 +13,7 @@ from .annotations import Annotation, size_of
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .judging import Judged
 from .overlap import THRESHOLDS
-from .predictions import Reason
+from .predictions import MissReason
 
 WORDS = ("<=10", "11-20", "21-40", ">40")
 WORDINGS = ("original", "rewritten")
@@ -53,7 +53,7 @@ class Sums:
     """Tallies by key, and expressions without a box by reason.  Absent keys are empty."""
 
     tallies: Mapping[Key, Tally] = field(default_factory=dict)
-    misses: Mapping[Reason, int] = field(default_factory=dict)
+    misses: Mapping[MissReason, int] = field(default_factory=dict)
 
     def __add__(self, other: Sums) -> Sums:
         tallies = dict(self.tallies)
