@@ -242,9 +242,7 @@ def test_the_ten_mended_classes_are_named_alike() -> None:
 def test_sources() -> None:
     assert source_of("refcoco_1") is PictureSource.COCO
     assert source_of("o365_57") is PictureSource.O365_P1  # COCO's bird
-    assert (
-        source_of("o365_13") is PictureSource.O365_P2
-    )  # COCO has no cabinet
+    assert source_of("o365_13") is PictureSource.O365_P2  # COCO has no cabinet
     assert source_of("o365_365") is PictureSource.O365_P2
     assert source_of("lvis_1") is None
 

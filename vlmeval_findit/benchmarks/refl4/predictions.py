@@ -57,10 +57,10 @@ def read_box(numbers: object, how: BoxOrder) -> PredictedBox:
 
     Of ``xywh`` the first four numbers count, ``xyxy`` has to have exactly four.
 
-    >>> read_box([10, 20, 30, 40, 0.9], Format.XYWH).box
+    >>> read_box([10, 20, 30, 40, 0.9], BoxOrder.XYWH).box
     (10.0, 20.0, 40.0, 60.0)
-    >>> read_box([10, 20, 30, 40, 0.9], Format.XYXY).reason
-    <Reason.WRONG_LENGTH: 'wrong length'>
+    >>> read_box([10, 20, 30, 40, 0.9], BoxOrder.XYXY).reason
+    <MissReason.WRONG_LENGTH: 'wrong length'>
     """
     if numbers is None:
         return PredictedBox(None, MissReason.NULL_BOX)
