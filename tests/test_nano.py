@@ -19,10 +19,10 @@ from training.batches import IGNORED  # noqa: E402
 from training.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
 from training.train import Training, read_recipe  # noqa: E402
-from vlmeval_findit.benchmarks.findit import prompts  # noqa: E402
 from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant, grid  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
+from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.data.rendered import questions as asking  # noqa: E402
 from vlmeval_findit.data.rendered.picture import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
@@ -129,7 +129,7 @@ def test_training_sees_scenes_of_its_own_split_only() -> None:
 # --- batches --------------------------------------------------------------------------------------
 
 
-def message_of(lesson: Lesson, request: str, folder: Path) -> prompts.Message:
+def message_of(lesson: Lesson, request: str, folder: Path) -> messages.Message:
     """A turn as the benchmark would ask it, the lesson's pictures as files."""
     files = []
     for number, shown in enumerate(lesson.pictures):
@@ -137,10 +137,10 @@ def message_of(lesson: Lesson, request: str, folder: Path) -> prompts.Message:
         files[-1].write_bytes(png(shown.pixels))
     names = iter(files)
     opening = tuple(
-        prompts.image(str(next(names))) if part.kind is prompts.PartKind.IMAGE else part
+        messages.image(str(next(names))) if part.kind is messages.PartKind.IMAGE else part
         for part in lesson.opening
     )
-    return (*opening, prompts.text(request))
+    return (*opening, messages.text(request))
 
 
 LESSONS = {
