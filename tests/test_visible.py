@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import csv
-import doctest
 import sys
 from io import StringIO
 
 import pytest
 
-from vlmeval_findit.core import visible as plain
 from vlmeval_findit.core.visible import as_csv, short, visible
-
-
-def test_examples() -> None:
-    assert doctest.testmod(plain) == (0, 1)
 
 
 @pytest.mark.parametrize(
