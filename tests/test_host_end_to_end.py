@@ -405,7 +405,7 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "module", ["datasets", "models", "local", "api", "engine", "inference", "entries"]
+    "module", ["datasets", "models", "local", "api", "sweep_host", "inference", "entries"]
 )
 def test_our_modules_may_be_imported_before_the_host(
     module: str, lmu: Path, tmp_path: Path

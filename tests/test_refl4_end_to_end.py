@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 from refl4_stand_in import VAL, write_images, write_parquet
 
@@ -87,6 +88,21 @@ def test_a_sweep_asks_the_same(finished: Path, lmu: Path, tmp_path: Path) -> Non
     path = tmp_path / "outputs" / "FullImage" / f"FullImage_{DATA}.json"
     assert figures(path) == figures(predictions(finished, "FullImage", DATA))
     assert (tmp_path / "outputs" / "calls.jsonl").read_bytes().count(b"\n") == len(VAL)
+
+
+def test_a_search_names_the_best_format_by_the_benchmarks_own_figures(
+    finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    words = ["search", "--model", "FullImage", "--space", "grid1000", "--dataset", "RefL4Full_val"]
+    for _ in range(2):
+        done = run(RUN_FINDIT, [*words, "--limit", "3"], tmp_path, environment(lmu))
+        assert done.returncode == 0, done.stdout
+    assert "FullImage: best format " in done.stdout
+    assert "(acc_0.5 " in done.stdout
+    found = yaml.safe_load((tmp_path / "best_formats.yaml").read_text())["models"]["FullImage"]
+    assert found["tables"] == ["RefL4Full_val"]
+    assert found["rule"].startswith("highest acc_0.5 (failed calls as misses)")
+    assert set(found["averages"][0]) == {"format", "acc_0.5", "macc", "Adherence"}
 
 
 def test_leaderboard_and_report_show_published_rows_and_slices(

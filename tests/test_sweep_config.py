@@ -11,7 +11,7 @@ import pytest
 from host_runs import REPOSITORY, environment, require_host
 
 from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
-from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats
+from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats, variants
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.table import find_model
@@ -149,6 +149,18 @@ def test_a_model_of_ones_own() -> None:
     assert entry.resources == {"batch_size": 4}
     assert entry.served == "org/mine"
     assert sweep.tables == (all_tables()["Demo_multilabel"],)
+
+
+def test_tables_of_another_benchmark_are_asked_in_the_formats_too() -> None:
+    sweep = parse_sweep("models: Qwen3-VL\ndatasets: [RefL4Full_val]\noutputs: [text, json]")
+    names = [v.name for v in variants(sweep.tables, formats(sweep.stages[0]))]
+    assert "FindIt_RefL4Full_val_xyxy_json" in names
+    assert all(name.startswith("FindIt_RefL4Full_val_") for name in names)
+
+
+def test_tables_of_two_benchmarks_have_no_common_best_format() -> None:
+    with pytest.raises(ConfigError, match=r"line 2: .*several benchmarks"):
+        parse_sweep("models: Qwen3-VL\ndatasets: [Pascal, RefL4Full_val]")
 
 
 # --- models over HTTP -----------------------------------------------------------------------------

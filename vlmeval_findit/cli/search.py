@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks.findit.benchmark import BENCHMARK
-from ..benchmarks.findit.grid import all_tables
 from ..boxes.spaces import space_from
 from ..core.model_names import check_model_name
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
-from ..sweep.config import ModelEntry
+from ..sweep.config import ModelEntry, grid_tables
 from ..sweep.search import search_sweep
 from .printing import report_spending
 from .sweep import FORCE_HELP, add_executor_flags, budget_for, host_for, run
@@ -50,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
     add_executor_flags(parser)
     args = parser.parse_args(argv)
     entry = _entry(args)
-    tables = all_tables()
+    tables = grid_tables()
     if args.dataset not in tables:
         raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")
     if args.limit < 1:

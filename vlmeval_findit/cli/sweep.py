@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
-from ..benchmarks.findit.metrics import METRICS
 from ..core.files import atomic_write
 from ..models.http.spending import Budget
 from ..sweep.config import Sweep, read_sweep
@@ -183,9 +182,8 @@ def report_formats(results: Sequence[Result], path: Path) -> None:
             best = ranked[0]
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
-            print(
-                f"{model}: best format {format_text(best)} ({METRICS[0].name} {figure:.1f}{over})"
-            )
+            headline = benchmark_of(best.question.name).metrics[0].name
+            print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
             found[model] = outcome(own, benchmark_of(best.question.name).prompts()[0].name)
     if found:
         write_formats(path, found)

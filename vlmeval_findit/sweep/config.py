@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..benchmarks import begins_with_prefix, parse
+from ..benchmarks import begins_with_prefix, benchmarks, parse
+from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.grid import (
     AXIS_VALUES,
@@ -15,7 +16,6 @@ from ..benchmarks.findit.grid import (
     Axes,
     Table,
     Views,
-    all_tables,
     benchmark,
     formats,
 )
@@ -242,7 +242,7 @@ def _datasets(given: YamlValue) -> tuple[tuple[Table, ...], tuple[Question, ...]
     """Tables, which are asked in the formats of the axes, and complete names of questions."""
     if given.value == "all":
         return benchmark(), ()
-    known = all_tables()
+    known = grid_tables()
     tables, questions, names = [], [], []
     for entry in given.entries():
         name = _word(entry)
@@ -255,7 +255,18 @@ def _datasets(given: YamlValue) -> tuple[tuple[Table, ...], tuple[Question, ...]
             raise entry.error(f"no dataset {name!r}{nearest(name, known)}")
         names.append(name)
     _refuse_twice(given, names)
+    if len({table.kind for table in tables}) > 1:
+        raise given.error(
+            "datasets of several benchmarks have no common best format: make a sweep of each, or "
+            "name the questions in full"
+        )
     return tuple(tables), tuple(questions)
+
+
+def grid_tables() -> dict[str, Table]:
+    """Every table that is asked in the formats of the grid, of whatever benchmark, by its name."""
+    of_the_grid = (one for one in benchmarks() if isinstance(one, FindIt))
+    return {name: table for one in of_the_grid for name, table in one.tables().items()}
 
 
 def _question(given: YamlValue) -> Question:
@@ -302,7 +313,7 @@ def _frames(given: YamlValue | None) -> tuple[int, ...]:
     if given is None:
         return ()
     if given.value == "all":
-        return tuple(range(1, 1 + max(table.data.frames for table in all_tables().values())))
+        return tuple(range(1, 1 + max(table.data.frames for table in grid_tables().values())))
     counts = [_count(entry) for entry in given.entries()]
     _refuse_twice(given, counts)
     return tuple(counts)

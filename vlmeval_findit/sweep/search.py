@@ -13,8 +13,6 @@ from ..benchmarks import benchmark_of
 from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
 from ..benchmarks.findit.grid import NO_CENTRE, WINNER, Axes, Table
-from ..benchmarks.findit.metrics import METRICS
-from ..benchmarks.findit.names import parse
 from ..benchmarks.findit.variant import CENTRES, Variant, problem
 from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
@@ -75,7 +73,7 @@ def best_format(results: Sequence[Result]) -> Format:
     found = averages(results)
     if not found:
         raise SearchError("no format was run on every table: there is no average to choose by")
-    return format_of(parse(found[0].question.name))
+    return _format(found[0])
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -84,14 +82,16 @@ def best_format(results: Sequence[Result]) -> Format:
 def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
     """What a file of formats says of one model: the winner, averages, every cell with intervals."""
     winner = best_format(results)
+    benchmark = benchmark_of(results[0].question.name)
+    own_rule = {} if benchmark is FINDIT else {"rule": rule(benchmark)}
     tables = sorted({result.question.table for result in results})
     return {
         "winner": format_fields(winner),
         "tables": tables,
         "prompts": prompts,
+        **own_rule,
         "averages": [
-            {"format": format_text(average), **_rounded(average.figures)}
-            for average in averages(results)
+            {"format": format_text(average), **_rounded(average)} for average in averages(results)
         ],
         "cells": [_cell(result) for result in results],
     }
@@ -99,32 +99,43 @@ def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
 
 def format_text(average: FormatAverage) -> str:
     """A format as people read it."""
-    return str(format_of(parse(average.question.name)))
+    return str(_format(average))
 
 
-def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+def _format(average: FormatAverage) -> Format:
+    question = average.question
+    if not isinstance(question, Variant):
+        raise SearchError(f"{question.name} is asked in one way: there is no format to choose")
+    return format_of(question)
+
+
+def _rounded(average: FormatAverage) -> dict[str, float]:
     """Averages by the names of figures; the headline counts failed calls as misses here."""
-    headline = FINDIT.with_failures.name
+    benchmark = benchmark_of(average.question.name)
+    headline = benchmark.with_failures.name
     return {
-        METRICS[0].name if name == headline else name: round(value, 4)
-        for name, value in figures.items()
+        benchmark.metrics[0].name if name == headline else name: round(value, 4)
+        for name, value in average.figures.items()
     }
 
 
 def _cell(result: Result) -> dict[str, Any]:
-    figures, bounds = result.figures, intervals_of(result)
+    benchmark, figures = benchmark_of(result.question.name), result.figures
+    bounds = intervals_of(result)
     cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
-    for metric in METRICS:
-        if not metric.in_short_tables:
+    for metric in benchmark.metrics:
+        value = figures[metric.name]
+        if not metric.in_short_tables or value is None:
             continue
-        cell[metric.name] = round(figures[metric.name] or 0.0, 4)
+        cell[metric.name] = round(value, 4)
         interval = bounds[metric.name]
         cell[f"{metric.name} 95 %"] = (
             None if interval is None else [round(interval.low, 4), round(interval.high, 4)]
         )
     if result.failed:
         cell["failed calls"] = result.failed
-        cell[FINDIT.with_failures.name] = round(FINDIT.with_failures.value(result.sums) or 0.0, 4)
+        missed = benchmark.with_failures
+        cell[missed.name] = round(missed.value(result.sums) or 0.0, 4)
     return cell
 
 
@@ -178,7 +189,7 @@ _FIELDS: Mapping[str, Sequence[str]] = {
 
 
 def _winner(entry: YamlValue) -> Format:
-    known = ("winner", "tables", "prompts", "averages", "cells")
+    known = ("winner", "tables", "prompts", "rule", "averages", "cells")
     winner = entry.fields(known).get("winner")
     if winner is None:
         raise entry.error("winner is missing")

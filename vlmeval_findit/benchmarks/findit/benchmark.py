@@ -16,6 +16,7 @@ from ...core.settings import Settings
 from . import prompts as own_prompts
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
+from .grid import Table, all_tables
 from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
 from .names import parse
 from .release_prompts import prompt_set
@@ -44,6 +45,10 @@ class FindIt(Benchmark):
             for row in DATASETS.values()
             for multilabel in (False, True)[: 1 + row.has_multilabel]
         ]
+
+    def tables(self) -> Mapping[str, Table]:
+        """The tables that are asked in the formats of the grid, by their names."""
+        return all_tables()
 
     def load(self, name: str) -> FindItTask:
         return load_task(name)

@@ -16,7 +16,7 @@ from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS,
 from ...boxes.representation import REPRESENTATIONS
 from .datasets import DATASETS, Dataset
 from .formats import Format
-from .variant import CENTRES, Variant, problem
+from .variant import CENTRES, Variant, format_problem
 
 NO_CENTRE = "none"
 """How a file says "no centre experiment"."""
@@ -27,10 +27,15 @@ WINNER = "winner"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An annotation table: a dataset, or its multi-label queries."""
+    """An annotation table: a dataset, or its multi-label queries.
+
+    ``kind`` is what is made of it and a format: FindIt's variants, or those of another benchmark
+    that asks in the same formats.
+    """
 
     dataset: str
     multilabel: bool = False
+    kind: type[Variant] = Variant
 
     @property
     def name(self) -> str:
@@ -38,11 +43,11 @@ class Table:
 
     @property
     def data(self) -> Dataset:
-        return DATASETS[self.dataset]
+        return self.kind(self.dataset, "xyxy", "json").data
 
 
 def all_tables() -> dict[str, Table]:
-    """Every table by its name: the benchmark's, the demonstration's, the user's own."""
+    """Every table of FindIt by its name: the release's, the demonstration's, the user's own."""
     return {
         row.table_name(multilabel): Table(row.name, multilabel)
         for row in DATASETS.values()
@@ -134,14 +139,14 @@ def variants(
     for table in tables:
         for frames in _frames(table, views.frames):
             for caption, made in product(views.captions, wanted):
-                variant = Variant(
+                variant = table.kind(
                     dataset=table.dataset,
                     multilabel=table.multilabel,
                     caption=caption,
                     frames=frames,
                     **asdict(made),
                 )
-                if problem(variant) is None:
+                if format_problem(variant) is None:
                     found[variant] = None
     return list(found)
 

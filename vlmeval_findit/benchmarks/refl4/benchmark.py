@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.benchmark import BatchScore, Published
@@ -12,6 +12,7 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from ..findit.benchmark import FindIt
+from ..findit.grid import Table
 from .annotations import Split
 from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
 from .published import PUBLISHED, OutputKind
@@ -34,6 +35,10 @@ class RefL4(FindIt):
 
     def listed(self) -> Sequence[str]:
         return [parse(f"FindIt_{table_name(split)}_xyxy_json").name for split in Split]
+
+    def tables(self) -> Mapping[str, Table]:
+        names = map(table_name, Split)
+        return {name: Table(name, kind=RefL4Variant) for name in names}
 
     def load(self, name: str) -> RefL4Task:
         return load_task(name)
