@@ -196,8 +196,8 @@ def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
     every, some = choose_cards(found), choose_cards(found, limit=12)
     assert (len(every), len(some)) == (24, 12)
     for model in ("A", "B"):
-        f1 = [card.goodness for card in every if card.material.run.model == model]
-        kept = [card.goodness for card in some if card.material.run.model == model]
+        f1 = [card.goodness for card in every if card.transcript.run.model == model]
+        kept = [card.goodness for card in some if card.transcript.run.model == model]
         assert (min(kept), max(kept)) == (min(f1), max(f1))
 
 
@@ -207,7 +207,9 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
     run = world.run("A", JSON, speaking(JSON, 1.0))
     other_words = replace(run, basis=replace(run.basis, prompts="release 4d99"))
     data = gallery_data(choose_cards(gather([other_words])[0]))
-    assert data["texts"][data["cards"][0]["prompt"]].startswith("Asked in release 4d99, whose")
+    prompt = data["texts"][data["cards"][0]["prompt"]]
+    assert prompt.startswith("Asked in release 4d99, whose words are not at hand")
+    assert "FINDIT_PROMPTS names a clone" in prompt
     (tmp_path / "pictures" / "0.jpg").unlink()
     run.path.unlink()
     data = gallery_data(choose_cards(gather([run])[0]))
@@ -220,6 +222,10 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
     page = page_of([run])
     assert "Runs without a gallery: 1" in page
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    (tmp_path / "Pascal.tsv").unlink()
+    found, missing = gather([run])
+    assert (found, "no table Pascal.tsv in" in missing[0].reason) == ([], True)
 
 
 # --- the page -------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class Benchmark(Protocol):
     headline when failed calls count as wrong: they are in no other figure.  ``counts`` are sums
     that a score's table shows, by what they are called there.  ``format_axes`` are what rows and
     columns of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given
-    at most (None: all of a run).
+    at most (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Benchmark(Protocol):
     counts: Mapping[str, str] = MappingProxyType({})
     format_axes: tuple[str, str] = ("", "")
     at_a_time: int | None = 256
+    prompts_help: str = ""
 
     @abstractmethod
     def parse(self, name: str) -> Question:

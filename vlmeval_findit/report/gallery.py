@@ -12,7 +12,7 @@ from ..core.scored_row import ScoredRow
 from ..core.visible import visible
 from .drawn import drawn_values
 from .thumbnails import Thumbnail, thumbnails
-from .transcripts import Material
+from .transcripts import Transcript
 
 CARDS = 4_000
 """Answers on one page."""
@@ -29,17 +29,17 @@ class Card:
     disagree on the query: the largest goodness minus the smallest.
     """
 
-    material: Material
+    transcript: Transcript
     row: ScoredRow
     goodness: float
     spread: float
 
     @property
     def query(self) -> Query:
-        return self.material.task.queries[self.row.index]
+        return self.transcript.task.queries[self.row.index]
 
 
-def choose_cards(found: Sequence[Material], limit: int = CARDS) -> list[Card]:
+def choose_cards(found: Sequence[Transcript], limit: int = CARDS) -> list[Card]:
     """The cards of a page.
 
     Where there are more answers than cards, every run gets an equal share: a third of it the worst
@@ -60,7 +60,7 @@ def choose_cards(found: Sequence[Material], limit: int = CARDS) -> list[Card]:
 
 
 def _spreads(
-    found: Iterable[Material], values: Iterable[Sequence[float]]
+    found: Iterable[Transcript], values: Iterable[Sequence[float]]
 ) -> dict[tuple[str, str, int], float]:
     by_query: dict[tuple[str, str, int], list[float]] = {}
     for one, good in zip(found, values, strict=True):
@@ -106,7 +106,7 @@ def gallery_data(cards: Sequence[Card]) -> dict[str, Any]:
     entries = [_entry(card, texts, pictures) for card in cards]
     made = thumbnails(path for path, *_ in pictures.values)
     return {
-        "figure": cards[0].material.run.benchmark.metrics[0].name if cards else "",
+        "figure": cards[0].transcript.run.benchmark.metrics[0].name if cards else "",
         "texts": texts.values,
         "pictures": [_picture(made, *entry) for entry in pictures.values],
         "cards": entries,
@@ -127,11 +127,11 @@ def _picture(made: Mapping[Path, Thumbnail], path: Path, width: int, height: int
 
 
 def _entry(card: Card, texts: _Numbered, pictures: _Numbered) -> dict[str, Any]:
-    material, row = card.material, card.row
-    reply = material.replies.get(row.index)
-    question = material.run.question
+    transcript, row = card.transcript, card.row
+    reply = transcript.replies.get(row.index)
+    question = transcript.run.question
     return {
-        "model": visible(material.run.model),
+        "model": visible(transcript.run.model),
         "dataset": question.column,
         "format": question.format,
         "index": row.index,
@@ -139,9 +139,9 @@ def _entry(card: Card, texts: _Numbered, pictures: _Numbered) -> dict[str, Any]:
         "good": round(card.goodness, 1),
         "spread": round(card.spread, 1),
         "reason": row.reason or "",
-        "prompt": texts.place(_cut(material.prompt(row.index))),
+        "prompt": texts.place(_cut(transcript.prompt(row.index))),
         "reply": texts.place("The prediction file is gone." if reply is None else _cut(reply)),
-        **drawn_values(material.draw(row), material.pictures, pictures.place),
+        **drawn_values(transcript.draw(row), transcript.pictures, pictures.place),
     }
 
 

@@ -12,7 +12,7 @@ from ..leaderboard.columns import Column
 from ..runs.scored_run import Run
 from .plots import Bar, HeatMap, bars, curves, heat_map, reasons
 from .svg import Plot
-from .transcripts import Material
+from .transcripts import Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | Non
     return heat_map(name, model, shown) if shown.values else None
 
 
-def curve_plots(board: Board, found: Sequence[Material]) -> Iterator[Plot]:
+def curve_plots(board: Board, found: Sequence[Transcript]) -> Iterator[Plot]:
     """A plot of every column whose benchmark has a threshold that can be turned."""
     at_hand = {one.run.path: one for one in found}
     places = {model: place for place, model in enumerate(board.models)}

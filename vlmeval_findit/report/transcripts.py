@@ -24,7 +24,7 @@ from .drawn import drawn_values
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class Transcript:
     """One run with its task, replies and words.
 
     ``replies`` is empty where the prediction file is gone, ``words`` None where those of its
@@ -40,7 +40,8 @@ class Material:
     def prompt(self, index: int) -> str:
         """The message of a query as text, ``[image: …]`` where it shows an image."""
         if self.words is None:
-            return f"Asked in {self.run.basis.prompts}, whose words are not at hand."
+            asked = f"Asked in {self.run.basis.prompts}, whose words are not at hand"
+            return f"{asked}. {self.run.benchmark.prompts_help}".rstrip()
         parts = self.words.message(self.task.queries[index], self.run.question)
         return "\n".join(
             f"[image: {part.value}]" if part.kind is PartKind.IMAGE else part.value
@@ -60,35 +61,35 @@ class Missing:
     reason: str
 
 
-class MaterialError(ValueError):
+class TranscriptError(ValueError):
     """What is at hand is not what was scored; the message says what differs."""
 
 
-def gather(runs: Iterable[Run]) -> tuple[list[Material], list[Missing]]:
-    """The material of runs, and the runs whose table is not at hand."""
+def gather(runs: Iterable[Run]) -> tuple[list[Transcript], list[Missing]]:
+    """The transcripts of runs, and the runs whose table is not at hand."""
     tasks: dict[tuple[str, str], AnyTask] = {}
-    found: list[Material] = []
+    found: list[Transcript] = []
     missing: list[Missing] = []
     for run in runs:
         key = (run.benchmark.name, run.question.column)
         try:
             if key not in tasks:
                 tasks[key] = benchmarks.load(run.question.name)
-            found.append(_material(run, tasks[key]))
+            found.append(_transcript(run, tasks[key]))
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
     return found, missing
 
 
-def _material(run: Run, task: AnyTask) -> Material:
+def _transcript(run: Run, task: AnyTask) -> Transcript:
     checksum = file_sha256(task.table)
     if checksum != run.basis.table_sha256:
-        raise MaterialError(
+        raise TranscriptError(
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
             f"{run.basis.table_sha256[:12]}…"
         )
     replies = read_predictions(run.path) if run.path.is_file() else []
-    made = Material(
+    made = Transcript(
         run=run,
         task=task,
         replies={reply.index: reply.text for reply in replies},
@@ -100,17 +101,17 @@ def _material(run: Run, task: AnyTask) -> Material:
     return made
 
 
-def _check(material: Material, row: ScoredRow) -> None:
+def _check(transcript: Transcript, row: ScoredRow) -> None:
     """Details come from a file that anybody may have changed: each is drawn once, for nothing."""
-    run = material.run
-    if row.index not in material.task.queries:
-        raise MaterialError(
-            f"{run.path}: row {row.index} was not scored over {material.task.table}"
+    run = transcript.run
+    if row.index not in transcript.task.queries:
+        raise TranscriptError(
+            f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
         )
     try:
-        drawn_values(material.draw(row), material.pictures, lambda picture: 0)
+        drawn_values(transcript.draw(row), transcript.pictures, lambda picture: 0)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise MaterialError(
+        raise TranscriptError(
             f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score it "
             f"again: python run_findit.py score {run.path}"
         ) from None

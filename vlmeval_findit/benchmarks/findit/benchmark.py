@@ -35,6 +35,7 @@ class FindIt(Benchmark):
     with_failures = F1_FAILED_MISSED
     counts = COUNTS
     format_axes = ("representation", "output format")
+    prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
 
     def parse(self, name: str) -> Variant:
         return parse(name)
