@@ -19,8 +19,9 @@ from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.identity import Answering, Identity
-from vlmeval_findit.core.identity_file import identity_path, write_identity
+from vlmeval_findit.core.identity_file import write_identity
 from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
@@ -74,7 +75,7 @@ class World:
         boxes = name.startswith("FindIt_")
         space = {"kind": "grid1000"} if boxes else None
         run = run_identity(task, model, Answering("Test"), asked, space)
-        write_identity(identity_path(path), change(run))
+        write_identity(RunFiles(path).identity, change(run))
         write_score(score_file(path, Settings(force=True)), path)
         return path
 

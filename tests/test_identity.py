@@ -16,11 +16,11 @@ from vlmeval_findit.core.identity import Answering, Identity, IdentityError
 from vlmeval_findit.core.identity_file import (
     as_values,
     from_values,
-    identity_path,
     read_identity,
     write_identity,
 )
 from vlmeval_findit.core.row_ranges import rows_from, rows_text
+from vlmeval_findit.core.run_files import RunFiles
 
 WHO = Answering(
     kind="FindItQwen3VL",
@@ -175,7 +175,7 @@ def test_it_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / f"{STEM}.xlsx"
     assert read_identity(path) is None
     run = replace(RUN, left_out=(5, 6), forced=("x",), reads_like="Gemma 4")
-    write_identity(identity_path(path), run)
+    write_identity(RunFiles(path).identity, run)
     assert read_identity(path) == run
     # Upstream puts predictions into a folder of the run, one below.
     assert read_identity(tmp_path / "T20260101-000000" / path.name) == run
@@ -208,7 +208,7 @@ def test_the_record_of_a_run_before_0_2_is_read(tmp_path: Path) -> None:
     )  # fmt: skip
     now = replace(RUN, prompt_hash="ab", table_sha256="cd")
     assert contradictions(run, now) == []
-    write_identity(identity_path(path), RUN)
+    write_identity(RunFiles(path).identity, RUN)
     assert read_identity(path) == RUN
 
 

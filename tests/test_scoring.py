@@ -20,9 +20,10 @@ from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Identity, IdentityError
-from vlmeval_findit.core.identity_file import identity_path, write_identity
+from vlmeval_findit.core.identity_file import write_identity
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
+from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings, SettingsError, settings_from
 from vlmeval_findit.models.table import check_settings
 from vlmeval_findit.runs.new_identity import run_identity
@@ -196,7 +197,7 @@ def record(path: Path, space: Mapping[str, Any] | None = None, **fields: Any) ->
     task = load_task(f"FindIt_{rest}")
     made = run_identity(task, model, Answering("Test"), task.queries, space)
     made = replace(made, **fields)
-    write_identity(identity_path(path), made)
+    write_identity(RunFiles(path).identity, made)
     return made
 
 
@@ -303,7 +304,7 @@ def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
     run = score_file(free, Settings("grid1000"), dataset=SVG)
     assert (run.model, run.task.name, run.figures["F1@0.5"]) == ("mine", SVG, 100)
     made = run_identity(run.task, "Qwen3-VL", Answering(), [0], {"kind": "grid1000"})
-    write_identity(identity_path(free), made)
+    write_identity(RunFiles(free).identity, made)
     run = score_file(free)
     assert (run.model, run.task.name, run.figures["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
 
@@ -314,7 +315,7 @@ def test_a_file_that_was_renamed_is_refused(predicted) -> None:
     with pytest.raises(IdentityError, match="dataset: recorded FindIt_SVG_xyxy_text, now FindIt_D"):
         score_file(path, dataset="FindIt_D3_xyxy_text")
     other = path.rename(path.with_name(f"Gemma4_{SVG}.json"))
-    identity_path(path).rename(identity_path(other))
+    RunFiles(path).identity.rename(RunFiles(other).identity)
     with pytest.raises(IdentityError, match="model: recorded Qwen3-VL, now Gemma4"):
         score_file(other)
 
@@ -574,6 +575,6 @@ def test_scoring_again_gives_the_same(scored) -> None:
     again = write_score(score_file(path), path)
     assert (again.details.read_bytes(), again.score.read_bytes()) == before
     assert sorted(p.name for p in path.parent.iterdir()) == sorted(
-        [path.name, identity_path(path).name, first.score.name, first.details.name,
+        [path.name, RunFiles(path).identity.name, first.score.name, first.details.name,
          first.provenance.name]
     )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..benchmarks.findit.task import load_task
-from ..core.run_files import PROVENANCE, run_of
+from ..core.run_files import PROVENANCE, RunFiles, run_of
 from . import leaderboard, report, search
 from .printing import print_rows
 
@@ -85,7 +85,7 @@ def _run(names: Sequence[str], runs: Path, log: Path) -> list[dict[str, str]]:
     command += ["--model", *MODELS, "--work-dir", str(runs)]
     with log.open("w", encoding="utf-8") as f:
         done = subprocess.run(command, stdout=f, stderr=subprocess.STDOUT, check=False)
-    files = [runs / m / f"{m}_{name}_score.csv" for name in names for m in MODELS]
+    files = [RunFiles(runs / m / f"{m}_{name}.json").score for name in names for m in MODELS]
     if done.returncode or not all(path.is_file() for path in files):
         tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
         raise ValueError(f"the demonstration did not run through; the end of {log}:\n{tail}")

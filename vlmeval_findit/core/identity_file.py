@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,7 @@ from typing import Any
 from .files import write_once
 from .identity import Answering, Identity, IdentityError
 from .row_ranges import rows_from, rows_text
-
-ENDING = "_identity.json"
-
-LEGACY_ENDING = "_asked.json"
-"""The record of runs before 0.2: what was asked, and nothing of who answered."""
-
-
-def identity_path(predictions: Path) -> Path:
-    """Where the identity of a prediction file lies."""
-    return predictions.with_name(f"{predictions.stem}{ENDING}")
+from .run_files import RunFiles
 
 
 def write_identity(path: Path, run: Identity) -> None:
@@ -84,18 +75,22 @@ def read_identity(predictions: Path) -> Identity | None:
     Raises:
         IdentityError: there is one that cannot be read.
     """
-    stem = predictions.stem
-    folders = (predictions.parent, predictions.parent.parent)
-    for ending in (ENDING, LEGACY_ENDING):
-        for folder in folders:
-            path = folder / f"{stem}{ending}"
-            if path.is_file():
-                try:
-                    values = json.loads(path.read_text(encoding="utf-8"))
-                    return from_values(values) if ending == ENDING else _legacy(values, stem)
-                except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                    raise IdentityError(f"{path}: not the record of a run: {error}") from None
+    beside = RunFiles(predictions)
+    above = RunFiles(predictions.parent.parent / predictions.name)
+    for path in (beside.identity, above.identity):
+        if path.is_file():
+            return _read(path, from_values)
+    for path in (beside.legacy_identity, above.legacy_identity):
+        if path.is_file():
+            return _read(path, lambda values: _legacy(values, predictions.stem))
     return None
+
+
+def _read(path: Path, made_of: Callable[[Mapping[str, Any]], Identity]) -> Identity:
+    try:
+        return made_of(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise IdentityError(f"{path}: not the record of a run: {error}") from None
 
 
 def _legacy(values: Mapping[str, Any], stem: str) -> Identity:

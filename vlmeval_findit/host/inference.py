@@ -23,6 +23,7 @@ from vlmeval.smp import get_logger
 
 from ..core.model_names import check_model_name
 from ..core.prediction_writer import write_rows
+from ..core.run_files import RunFiles
 from ..core.work import Answer, Asker
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..sweep.cell_files import adopt_others, prediction_rows
@@ -104,7 +105,7 @@ class HostRun:
 
     @property
     def journal(self) -> Path:
-        return self.kept.with_name(f"{self.kept.stem}_calls.jsonl")
+        return RunFiles(self.kept).calls
 
 
 def _entry_of_object(model: Any, name: str) -> Entry | None:

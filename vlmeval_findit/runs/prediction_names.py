@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..benchmarks import begins, is_question, name_after_model
-from ..core.identity_file import identity_path
 from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError
+from ..core.run_files import RunFiles
 
 
 def split_name(path: Path) -> tuple[str, str]:
@@ -54,7 +54,7 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
 def _is_predictions(path: Path) -> bool:
     if path.suffix not in PREDICTION_FORMATS or path.name.startswith(".") or not path.is_file():
         return False
-    if identity_path(path).is_file() or name_after_model(path.stem) is not None:
+    if RunFiles(path).identity.is_file() or name_after_model(path.stem) is not None:
         return True
     # Without a model it is refused by name: left out in silence, it would not be missed.
     return is_question(path.stem)

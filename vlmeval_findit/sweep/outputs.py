@@ -16,10 +16,11 @@ from typing import Any
 from ..benchmarks import benchmark_of
 from ..core.contradictions import Contradiction, continued, contradictions, overruled
 from ..core.identity import Answering, Described, Identity
-from ..core.identity_file import identity_path, read_identity, write_identity
+from ..core.identity_file import read_identity, write_identity
 from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.redaction import scrubbed
 from ..core.replies import Recorded, Reply
+from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..core.work import Answer
 from ..runs.new_identity import run_identity
@@ -217,5 +218,5 @@ def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) 
 def begin(output: Output) -> Output:
     """Write what the run is, before its first call."""
     output.path.parent.mkdir(parents=True, exist_ok=True)
-    write_identity(identity_path(output.path), output.identity)
+    write_identity(RunFiles(output.path).identity, output.identity)
     return output

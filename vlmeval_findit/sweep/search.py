@@ -17,6 +17,7 @@ from ..benchmarks.findit.variant import CENTRES, Variant, problem
 from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from ..boxes.representation import REPRESENTATIONS
 from ..core.files import atomic_write
+from ..core.run_files import RunFiles
 from ..core.statistics import INTERVALS, Interval
 from ..runs.best_format import FormatAverage, ranked, rule
 from ..runs.intervals import intervals
@@ -141,7 +142,7 @@ def _cell(result: Result) -> dict[str, Any]:
 
 def intervals_of(result: Result) -> dict[str, Interval | None]:
     """The 95 % intervals of a cell's figures, from the files that its score left."""
-    return intervals(load_run(result.path.with_name(f"{result.path.stem}_provenance.json")))
+    return intervals(load_run(RunFiles(result.path).provenance))
 
 
 def format_fields(made: Format) -> dict[str, str]:
