@@ -11,7 +11,8 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.sweep.config import ModelEntry, Sweep, parse_sweep
+from vlmeval_findit.sweep.config import ModelEntry, Sweep
+from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.executors import Executor, LocalExecutor
 from vlmeval_findit.sweep.journal import records
 from vlmeval_findit.sweep.model_asker import ModelAsker

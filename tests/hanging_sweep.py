@@ -20,11 +20,11 @@ from typing import Any
 from engine_fakes import FakeHost, Message, demo_sweep
 
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.core.work import Work
+from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.sweep.config import Inference
 from vlmeval_findit.sweep.executors import LocalExecutor, ThreadsExecutor
 from vlmeval_findit.sweep.journal import records
-from vlmeval_findit.sweep.model_asker import Answer, ModelAsker
+from vlmeval_findit.sweep.model_asker import ModelAsker
 
 HERE = Path(__file__).parent
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2

@@ -23,7 +23,7 @@ from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
 from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.sweep.calls import ImageHashes, keyed
-from vlmeval_findit.sweep.config import parse_sweep
+from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.dry_run import count, sweep_groups
 from vlmeval_findit.sweep.journal import Journal
 

@@ -15,8 +15,9 @@ import pytest
 from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, files, go
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
+from vlmeval_findit.core.work import Answer
 from vlmeval_findit.sweep.config import Inference
-from vlmeval_findit.sweep.model_asker import Answer, ModelAsker
+from vlmeval_findit.sweep.model_asker import ModelAsker
 from vlmeval_findit.sweep.ray_executor import RayExecutor
 
 psutil = pytest.importorskip("psutil")

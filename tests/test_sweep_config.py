@@ -15,7 +15,8 @@ from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.sweep.config import Inference, ModelEntry, parse_sweep, questions_of, read_sweep
+from vlmeval_findit.sweep.config import Inference, ModelEntry, questions_of
+from vlmeval_findit.sweep.config_file import parse_sweep, read_sweep
 from vlmeval_findit.sweep.host_config import host_config
 from vlmeval_findit.sweep.search import STAGES
 from vlmeval_findit.sweep.servers import ServersHost

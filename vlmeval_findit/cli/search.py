@@ -13,7 +13,8 @@ from ..core.model_names import check_model_name
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
-from ..sweep.config import ModelEntry, grid_tables
+from ..sweep.config import ModelEntry
+from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
 from .printing import report_spending
 from .sweep import FORCE_HELP, add_executor_flags, budget_for, host_for, run

@@ -15,7 +15,8 @@ from typing import Any
 from ..benchmarks import benchmark_of
 from ..core.files import atomic_write
 from ..models.http.spending import Budget
-from ..sweep.config import Sweep, read_sweep
+from ..sweep.config import Sweep
+from ..sweep.config_file import read_sweep
 from ..sweep.host_config import host_config
 from ..sweep.journal import NotOursError
 from ..sweep.journal_errors import DiskFullError

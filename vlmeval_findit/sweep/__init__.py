@@ -1,8 +1,8 @@
 """One engine under runs, format search and sweeps: it loses nothing, and pays for nothing twice.
 
 ====================  ===========================================================================
-``config``            a sweep's YAML file, refused with reasons; ``yaml_lines``: values with lines,
-                      ``host_config``: the same for VLMEvalKit's own runner
+``config``            what a sweep is; ``config_file``: its YAML, refused with reasons;
+                      ``yaml_lines``: values with lines; ``host_config``: for VLMEvalKit's runner
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, appended and never changed; ``journal_lines``: one line of it,
                       ``journal_errors``: why replies cannot be kept
