@@ -51,9 +51,9 @@ class _Waiter:
 
 def _register(register, module):
     try:
-        from . import host
+        from .host import registration
 
-        getattr(host, register)(module)
+        getattr(registration, register)(module)
     except Exception as error:  # the host must start whatever becomes of us
         import warnings
 

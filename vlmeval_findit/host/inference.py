@@ -31,6 +31,7 @@ from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..sweep.journal import Journal, records
 from ..sweep.journal_lines import Record
 from ..sweep.keeping import Calls, Keeping, Waiting, answer_calls
+from ..sweep.model_asker import asker_of
 from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of
 from ..sweep.plan import Plan, UnitSizes, make_plan
 from ..sweep.run import ModelStoppedError
@@ -40,7 +41,6 @@ from .entries import Entry, asked_with, described, entry_of, on_this_machine, wi
 from .outcomes import OUTCOMES
 from .ranks import Ranks
 from .runner import host_version
-from .sweep_host import asker_of
 
 log = get_logger("FindIt")
 

@@ -17,11 +17,11 @@ from ..core.work import Asker
 from ..models.http.spending import Budget
 from ..sweep.config import Inference, ModelEntry
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
-from ..sweep.model_asker import ModelAsker
-from . import register
+from ..sweep.model_asker import asker_of
 from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
+from .registration import register
 from .runner import host_version
 
 MakeExecutor = Callable[[Loader, Inference], Executor]
@@ -131,9 +131,3 @@ def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
     from vlmeval.config import supported_VLM
 
     return asker_of(supported_VLM[name](**arguments))
-
-
-def asker_of(model: Any) -> Asker:
-    """Who asks a model of the host: its own asker, where it has one."""
-    own: Asker | None = getattr(model, "asker", None)
-    return ModelAsker(model) if own is None else own

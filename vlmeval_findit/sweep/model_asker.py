@@ -18,7 +18,7 @@ from ..core.messages import Message, Part, PartKind
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
-from ..core.work import Answer, Work, said
+from ..core.work import Answer, Asker, Work, said
 
 log = logging.getLogger(__name__)
 
@@ -119,3 +119,9 @@ def answer_from(reply: Any) -> Answer:
     if call_failed(reply, recorded(extra)):
         return Answer("", extra, error=quoted(reply, 500))
     return Answer(reply, extra)
+
+
+def asker_of(model: Any) -> Asker:
+    """Who asks a model of the host: its own asker, where it has one."""
+    own: Asker | None = getattr(model, "asker", None)
+    return ModelAsker(model) if own is None else own

@@ -1,0 +1,86 @@
+"""Our datasets, models and inference made known to VLMEvalKit, by its own tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+from ..benchmarks import begins_with_prefix, prefixes
+
+
+def register_datasets(dataset_module: ModuleType) -> None:
+    """Make our dataset classes known to ``vlmeval.dataset``; doing it twice does nothing more."""
+    from .datasets import DATASET_CLASSES
+
+    if asks_us(sys.argv):
+        os.environ.setdefault("PRED_FORMAT", "json")
+    for cls in DATASET_CLASSES:
+        if cls in dataset_module.DATASET_CLASSES:
+            continue
+        # In front: a host's dataset that claims every name must not be asked before us.
+        dataset_module.DATASET_CLASSES.insert(0, cls)
+        dataset_module.IMAGE_DATASET.append(cls)
+        dataset_module.SUPPORTED_DATASETS.extend(cls.supported_datasets())
+        setattr(dataset_module, cls.__name__, cls)
+
+
+def register_models(config_module: ModuleType) -> None:
+    """Make our models known to ``vlmeval.config``; a name that the host has is never replaced."""
+    import vlmeval.api
+    import vlmeval.vlm
+
+    from .api import API_CLASSES, api_models
+    from .local import LOCAL_CLASSES, local_models
+    from .models import MODEL_CLASSES, models
+
+    for cls in (*MODEL_CLASSES, *LOCAL_CLASSES):
+        setattr(vlmeval.vlm, cls.__name__, cls)
+    for api_cls in API_CLASSES:
+        setattr(vlmeval.api, api_cls.__name__, api_cls)
+    for name, maker in {**models(), **local_models(), **api_models()}.items():
+        config_module.supported_VLM.setdefault(name, maker)
+
+
+def register_inference(inference_module: ModuleType) -> None:
+    """Let our engine make the calls of our datasets; see :mod:`.inference`."""
+    from .inference import install
+    from .outcomes import leave_with_a_status
+
+    install(inference_module)
+    program = Path(sys.argv[0])
+    if program.name == "run.py" or program.parent.name == "vlmeval":
+        leave_with_a_status()
+
+
+def asks_us(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for a dataset of ours, by name or in a ``--config`` file.
+
+    Then predictions go to JSON unless the user says otherwise: the host's default, xlsx, cuts
+    replies at 32,767 characters, and it fixes the format before it makes a dataset.
+    """
+    for flag, value in pairwise(argv):
+        if begins_with_prefix(value):
+            return True
+        if flag == "--config" and Path(value).is_file():
+            said = Path(value).read_text(encoding="utf-8", errors="replace")
+            return any(prefix in said for prefix in prefixes())
+    return False
+
+
+def register() -> None:
+    """Import the host and make our datasets and models known to it.
+
+    Raises:
+        ImportError: VLMEvalKit is not installed.
+    """
+    import vlmeval.config
+    import vlmeval.dataset
+    import vlmeval.inference
+
+    register_datasets(vlmeval.dataset)
+    register_models(vlmeval.config)
+    register_inference(vlmeval.inference)
