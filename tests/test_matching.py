@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.matching import assign, iou, match, plain_label
-from vlmeval_findit.boxes.records import Matched, Reading, Truth
+from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Corners
 
 A: Corners = (0, 0, 10, 10)
@@ -147,7 +147,7 @@ def test_one_row_or_column_is_what_scipy_chooses(cost: np.ndarray) -> None:
 
 def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
     result = one(reading(FAR, HALF), truth(A, FAR))
-    assert result == Matched([[*FAR], [*HALF]], [0.5, 1.0], [True, True], [1, 0], [])
+    assert result == Matched([[*FAR], [*HALF]], [0.5, 1.0], [True, True], [1, 0], ())
     assert result.tp == 2
 
 
@@ -185,7 +185,7 @@ def test_one_query(said: Reading, true: Truth, ious: list[float], hits: list[boo
 
 def test_boxes_are_scaled_by_axis() -> None:
     result = one(reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), (0.5, 0.25))
-    assert result == Matched([[50, 50, 150, 100]], [1.0], [True], [0], [])
+    assert result == Matched([[50, 50, 150, 100]], [1.0], [True], [0], ())
 
 
 @pytest.mark.parametrize(
@@ -231,13 +231,13 @@ def test_frames_are_matched_one_by_one() -> None:
     assert one(reading(A, frames=[2]), true).tp == 0
     # Boxes stay in the order in which they were said.
     assert one(reading(FAR, A, frames=[2, 0]), true) == Matched(
-        [[*FAR], [*A]], [1.0, 0.0, 1.0], [True, False, True], [1, None, 0], []
+        [[*FAR], [*A]], [1.0, 0.0, 1.0], [True, False, True], [1, NO_BOX, 0], ()
     )
 
 
 def test_an_empty_batch() -> None:
     assert match([], [], []) == []
-    assert match([reading()], [truth()], [(1, 1)]) == [Matched([], [], [], [], [])]
+    assert match([reading()], [truth()], [(1, 1)]) == [Matched([], [], [], [], ())]
 
 
 @st.composite
@@ -318,7 +318,7 @@ def test_the_match_says_which_box_took_which_object_and_whether_labels_agree() -
     assert result.assigned == [2, 0]
     assert result.labels_agree == [True, True]
     alone = one(reading(A, labels=["dog"]), truth(A, FAR, labels=["cat", "cat"]))
-    assert (alone.assigned, alone.labels_agree) == ([0, None], [False, False])
+    assert (alone.assigned, alone.labels_agree) == ([0, NO_BOX], [False, False])
 
 
 def test_queries_without_labels_say_nothing_of_them_whoever_else_is_in_their_batch() -> None:
@@ -327,4 +327,4 @@ def test_queries_without_labels_say_nothing_of_them_whoever_else_is_in_their_bat
         [truth(A), truth(A, labels=["cat"])],
         [(1.0, 1.0)] * 2,
     )
-    assert [result.labels_agree for result in both] == [[], [True]]
+    assert [result.labels_agree for result in both] == [(), [True]]

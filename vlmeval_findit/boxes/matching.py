@@ -16,7 +16,7 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .records import Matched, Reading, Truth
+from .records import NO_BOX, Matched, Reading, Truth
 
 HIT = 0.5
 """IoU from which a matched box counts as found."""
@@ -119,28 +119,45 @@ def _match_batch(
     found[columns] = hits[chosen]
     if agree is not None:
         same[columns] = agree[chosen]
-    taken: list[int | None] = [None] * len(targets)
-    for column, box in zip(columns, groups.left[chosen].tolist(), strict=True):
-        taken[column] = box
+    # The place of a box among those of its own query.
+    first = np.repeat(np.cumsum([0, *predicted[:-1]]), expected)
+    taken = np.full(len(targets), NO_BOX)
+    taken[columns] = groups.left[chosen] - first[columns]
 
     box_list, iou_list, hit_list = pixels.tolist(), best.tolist(), found.tolist()
-    same_list = [] if agree is None else same.tolist()
-    results = []
+    taken_list = taken.tolist()
+    same_list = [] if agree is None else _of_labelled(same, readings, truths, expected)
+    results: list[Matched] = []
     p = t = 0
-    for reading, truth in zip(readings, truths, strict=True):
-        p_end, t_end = p + len(reading.boxes), t + len(truth.boxes)
-        has_labels = truth.labels or reading.labels
+    for p_count, t_count in zip(predicted, expected, strict=True):
+        p_end, t_end = p + p_count, t + t_count
         results.append(
             Matched(
                 box_list[p:p_end],
                 iou_list[t:t_end],
                 hit_list[t:t_end],
-                [None if box is None else box - p for box in taken[t:t_end]],
-                same_list[t:t_end] if has_labels else [],
+                taken_list[t:t_end],
+                same_list[len(results)] if same_list else (),
             )
         )
         p, t = p_end, t_end
     return results
+
+
+def _of_labelled(
+    same: NDArray[np.bool_],
+    readings: Sequence[Reading],
+    truths: Sequence[Truth],
+    expected: Sequence[int],
+) -> list[Sequence[bool]]:
+    """Whether labels agree, query by query; nothing of one without labels, whoever is beside it."""
+    values = same.tolist()
+    found: list[Sequence[bool]] = []
+    start = 0
+    for reading, truth, count in zip(readings, truths, expected, strict=True):
+        found.append(values[start : start + count] if truth.labels or reading.labels else ())
+        start += count
+    return found
 
 
 def _boxes(boxes: Iterable[Sequence[float]]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -59,21 +60,26 @@ class Reading(NamedTuple):
     reason: Reason | None
 
 
+NO_BOX = -1
+"""In place of a box's place: none was assigned."""
+
+
 class Matched(NamedTuple):
     """One reading against its ground truth.
 
     ``boxes[i]`` is the i-th box that was read, (x1, y1, x2, y2) in pixels of the original image.
     The rest is of the j-th object: ``ious[j]`` is the IoU with the box that was assigned to it (0
     when there is none), ``hits[j]`` whether it counts as found (IoU at least 0.5 and agreeing
-    labels), ``assigned[j]`` the place of that box among ``boxes`` (None when there is none) and
-    ``labels_agree[j]`` whether the two have the same label (empty where nothing has labels).
+    labels), ``assigned[j]`` the place of that box among ``boxes`` (:data:`NO_BOX` when there is
+    none) and ``labels_agree[j]`` whether the two have the same label (empty where nothing has
+    labels).
     """
 
     boxes: list[list[float]]
     ious: list[float]
     hits: list[bool]
-    assigned: list[int | None]
-    labels_agree: list[bool]
+    assigned: list[int]
+    labels_agree: Sequence[bool]
 
     @property
     def tp(self) -> int:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
+from ..benchmarks.refl4 import PROTOCOL as REF_L4
 from ..boxes.spaces import SpaceError, spaces_help
 from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
-from . import score_ref_l4
 from .printing import print_rows
 
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument(
         "--protocol",
-        help=f"{score_ref_l4.PROTOCOL}: the figures of Ref-L4, also for files of others and for "
+        help=f"{REF_L4}: the figures of Ref-L4, also for files of others and for "
         "every dataset whose answers are one box (default: the dataset's own score)",
     )
     parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
@@ -52,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         action="store_true",
         help="score although something contradicts what the run recorded; the result says so",
     )
-    score_ref_l4.add_flags(parser)
+    _add_ref_l4_flags(parser)
     args = parser.parse_args(argv)
     settings = _settings(args)
     if args.protocol is not None:
@@ -69,14 +70,46 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-_PROTOCOLS = {score_ref_l4.PROTOCOL: score_ref_l4.run}
-"""Scores that go by a protocol's name and not by the dataset's."""
+_PROTOCOLS = {REF_L4: "score_ref_l4"}
+"""Scores that go by a protocol's name and not by the dataset's, and the modules that make them."""
 
 
 def _by_protocol(args: argparse.Namespace, settings: Settings) -> int:
     if args.protocol not in _PROTOCOLS:
         raise ValueError(f"no protocol {args.protocol!r}{nearest(args.protocol, _PROTOCOLS)}")
-    return _PROTOCOLS[args.protocol](args, settings)
+    # Not at the top: it brings scipy, which no other score needs.
+    module = import_module(f"{__package__}.{_PROTOCOLS[args.protocol]}")
+    status: int = module.run(args, settings)
+    return status
+
+
+def _add_ref_l4_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of Ref-L4's protocol."""
+    group = parser.add_argument_group("with --protocol ref-l4")
+    group.add_argument(
+        "--annotations",
+        type=Path,
+        help="of files of others: the folder of Ref-L4's Parquet files, or a prepared table "
+        "(default: the prepared table, where runs look for it)",
+    )
+    group.add_argument(
+        "--split",
+        choices=("all", "val", "test"),
+        default="all",
+        help="of files of others (default: all)",
+    )
+    group.add_argument(
+        "--per-class", action="store_true", help="print the table of classes too; it is in the file"
+    )
+    group.add_argument(
+        "--reviewed",
+        type=Path,
+        nargs="+",
+        metavar="REVIEWED.json",
+        help="the authors' reviews of RefCOCO, RefCOCO+ or RefCOCOg; the predictions are then a "
+        "list of {annotation id, expression, hit or iou}, and both accuracies are printed: of all "
+        "and of those that are no errors",
+    )
 
 
 def _settings(args: argparse.Namespace) -> Settings:

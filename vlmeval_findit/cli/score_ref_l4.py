@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.refl4 import cleaned, rescoring
+from ..benchmarks.refl4 import PROTOCOL, cleaned, rescoring
 from ..benchmarks.refl4.annotations import Split
 from ..benchmarks.refl4.replies import judge_replies, refuse_unless_one_box
 from ..benchmarks.refl4.sums import By
@@ -30,37 +30,6 @@ from ..runs.prediction_names import prediction_files
 from ..runs.provenance import versions
 from ..runs.score import checked, open_predictions
 from .printing import console
-
-PROTOCOL = "ref-l4"
-
-
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of this protocol."""
-    group = parser.add_argument_group("with --protocol ref-l4")
-    group.add_argument(
-        "--annotations",
-        type=Path,
-        help="of files of others: the folder of Ref-L4's Parquet files, or a prepared table "
-        "(default: the prepared table, where runs look for it)",
-    )
-    group.add_argument(
-        "--split",
-        choices=[split.value for split in Split],
-        default=Split.ALL.value,
-        help="of files of others (default: all)",
-    )
-    group.add_argument(
-        "--per-class", action="store_true", help="print the table of classes too; it is in the file"
-    )
-    group.add_argument(
-        "--reviewed",
-        type=Path,
-        nargs="+",
-        metavar="REVIEWED.json",
-        help="the authors' reviews of RefCOCO, RefCOCO+ or RefCOCOg; the predictions are then a "
-        "list of {annotation id, expression, hit or iou}, and both accuracies are printed: of all "
-        "and of those that are no errors",
-    )
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:

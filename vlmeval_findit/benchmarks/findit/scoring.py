@@ -10,7 +10,7 @@ from typing import Any
 
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
-from ...boxes.records import Matched, Reading, Reason
+from ...boxes.records import NO_BOX, Matched, Reading, Reason
 from ...boxes.spaces import Space, reference_size
 from ...core.identity import Identity
 from ...core.replies import Reply
@@ -103,13 +103,13 @@ def _details(one: MatchedReply) -> Mapping[str, Any]:
         "boxes": _finite(matched.boxes),
         "ious": [round(value, 6) for value in matched.ious],
         "hits": matched.hits,
-        "assigned": matched.assigned,
+        "assigned": [None if box == NO_BOX else box for box in matched.assigned],
         "tp": matched.tp,
         "n_pred": len(matched.boxes),
         "n_gt": len(matched.ious),
     }
     if matched.labels_agree:
-        found["labels_agree"] = matched.labels_agree
+        found["labels_agree"] = list(matched.labels_agree)
     if reading.labels:
         found["labels"] = reading.labels
     if reading.frames:

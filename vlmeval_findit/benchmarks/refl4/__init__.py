@@ -27,3 +27,6 @@ Then Ref-L4 as a benchmark of the house:
 """
 
 PREFIX = "FindIt_RefL4Full_"
+
+PROTOCOL = "ref-l4"
+"""What its protocol is called on the command line."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.conformance import Agreement, CaseError, Protocols, lines_of
+from . import PROTOCOL
 from .annotations import Split, annotation
 from .predictions import predictions_from
 from .refusals import RefusedError
@@ -40,7 +41,7 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
     return Agreement(total - len(found), total, found)
 
 
-PROTOCOLS: Protocols = {"ref-l4": agreement}
+PROTOCOLS: Protocols = {PROTOCOL: agreement}
 
 
 def difference(case: CaseRow) -> str | None:
