@@ -86,6 +86,7 @@ spy.seen = []
 spy.register_datasets = lambda module: spy.seen.append(module.NAME)
 spy.register_models = lambda module: spy.seen.append(module.NAME)
 spy.register_inference = lambda module: spy.seen.append(module.NAME)
+spy.registration = spy
 sys.modules["vlmeval_findit.host"] = spy
 import vlmeval_findit
 vlmeval_findit.host = spy
