@@ -12,9 +12,10 @@ import own_data
 import pytest
 from own_data import CATEGORIES, coco_values, make_images, write_coco
 
+from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.annotation_tables import TableError, read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
-from vlmeval_findit.benchmarks.findit.names import forget_names, is_variant, parse
+from vlmeval_findit.benchmarks.findit.names import forget_names, parse
 from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
@@ -131,10 +132,10 @@ def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, image
     write_coco(tmp_path)
     assert import_coco(tmp_path, images, "My-Data_night") == 0
     code = (
-        "from vlmeval_findit.benchmarks.findit.names import is_variant, parse\n"
+        "from vlmeval_findit.benchmarks import is_question, parse\n"
         "assert parse('FindIt_My-Data_night_xyxy_json').table == 'My-Data_night'\n"
-        "assert not is_variant('FindIt_My-Data_xyxy_json')\n"
-        "assert not is_variant('FindIt_My-Data_night_f4_xyxy_json')\n"
+        "assert not is_question('FindIt_My-Data_xyxy_json')\n"
+        "assert not is_question('FindIt_My-Data_night_f4_xyxy_json')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -300,5 +301,5 @@ def test_damaged_files_name_the_place(
 
 
 def test_importing_again_a_release_alias_still_means_the_release() -> None:
-    assert is_variant("FindIt_pascal_objdet_json_xyxy")
+    assert is_question("FindIt_pascal_objdet_json_xyxy")
     assert CATEGORIES  # the stand-in has categories whose numbers are not their places

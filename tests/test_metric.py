@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS, sums
 from vlmeval_findit.boxes.records import Matched, Reading, Reason
 from vlmeval_findit.core.metric import Metric, figures, is_sliced, sliced
-from vlmeval_findit.core.scored_row import ScoredRow, add_up
+from vlmeval_findit.core.scored_row import ScoredRow, add_up, totals
 
 BOX = (0.0, 0.0, 10.0, 10.0)
 
@@ -97,7 +97,7 @@ def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
             for i in range(1, 4)
         ),
     ]
-    found = add_up(row.all_sums() for row in made)
+    found = totals(made)
     assert RATE.value(found) == 25.0
     assert BY_CLASS.value(found) == 50.0
     assert found[sliced("asked", "size", "small")] == 4

@@ -40,7 +40,7 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply
-from vlmeval_findit.core.scored_row import ScoredRow, add_up, totals
+from vlmeval_findit.core.scored_row import ScoredRow, totals
 from vlmeval_findit.core.settings import Settings
 
 NAME = "FindIt_RefL4Full_val_xyxy_json"
@@ -204,7 +204,7 @@ def assert_same_figures(judged: list[Judged]) -> None:
         "class_macc (corrected)": other.class_macc,
     }
     scored = as_rows(judged)
-    total = add_up(row.all_sums() for row in scored)
+    total = totals(scored)
     assert totals(scored) == total
     metrics = (*TWELVE, *CORRECTED)
     assert [metric.name for metric in metrics] == list(expected)
@@ -303,7 +303,7 @@ def test_the_first_box_counts_and_none_is_a_miss() -> None:
     assert [row.sums["boxless"] for row in found] == [0, 0, 1, 1, 0]
     assert [row.failed for row in found] == [False] * 4 + [True]
     assert found[0].sums["hits_0.95"] == 1
-    total = add_up(row.all_sums() for row in found)
+    total = totals(found)
     assert BENCHMARK.metrics[0].value(total) == 25.0
     assert BENCHMARK.with_failures.value(total) == 20.0
     adherence = next(m for m in BENCHMARK.metrics if m.name == "Adherence")
@@ -358,7 +358,7 @@ def test_boxes_that_are_no_numbers_are_misses_and_the_details_stay_json() -> Non
 def test_a_size_that_no_expression_has_has_no_figure() -> None:
     truths = [annotation(row, "") for row in rows("val", 0, 1)]
     judged = judge(truths, [PredictedBox((0, 0, 1, 1))])
-    total = add_up(row.all_sums() for row in as_rows(judged))
+    total = totals(as_rows(judged))
     by_name = {metric.name: metric.value(total) for metric in BENCHMARK.metrics}
     assert by_name["small_acc"] == 0.0
     assert by_name["medium_acc"] is by_name["large_macc"] is None

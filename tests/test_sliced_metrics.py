@@ -10,7 +10,7 @@ import pytest
 
 from vlmeval_findit.core.evidence import FEWEST, Evidence, clustered, evidence_of, mean
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.scored_row import ScoredRow, add_up
+from vlmeval_findit.core.scored_row import ScoredRow, totals
 from vlmeval_findit.core.statistics import difference, figure_intervals
 
 BY_CLASS = Metric("by class", {"hits": 1}, {"asked": 1}, over="class", empty=None)
@@ -51,7 +51,7 @@ def without(rows: Sequence[ScoredRow], picture: str) -> list[ScoredRow]:
 
 def test_the_figure_is_that_of_the_score() -> None:
     rows = some_rows(1, 80, 12)
-    sums = add_up(row.all_sums() for row in rows)
+    sums = totals(rows)
     found = evidence(rows)
     for metric in METRICS:
         assert found.figure(metric.name) == pytest.approx(metric.value(sums))
@@ -77,7 +77,7 @@ def test_standard_errors_are_those_of_a_bootstrap() -> None:
     by_picture: dict[str, list[ScoredRow]] = {}
     for row in rows:
         by_picture.setdefault(row.source, []).append(row)
-    sums = [add_up(row.all_sums() for row in mine) for mine in by_picture.values()]
+    sums = [totals(mine) for mine in by_picture.values()]
     names = sorted({name for one in sums for name in one})
     table = np.array([[one.get(name, 0) for name in names] for one in sums])
     generator = np.random.default_rng(4)

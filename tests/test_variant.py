@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.names import is_variant, parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, grid, problem
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
@@ -75,7 +76,7 @@ def test_all_datasets_of_the_protocol_are_there() -> None:
 def test_canonical_names(name: str, variant: Variant) -> None:
     assert parse(name) == variant
     assert variant.name == name
-    assert is_variant(name)
+    assert is_question(name)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
     ],
 )
 def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> None:
-    assert not is_variant(name)
+    assert not is_question(name)
     with pytest.raises(VariantError) as error:
         parse(name)
     assert str(error.value).startswith(f"{name}: ")
@@ -173,7 +174,7 @@ def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> N
 
 @pytest.mark.parametrize("other", [None, 7, float("nan"), ["FindIt_RefCOCO_xyxy_json"]], ids=repr)
 def test_what_is_no_text_is_no_variant(other: object) -> None:
-    assert not is_variant(other)
+    assert not is_question(other)
 
 
 PARTS = [
@@ -192,7 +193,7 @@ PARTS = [
     )
 )
 def test_any_text_is_a_variant_or_an_error_that_names_it(name: str) -> None:
-    if not is_variant(name):
+    if not is_question(name):
         with pytest.raises(VariantError) as error:
             parse(name)
         assert str(error.value).startswith(f"{name}: ")

@@ -28,19 +28,9 @@ class ScoredRow:
     slices: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
-    def all_sums(self) -> dict[str, float]:
-        """Its sums, and the same under the keys of its slices."""
-        found = dict(self.sums)
-        for kind, value in self.slices.items():
-            found |= {sliced(name, kind, value): one for name, one in self.sums.items()}
-        return found
-
 
 def totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
-    """The sums of all rows, and of every slice under keys of its own.
-
-    As :func:`add_up` of :meth:`ScoredRow.all_sums`, with the keys of slices made once.
-    """
+    """The sums of all rows, and of every slice under keys of its own."""
     parts: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         for part in (_ALL, *row.slices.items()):

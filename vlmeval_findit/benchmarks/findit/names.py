@@ -34,11 +34,6 @@ def parse(name: str) -> Variant:
     return variant
 
 
-def is_variant(name: object) -> bool:
-    """Whether a name is a variant's: membership is decided by parsing."""
-    return isinstance(name, str) and _parse(name)[0] is not None
-
-
 def forget_names() -> None:
     """Parse every name anew from now on: a dataset was added in this process."""
     _parse.cache_clear()
