@@ -2,9 +2,9 @@
 
 A column is what is asked (``question.column``); how the answer was to be written, its format, is
 the run's own affair.  Two runs of a column are comparable when they were asked in the words of the
-same prompt set, over the same table, and scored over the same rows.  What is not comparable with
-the rest of its column is set apart with the reason; it is never mixed in and never silently
-dropped.
+same prompt set, over the same table, and scored over the same rows by the same scorer, where
+something beside the benchmark's own code decides what is right.  What is not comparable with the
+rest of its column is set apart with the reason; it is never mixed in and never silently dropped.
 """
 
 from __future__ import annotations
@@ -75,9 +75,10 @@ def _with_rows(runs: Sequence[Run]) -> Sorted:
 # --- the same questions ---------------------------------------------------------------------------
 
 
-def _key(run: Run) -> tuple[str, str, frozenset[int]]:
+def _key(run: Run) -> Hashable:
     basis = run.basis
-    return basis.prompts, basis.table_sha256, basis.rows
+    scorer = frozenset(basis.scorer.items())
+    return basis.prompts, basis.table_sha256, basis.rows, scorer
 
 
 def _comparable(runs: Sequence[Run]) -> Sorted:
@@ -101,9 +102,20 @@ def _reason(run: Run, rest: Sequence[Run]) -> str:
             f"other subset: {ours.table} has SHA-256 {ours.table_sha256[:12]}…, "
             f"the rest {theirs.table_sha256[:12]}…"
         )
+    if ours.scorer != theirs.scorer:
+        why.append(_scorer_reason(ours.scorer, theirs.scorer))
     if ours.rows != theirs.rows:
         why.append(_rows_reason(run, theirs.rows))
     return "; ".join(why)
+
+
+def _scorer_reason(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    other = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    mine, rest = (
+        ", ".join(f"{name} {said.get(name, 'not recorded')}" for name in other)
+        for said in (ours, theirs)
+    )
+    return f"scored by something else: {mine}, the rest {rest}; score it again by the same"
 
 
 def _rows_reason(run: Run, rest: frozenset[int]) -> str:

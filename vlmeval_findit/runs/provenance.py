@@ -32,8 +32,9 @@ class Basis:
     ``identity`` is what the run recorded before its first call (None: nothing), ``digest`` its
     short name, ``forced`` what ``--force`` overruled in the run or in its scoring.
     ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
-    ``missing`` those that were not, of which ``left_out`` had no usable image.  ``versions`` are
-    those at inference, ``scored_with`` those of the scoring.
+    ``missing`` those that were not, of which ``left_out`` had no usable image.  ``scorer`` is what
+    decided beside the benchmark's own code (empty: nothing).  ``versions`` are those at inference,
+    ``scored_with`` those of the scoring.
     """
 
     identity: Identity | None
@@ -48,6 +49,7 @@ class Basis:
     missing: tuple[int, ...]
     left_out: tuple[int, ...]
     spaces: tuple[str, ...]
+    scorer: Mapping[str, str]
     versions: Mapping[str, str]
     scored_with: Mapping[str, str]
     predictions_sha256: str
@@ -69,6 +71,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "digest": run.identity.digest if run.identity else None,
         "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
         "spaces": [dict(space) for space in run.spaces],
+        **({"scorer": dict(run.scorer)} if run.scorer else {}),
         "sizes_recorded": run.replies.with_sizes,
         "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
         "table": {
@@ -111,6 +114,7 @@ _SHAPE: Shape = {
     "table": {"file": str, "sha256": str},
     "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
     "spaces": [{"kind": str, "source": str}],
+    "scorer": dict,
     "totals": dict,
     "scored_with": dict,
     "scored_at": str,
@@ -146,11 +150,17 @@ def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
         missing=tuple(values["predictions"]["rows_missing"]),
         left_out=run.left_out if run else (),
         spaces=tuple(_space_text(space) for space in values["spaces"]),
+        scorer=_without_source(values.get("scorer", {})),
         versions={**run.host, **run.versions} if run else {},
         scored_with=dict(values["scored_with"]),
         predictions_sha256=values["predictions"]["sha256"],
         scored_at=values["scored_at"],
     )
+
+
+def _without_source(scorer: Mapping[str, Any]) -> Mapping[str, str]:
+    """What decided, whoever said that it should."""
+    return {name: str(value) for name, value in scorer.items() if name != "source"}
 
 
 def _space_text(space: Mapping[str, Any]) -> str:
