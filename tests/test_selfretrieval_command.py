@@ -45,7 +45,7 @@ def test_a_file_is_scored(folder: Path, capsys: Capture) -> None:
     assert score(path, RIGHT) == 0
     out = capsys.readouterr().out
     assert "5 pairs" in out
-    assert "identifier SigLIP" in out
+    assert "scored by SigLIP (revision of SigLIP, padding as trained)" in out
     assert "Pairs as published" in out
     found = left_by(path)
     assert found["figures"] == {
@@ -91,7 +91,7 @@ def test_pairs_of_a_dataset_json(folder: Path) -> None:
     assert score(path, {"7": {"left": "left", "right": "right"}}, *flags) == 0
     found = left_by(path)
     assert found["of"] == 1
-    assert found["scorer"]["identifier"] == "owner/name"
+    assert found["scorer"]["name"] == "owner/name"
     assert found["intervals"]["Pairs"] is None  # one pair says nothing of others
 
 

@@ -263,14 +263,15 @@ def test_what_scored_is_recorded(world: World, encoders: dict[str, WordEncoder])
     path = world.predict("m", "SelfRetrieval", honest)
     provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
     assert provenance["scorer"] == {
-        "identifier": "SigLIP",
-        "dtype": "float32",
-        "padding": "as trained",
+        "name": "SigLIP",
+        "settings": {"revision": "of SigLIP", "padding": "as trained"},
         "source": "default of SelfRetrieval",
+        "versions": {"torch": "9"},
     }
     assert ",SigLIP," in path.with_name(f"{path.stem}_score.csv").read_text()
     again = rescored(path, "owner/another")
-    assert again.basis.scorer["identifier"] == "owner/another"
+    assert again.basis.scorer is not None
+    assert (again.basis.scorer.name, again.basis.scorer.source) == ("owner/another", "setting")
     assert set(encoders) == {"SigLIP", "owner/another"}
 
 
@@ -281,7 +282,7 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     one, two = rescored(paths["a"], None), rescored(paths["b"], None)
     # By another name, but the same encoder: who said so does not matter.
     same = rescored(paths["b"], "SigLIP")
-    assert same.basis.scorer == one.basis.scorer
+    assert same.basis.scored_under == one.basis.scored_under
     other = rescored(paths["c"], "owner/another")
     assert set(compare(one, two)) >= {"Pairs", "Captions as published"}
     with pytest.raises(StatisticsError, match="score both again by one of them"):
@@ -289,10 +290,10 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     board = make_board([one, same, other])
     assert set(board.models) == {"a", "b"}
     assert [apart.run.model for apart in board.apart] == ["c"]
-    reason = "scored by something else: identifier owner/another, the rest identifier SigLIP"
+    reason = "scored by owner/another, the rest by SigLIP: other revision; score it again by that"
     assert reason in board.apart[0].reason
     text = as_markdown(board)
-    assert "* SelfRetrieval: identifier SigLIP, dtype float32, padding as trained" in text
+    assert "* SelfRetrieval: SigLIP (revision of SigLIP, padding as trained)" in text
     # The table is scored again by the encoder that the rest has, and all stand together.
     assert not make_board([one, same, rescored(paths["c"], "SigLIP")]).apart
 

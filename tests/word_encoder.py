@@ -38,7 +38,7 @@ class WordEncoder:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        return {"identifier": self.name, "dtype": "float32"}
+        return {"identifier": self.name, "revision": f"of {self.name}", "torch": "9"}
 
     def images(self, paths: Sequence[Path]) -> npt.NDArray[np.float32]:
         self.asked += [path.name for path in paths]

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 def _print(path: Path, score: rescoring.Rescored) -> None:
     values = rescoring.as_values(score)
     print(f"{path}: {values['of']} pairs")
-    print(f"  scored by {', '.join(f'{name} {said}' for name, said in score.scorer.items())}")
+    print(f"  scored by {score.scorer}")
     for name, figure in values["rounded"].items():
         print(f"  {name:<24}{_shown(figure, score.intervals[name])}")
     print(f"  {', '.join(f'{count} {name}' for name, count in values['counts'].items())}")

@@ -68,18 +68,34 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Scorer:
+    """What beside the benchmark's own code decided what is right, such as an encoder.
+
+    Runs are compared only where the ``settings`` of both are the same.  ``name`` is for people,
+    ``source`` says who chose it, ``versions`` what else was recorded of it.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    source: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        return f"{self.name} ({said})"
+
+
+@dataclass(frozen=True, slots=True)
 class BatchScore:
     """The scores of a batch of replies, in their order.
 
     ``spaces`` are the coordinate spaces in which they were read, as settings with a ``source``.
-    ``scorer`` is what beside the benchmark's own code decided what is right, such as an encoder,
-    as settings with a ``source``, its name first: only runs with the same one can be compared.
-    Empty: nothing did.
+    ``scorer`` is what decided beside the benchmark's own code (None: nothing).
     """
 
     rows: tuple[ScoredRow, ...]
     spaces: tuple[Mapping[str, Any], ...] = ()
-    scorer: Mapping[str, str] = field(default_factory=dict)
+    scorer: Scorer | None = None
 
 
 class Benchmark(Protocol):

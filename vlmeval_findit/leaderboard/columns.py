@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ..runs.provenance import UNKNOWN_PROMPTS
+from ..runs.provenance import UNKNOWN_PROMPTS, Basis
 from ..runs.scored_run import Run
 
 
@@ -77,8 +77,7 @@ def _with_rows(runs: Sequence[Run]) -> Sorted:
 
 def _key(run: Run) -> Hashable:
     basis = run.basis
-    scorer = frozenset(basis.scorer.items())
-    return basis.prompts, basis.table_sha256, basis.rows, scorer
+    return basis.prompts, basis.table_sha256, basis.rows, basis.scored_under
 
 
 def _comparable(runs: Sequence[Run]) -> Sorted:
@@ -102,20 +101,19 @@ def _reason(run: Run, rest: Sequence[Run]) -> str:
             f"other subset: {ours.table} has SHA-256 {ours.table_sha256[:12]}…, "
             f"the rest {theirs.table_sha256[:12]}…"
         )
-    if ours.scorer != theirs.scorer:
-        why.append(_scorer_reason(ours.scorer, theirs.scorer))
+    if ours.scored_under != theirs.scored_under:
+        why.append(_scorer_reason(ours, theirs))
     if ours.rows != theirs.rows:
         why.append(_rows_reason(run, theirs.rows))
     return "; ".join(why)
 
 
-def _scorer_reason(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    other = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-    mine, rest = (
-        ", ".join(f"{name} {said.get(name, 'not recorded')}" for name in other)
-        for said in (ours, theirs)
+def _scorer_reason(ours: Basis, theirs: Basis) -> str:
+    other = sorted({name for name, _ in ours.scored_under ^ theirs.scored_under})
+    return (
+        f"scored by {ours.scorer and ours.scorer.name}, the rest by "
+        f"{theirs.scorer and theirs.scorer.name}: other {', '.join(other)}; score it again by that"
     )
-    return f"scored by something else: {mine}, the rest {rest}; score it again by the same"
 
 
 def _rows_reason(run: Run, rest: frozenset[int]) -> str:

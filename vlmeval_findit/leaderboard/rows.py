@@ -246,7 +246,7 @@ def _as_misses(board: Board, cell: Standing) -> str:
 def scorer_lines(board: Board) -> list[str]:
     """A sentence for every column in which more than the benchmark's own code decided."""
     return [
-        f"{column.name}: {', '.join(f'{name} {value}' for name, value in scorer.items())}"
+        f"{column.name}: {scorer}"
         for column in board.columns
         if (scorer := column.runs[0].basis.scorer)
     ]

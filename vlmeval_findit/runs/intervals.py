@@ -42,7 +42,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
             f"{run.path} has {len(run.basis.rows)} of {len(ours.pictures)}: "
             "only runs over the same rows can be compared"
         )
-    if run.basis.scorer != other.basis.scorer:
+    if run.basis.scored_under != other.basis.scored_under:
         raise StatisticsError(
             f"{other.path} was scored by {other.basis.scorer}, {run.path} by {run.basis.scorer}: "
             "score both again by one of them"

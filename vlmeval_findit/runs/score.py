@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
-from ..core.benchmark import Benchmark
+from ..core.benchmark import Benchmark, Scorer
 from ..core.contradictions import Contradiction, overruled
 from ..core.files import file_sha256
 from ..core.identity import Identity, IdentityError
@@ -61,7 +61,7 @@ class RunScore:
 
     ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
     as settings with a ``source``; ``forced`` what of a contradiction was overruled; ``scorer`` what
-    decided beside the benchmark's code (:class:`.BatchScore`).
+    decided beside the benchmark's own code.
     """
 
     model: str
@@ -72,7 +72,7 @@ class RunScore:
     identity: Identity | None
     replies: AboutReplies
     forced: tuple[str, ...] = ()
-    scorer: Mapping[str, str] = field(default_factory=dict)
+    scorer: Scorer | None = None
 
     @property
     def benchmark(self) -> Benchmark:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ...core.benchmark import Scorer
 from ...core.settings import Settings, SettingsError
 from ...core.spelling import nearest
 from ...models.dual_encoder.encoder import Encoder, Padding
@@ -21,10 +21,20 @@ class EncoderInForce(NamedTuple):
     source: str
 
     @property
-    def scorer(self) -> Mapping[str, str]:
-        """What a score says of it, the encoder's own name first."""
-        padding = Padding.AS_TRAINED.value
-        return {**self.encoder.facts, "padding": padding, "source": self.source}
+    def scorer(self) -> Scorer:
+        """What a score says of it."""
+        facts = self.encoder.facts
+        settings = {name: facts[name] for name in DECIDING if name in facts}
+        settings["padding"] = facts.get(_PADDING, _PADDING)
+        rest = set(facts) - {_NAME, _PADDING, *DECIDING}
+        versions = {name: facts[name] for name in sorted(rest)}
+        return Scorer(facts[_NAME], settings, self.source, versions)
+
+
+_NAME, _PADDING = "identifier", Padding.AS_TRAINED.value
+
+DECIDING = ("architecture", "revision", "dtype", "image_processor")
+"""Facts of an encoder that decide: device and versions of packages change last digits at most."""
 
 
 def encoder_name(table: str, settings: Settings) -> tuple[str, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ...core.benchmark import Scorer
 from ...core.evidence import clustered, evidence_of
 from ...core.metric import figures
 from ...core.places import image_folder
@@ -64,7 +65,7 @@ class Rescored:
     sums: Mapping[str, float]
     found: Found
     rows: tuple[ScoredRow, ...]
-    scorer: Mapping[str, str]
+    scorer: Scorer
 
 
 def of_file(path: Path, given: Pairs, chosen: EncoderInForce) -> Rescored:
@@ -98,7 +99,7 @@ def as_values(score: Rescored) -> dict[str, Any]:
     missing = score.found.missing
     return {
         "of": len(score.rows),
-        "scorer": dict(score.scorer),
+        "scorer": asdict(score.scorer),
         "figures": dict(score.figures),
         "rounded": {
             name: None if value is None else round(value, DIGITS)
