@@ -137,8 +137,6 @@ SOURCES = {
         "folder of Ref-L4's ref-l4-val.parquet and ref-l4-test.parquet, or one of them",
         _ref_l4,
     ),
-    "--self-retrieval": Source(
-        "FILE", "the dataset.json of D3 self-retrieval", _self_retrieval
-    ),
+    "--self-retrieval": Source("FILE", "the dataset.json of D3 self-retrieval", _self_retrieval),
 }
 """By its flag every kind of files that tables are made of."""
