@@ -80,10 +80,10 @@ def loaded(name: str) -> Encoder:
     Raises:
         EncoderError: there is none, or it cannot be read.
     """
-    # Not at the top: it brings torch, which nothing but this needs.
-    from ...models.dual_encoder.loading import named_encoder
-
     try:
+        # Not at the top: it brings torch, which nothing but this needs.
+        from ...models.dual_encoder.loading import named_encoder
+
         return named_encoder(name)
-    except (ValueError, OSError) as error:
+    except (ImportError, ValueError, OSError) as error:
         raise EncoderError(f"encoder {name}: {error}") from error
