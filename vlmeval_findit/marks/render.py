@@ -183,5 +183,5 @@ def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.N
     """The picture's pixels (n x 3) where a paint would draw, row by row."""
     covered = np.zeros(canvas.shape[:2], dtype=np.uint8)
     paint(covered, piece, (1,), width)
-    under: npt.NDArray[np.uint8] = canvas[covered.astype(bool)]
+    under: npt.NDArray[np.uint8] = canvas[covered.view(np.bool_)]
     return under
