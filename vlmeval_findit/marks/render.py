@@ -1,6 +1,7 @@
 """Marks drawn on a picture, one region after the other.
 
-Hard edges, and the same bytes with every OpenCV 4; OpenCV 5 draws other letters and is refused.
+Hard edges, and the same bytes with every OpenCV 4 from 4.8 on; but before 4.13 ovals of one pixel
+lie up to a pixel elsewhere.  OpenCV 5 draws other letters and is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .style import COLOURS, ONLY, Shape, Style, StyleError, rgb_of
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
         f"OpenCV {cv2.__version__} draws other letters than the marks have: "
-        "pip install 'opencv-python>=4.8,<5'"
+        "pip install 'opencv-python<5'"
     )
 
 
