@@ -2,9 +2,11 @@
 
 A TSV holds a dataset's rows after the thinning of protocol section 2, one row a query: ``index``
 (the row number in the subset), ``label``, ``width``, ``height``, ``boxes``, ``box_labels``,
-``image_path``, ``support_shots``, ``frame_indices``, ``caption``.  Lists are JSON; boxes are
-[x1, y1, x2, y2] in pixels of the original image, one list of boxes a frame for videos.  Beside it
-lies ``<table>.meta.json``: where the rows came from, with which checksum, and what is odd in them.
+``image_path``, ``support_shots``, ``frame_indices``, ``caption``; and ``sightings`` where a row has
+any: a list of {"image", "box"}, the pictures that its shots were taken from.  Lists are JSON; boxes
+are [x1, y1, x2, y2] in pixels of the original image, one list of boxes a frame for videos.  Beside
+it lies ``<table>.meta.json``: where the rows came from, with which checksum, and what is odd in
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ...core.files import atomic_write, file_sha256, sha256_of
 from ...core.paths import unsafe
 from .oddities import Oddity, oddities
 from .places import how_to_make
-from .query import Query
+from .query import Query, Sighting
 from .table_facts import contradiction, meta_path
 
 COLUMNS = (
@@ -39,6 +41,8 @@ COLUMNS = (
     "frame_indices",
     "caption",
 )
+OPTIONAL = ("sightings",)
+"""Columns behind these that a table may have."""
 
 
 class TableError(ValueError):
@@ -61,7 +65,9 @@ def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
 ) -> Prepared:
     """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
-    return write_rows(out / f"{table}.tsv", COLUMNS, map(_cells, queries), queries, origin)
+    columns = (*COLUMNS, *(OPTIONAL if any(query.sightings for query in queries) else ()))
+    cells = (_cells(query)[: len(columns)] for query in queries)
+    return write_rows(out / f"{table}.tsv", columns, cells, queries, origin)
 
 
 def write_rows(
@@ -116,6 +122,7 @@ def _cells(query: Query) -> list[Any]:
         _json(query.support) if query.support else "",
         _json(query.frame_indices) if query.frame_indices else "",
         query.caption,
+        _json([seen._asdict() for seen in query.sightings]) if query.sightings else "",
     ]
 
 
@@ -132,7 +139,7 @@ def read_table(path: Path) -> list[Query]:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
-    return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem))
+    return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem), OPTIONAL)
 
 
 Row = TypeVar("Row", bound=Query)
@@ -143,6 +150,7 @@ def read_rows(
     columns: Sequence[str],
     read: Callable[[Path, int, Sequence[str]], Row],
     anew: str,
+    optional: Sequence[str] = (),
 ) -> list[Row]:
     """The queries of a table that :func:`write_rows` wrote; see :func:`read_table`.
 
@@ -151,6 +159,7 @@ def read_rows(
         columns: those that it has.
         read: makes a query of a row, given the table's path and the number of the line.
         anew: the command that makes the table, for messages.
+        optional: columns that it may have behind the others; without them their cells are empty.
     """
     data = path.read_bytes()
     sha256 = sha256_of(data)
@@ -160,7 +169,7 @@ def read_rows(
     if (path, sha256) not in _READ:
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
-        rows = _lines(path, data, columns, anew)
+        rows = _lines(path, data, columns, anew, optional)
         queries = [read(path, number, cells) for number, cells in rows]
         seen: set[int] = set()
         for query in queries:
@@ -178,21 +187,22 @@ _READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
 
 
 def _lines(
-    path: Path, data: bytes, columns: Sequence[str], anew: str
+    path: Path, data: bytes, columns: Sequence[str], anew: str, optional: Sequence[str]
 ) -> Iterator[tuple[int, Sequence[str]]]:
     csv.field_size_limit(2**31 - 1)
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
-        if header != list(columns):
+        if header not in ([*columns], [*columns, *optional]):
             missing = [c for c in columns if c not in header]
             raise TableError(
                 f"{path}: columns are {header}, should be {list(columns)}"
                 + (f" (missing: {', '.join(missing)})" if missing else "")
                 + f"; make it anew with: {anew}"
             )
+        absent = [""] * (len(columns) + len(optional) - len(header))
         for cells in lines:
-            yield lines.line_num, cells
+            yield lines.line_num, cells + absent
     except (csv.Error, UnicodeDecodeError) as error:
         raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
 
@@ -200,7 +210,7 @@ def _lines(
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
     column = "index"
     try:
-        row = dict(zip(COLUMNS, cells, strict=True))
+        row = dict(zip((*COLUMNS, *OPTIONAL), cells, strict=True))
         index = int(row["index"])
         column = "boxes"
         boxes = json.loads(row["boxes"])
@@ -217,6 +227,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         support = _paths(row["support_shots"] or "[]")
         column = "frame_indices"
         indices = _list_of(int, row["frame_indices"] or "[]")
+        column = "sightings"
+        sightings = tuple(_sighting(seen) for seen in _list_of(dict, row["sightings"] or "[]"))
         column = "width"
         width = _side(row["width"])
         column = "height"
@@ -236,6 +248,7 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         support=support,
         caption=row["caption"],
         frame_indices=indices,
+        sightings=sightings,
         truth=Truth(flat, frames, names),
     )
 
@@ -251,13 +264,22 @@ def _all(kind: type[Any], values: Any) -> list[Any]:
     return values
 
 
+def _sighting(said: Mapping[str, Any]) -> Sighting:
+    if said.keys() != {"image", "box"}:
+        raise ValueError(f"{said!r} is not an image and a box")
+    return Sighting(*_safe(_all(str, [said["image"]])), corners(said["box"]))
+
+
 def _paths(cell: str) -> tuple[str, ...]:
-    names = _list_of(str, cell)
+    return _safe(_list_of(str, cell))
+
+
+def _safe(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         why = unsafe(name)
         if why:
             raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
-    return names
+    return tuple(names)
 
 
 def _side(cell: str) -> int:
