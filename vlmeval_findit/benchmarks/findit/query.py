@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,3 +38,8 @@ class Query:
     caption: str = ""
     frame_indices: tuple[int, ...] = ()
     sightings: tuple[Sighting, ...] = ()
+
+    @property
+    def slices(self) -> Mapping[str, str]:
+        """The parts of its table that it belongs to, value by kind."""
+        return {}
