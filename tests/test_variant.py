@@ -179,9 +179,13 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
         ("FindIt_HRInsDet_hard_xyxy_json_vp-box_vp-oval", "no JSON key or structure 'vp-oval'"),
         ("FindIt_HRInsDet_hard_vp-box_xyxy_json", "no representation 'vp-box'"),
         ("FindIt_HRInsDet_hard_cxcywh_json_vp-box_cx-formula", "structure 'cx-formula'"),
-        *((f"FindIt_HRInsDet_hard_xyxy_json_vp-{shape}",
-           f"vp-{shape} follows the outline of an object, and tables have its box alone (marks: b")
-          for shape in ("mask", "contour", "scribble")),
+        *(
+            (
+                f"FindIt_HRInsDet_hard_xyxy_json_vp-{shape}",
+                f"vp-{shape} follows the outline of an object, and tables have its box alone (marks: b",
+            )
+            for shape in ("mask", "contour", "scribble")
+        ),
         # Each part stands in one place only, and nothing is left over.
         ("FindIt_Pascal_xyxy_json_", "'_'"),
         ("FindIt_Pascal_cxcywh_json_cx-formula\n", "no JSON key or structure"),

@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 from ..benchmarks import begins_with_prefix, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.grid import AXIS_VALUES, NONE, WINNER, Axes, Table, Views, benchmark, formats
+from ..benchmarks.findit.grid import (
+    AXIS_VALUES,
+    NONE,
+    WINNER,
+    Axes,
+    Table,
+    Views,
+    benchmark,
+    formats,
+)
 from ..benchmarks.findit.grid import variants as cells_of
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name

@@ -45,7 +45,7 @@ def message(query: Query, variant: Variant) -> Message:
 def _introduced(number: int, mark: str | None) -> str:
     if mark is None:
         return f"Reference image {number} of the object:"
-    return f"Reference image {number}; the object is the one marked with a {words(mark)}:"
+    return f"Reference image {number} of the object, marked with a {words(mark)}:"
 
 
 def request(query: Query, variant: Variant) -> str:

@@ -29,9 +29,7 @@ from .datasets import DATASETS, Dataset, Family
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
 
-MARKS = tuple(
-    shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT)
-)
+MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
 """Marks on reference pictures: the shapes that a box is enough to draw.  Tables have no outlines."""
 
 
