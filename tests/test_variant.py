@@ -182,7 +182,7 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
         *(
             (
                 f"FindIt_HRInsDet_hard_xyxy_json_vp-{shape}",
-                f"vp-{shape} follows the outline of an object, and tables have its box alone (marks: b",
+                f"vp-{shape} follows the outline of an object, and tables have its box alone (",
             )
             for shape in ("mask", "contour", "scribble")
         ),
@@ -211,7 +211,8 @@ def test_what_is_no_text_is_no_variant(other: object) -> None:
 
 
 PARTS = [
-    *("FindIt", "multilabel", "caption", "f1", "f8", "cx-formula", "cx-", "vp-box", "vp-mask", "", "_", "bbox_2d"),
+    *("FindIt", "multilabel", "caption", "f1", "f8", "cx-formula", "cx-", "vp-box", "", "_"),
+    "bbox_2d", "vp-mask",
     *DATASETS, *REPRESENTATIONS, *OUTPUTS, *KEYS, *STRUCTURES,
     *(f"vp-{mark}" for mark in MARKS),
     *(family.value for family in Family), "refcoco_test", "iground", "d3",

@@ -212,16 +212,15 @@ def _winner(entry: YamlValue) -> Format:
     for name, given in fields.items():
         if given.value not in _FIELDS[name]:
             raise given.error(f"no {name} {given.value!r} (there are: {', '.join(_FIELDS[name])})")
-    made = Format(**{name: _said(given.value) for name, given in fields.items()})
+    values: dict[str, Any] = {
+        name: None if given.value == NONE else given.value for name, given in fields.items()
+    }
+    made = Format(**values)
     # Every format but a mark fits this table.
     why = problem(Variant("Pascal", multilabel=True, **asdict(replace(made, mark=None))))
     if why is not None:
         raise winner.error(why)
     return made
-
-
-def _said(value: str) -> str | None:
-    return None if value == NONE else value
 
 
 def _models_of(path: Path) -> Mapping[str, Any]:

@@ -267,7 +267,8 @@ def _all(kind: type[Any], values: Any) -> list[Any]:
 def _sighting(said: Mapping[str, Any]) -> Sighting:
     if said.keys() != {"image", "box"}:
         raise ValueError(f"{said!r} is not an image and a box")
-    return Sighting(*_safe(_all(str, [said["image"]])), corners(said["box"]))
+    (image,) = _safe(_all(str, [said["image"]]))
+    return Sighting(image, corners(said["box"]))
 
 
 def _paths(cell: str) -> tuple[str, ...]:

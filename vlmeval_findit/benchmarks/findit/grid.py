@@ -1,8 +1,9 @@
 """From lists of axis values to variants of the grid.
 
-An axis that does not apply to a format is not taken: text has neither key nor structure, and the
-decomposed structure names its own keys, tables without reference pictures have none to mark.  So "text and JSON, key ``bbox_2d``" is one text cell and
-one JSON cell a representation, as in the paper's format search.
+An axis that does not apply to a format is not taken: text has neither key nor structure, the
+decomposed structure names its own keys, and a table without reference pictures has nothing to mark.
+So "text and JSON, key ``bbox_2d``" is one text cell and one JSON cell a representation, as in the
+paper's format search.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ class Query:
     ``images`` are the scene (one path) or the frames, in order; ``support`` the reference shots of
     the object; both relative to the dataset's image folder.  ``width`` and ``height`` are pixels
     of the original image.  ``label`` is what to find: a name, an expression, or, for multi-label
-    queries, names separated by commas.  ``sightings`` are the pictures that the reference shots were
-    taken from, where a table knows them; they may be the scene itself.
+    queries, names separated by commas.  ``sightings`` are the pictures that the shots were taken
+    from, where a table knows them; they may be the scene itself.
     """
 
     index: int

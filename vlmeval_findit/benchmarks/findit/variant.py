@@ -30,7 +30,7 @@ CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
 
 MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
-"""Marks on reference pictures: the shapes that a box is enough to draw.  Tables have no outlines."""
+"""Marks on reference pictures: the shapes that a box is enough for.  Tables have no outlines."""
 
 
 class VariantError(QuestionError):
@@ -121,7 +121,7 @@ class Variant:
 
     @property
     def format_cell(self) -> tuple[str, str]:
-        """Its format's row and column in a heat map: representation; output, key, structure, mark."""
+        """Its format's row and column in a heat map: representation; all of the rest."""
         if self.output == "text":
             parts = ["text"]
         elif self.structure == DEFAULT_STRUCTURE:
