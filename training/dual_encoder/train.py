@@ -234,7 +234,9 @@ class Training:
             pictures, captions, _ = features(self.model, batch_of(self.recipe, made[at : at + 50]))
             right += both_right(pictures, captions).tolist()
         asked = Counter(lesson.pair.attribute for lesson in made)
-        hits = Counter(lesson.pair.attribute for lesson, hit in zip(made, right, strict=True) if hit)
+        hits = Counter(
+            lesson.pair.attribute for lesson, hit in zip(made, right, strict=True) if hit
+        )
         shares = {name: 100 * hits[name] / asked[name] for name in sorted(asked)}
         return {"all": 100 * sum(right) / len(right), **shares}
 

@@ -142,6 +142,10 @@ class Benchmark(Protocol):
             ValueError: it cannot be read; the message names file, row and column.
         """
 
+    def rows(self, question: Any) -> tuple[object, ...]:
+        """What decides the queries of a question: questions for which it is equal share them."""
+        return question.table, question.frames
+
     @abstractmethod
     def prompts(self) -> Sequence[PromptSet]:
         """The prompt set in force, then others by which a run may have been asked."""

@@ -182,12 +182,13 @@ class Tables:
         )
 
 
-_Rows = tuple[str, str, int]
+_Rows = tuple[object, ...]
 
 
 def _rows_of(question: Question) -> _Rows:
-    """What says which rows a question asks: benchmark, table, frames."""
-    return benchmark_of(question.name).name, question.table, question.frames
+    """What says which rows a question asks, of whatever benchmark."""
+    benchmark = benchmark_of(question.name)
+    return benchmark.name, *benchmark.rows(question)
 
 
 def cells_of(
