@@ -58,6 +58,11 @@ def test_a_case_that_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
             id="pixels",
         ),
         pytest.param(
+            lambda c: c["authors"].update(extent=[1, 1, 8, 1]),
+            "the extent is [1, 1, 4, 1], should be [1, 1, 8, 1]",
+            id="extent",
+        ),
+        pytest.param(
             lambda c: c["authors"].update(colours_used=["blue"]),
             "colours as published are ['red'], should be ['blue']",
             id="colour as published",
