@@ -6,9 +6,8 @@ read, marked and asked about (:func:`posed`).  Either gives nothing where the pi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...benchmarks.vpbench.query import Kind
@@ -18,7 +17,7 @@ from . import wording
 from .annotated import AnnotatedPicture, Classes, Labelled, Object, Pixels, Rng, Seen, told_apart
 from .fields import NAMES, field_of
 from .marking import Marked, lies_under, marked, region_of
-from .plan import MOST_MARKS, Absence, Form, Slot
+from .plan import MOST_MARKS, NEED_OUTLINES, Absence, Form, Slot
 from .wording import ABSENT, NO, YES, Name
 
 LEAST_SIDE = 14.0
@@ -52,19 +51,27 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Posed:
-    """A question, its right option and the others, and its picture with the marks drawn."""
+    """A question with its right option and the others, and what is marked in which picture.
+
+    ``amount`` is how many marks there are, of whatever colour.
+    """
 
     slot: Slot
     picture: str
-    pixels: Pixels
     hint: str
     question: str
     right: str
     wrong: tuple[str, ...]
     amount: int
-    style: Style
     field: str | None
     marked: tuple[Object, ...]
+
+
+class Shown(NamedTuple):
+    """A question with its picture, marks drawn."""
+
+    posed: Posed
+    pixels: Pixels
 
 
 # --- what to mark ---------------------------------------------------------------------------------
@@ -87,8 +94,10 @@ def choices(slot: Slot, picture: AnnotatedPicture, field: str | None, rng: Rng) 
         # Every second is to be counted beside a mark of another colour.
         decoys = int(slot.number % 2 and slot.colour != CONTRAST and slot.marks < MOST_MARKS)
         for many in (slot.marks + decoys, slot.marks):
-            for places in list(combinations(alone, many))[:_TRIED]:
-                yield Choice(places, many - slot.marks, None)
+            if many <= len(alone):
+                for _ in range(_TRIED):
+                    places = tuple(alone[i] for i in rng.permutation(len(alone))[:many])
+                    yield Choice(places, many - slot.marks, None)
         return
     for place in alone:
         box = picture.objects[place].box
@@ -98,7 +107,8 @@ def choices(slot: Slot, picture: AnnotatedPicture, field: str | None, rng: Rng) 
             yield Choice((place,), 0, field)
 
 
-_TRIED = 8
+_TRIED = 4
+"""Ways of choosing several objects of a picture."""
 
 
 def can_be_marked(picture: AnnotatedPicture, place: int) -> bool:
@@ -125,7 +135,7 @@ def _meet(a: Corners, b: Corners) -> bool:
 
 def posed(
     slot: Slot, picture: AnnotatedPicture, seen: Seen, choice: Choice, classes: Classes, rng: Rng
-) -> Posed | None:
+) -> Shown | None:
     """The question about chosen objects; None where it would have no clear answer."""
     targets = [picture.objects[i] for i in choice.places]
     regions = [
@@ -146,22 +156,18 @@ def posed(
     if options is None:
         return None
     right, wrong = options
-    return Posed(
+    question = Posed(
         slot,
         picture.name,
-        found.pixels,
         wording.hint_of(slot.form, named),
         wording.question_of(slot.kind, slot.form, named, slot.fields),
         right,
         wrong,
         len(targets),
-        slot.style,
         choice.field,
         tuple(targets),
     )
-
-
-NEED_OUTLINES = frozenset({Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE})
+    return Shown(question, found.pixels)
 
 
 def _said(colour: str) -> str | None:
@@ -246,7 +252,7 @@ def _other_colour(colour: str, rng: Rng) -> str:
 
 
 def _others(drawn: Name, rng: Rng) -> list[Name]:
-    """Three marks that nobody takes for this one: of another colour, another shape, another both."""
+    """Three marks that nobody takes for this one: of another colour, of another shape, of both."""
     assert drawn.colour is not None
     shape, another = _other_styles(drawn.style, rng)[:2]
     colour = _other_colour(drawn.colour, rng)
@@ -261,12 +267,8 @@ def _not_drawn(drawn: Name, there: set[str], rng: Rng) -> Name:
     """A mark of another colour or another shape than those that are there."""
     if drawn.colour is not None and rng.randint(2):
         colours = [c for c in COLOURS if Name(drawn.style, c).bare not in there]
-        return replace_colour(drawn, colours[rng.randint(len(colours))])
+        return Name(drawn.style, colours[rng.randint(len(colours))])
     return Name(_other_styles(drawn.style, rng)[0], drawn.colour)
-
-
-def replace_colour(name: Name, colour: str) -> Name:
-    return name._replace(colour=colour)
 
 
 def _other_styles(style: Style, rng: Rng) -> list[Style]:
@@ -276,4 +278,4 @@ def _other_styles(style: Style, rng: Rng) -> list[Style]:
         for shape in Shape
         if shape is not style.shape and frozenset({shape, style.shape}) not in LOOK_ALIKE
     ]
-    return [replace(default_style(shapes[i])) for i in rng.permutation(len(shapes))]
+    return [default_style(shapes[i]) for i in rng.permutation(len(shapes))]

@@ -25,12 +25,12 @@ INSET = 3
 _APART = 3
 """Pixels between two marks, so that nobody takes them for one."""
 
-_SEEN_BY = 48
+_SEEN_BY = 80
 """Of 255 in any channel: by so much does a pixel change that one notices."""
 _LEAST_SEEN = 0.6
 """Of what is drawn."""
-_LEAST_STROKE = 40
-"""Pixels of a scribble."""
+_LEAST_COVERED = {Shape.SCRIBBLE: 40, Shape.POINT: 100}
+"""Pixels: a smaller one is taken for a part of the object."""
 _MOST_HIDDEN = 0.5
 """Of an object, where a mark lies in its middle."""
 _LEAST_WITHIN = 0.95
@@ -108,11 +108,10 @@ def _has_room(region: Region, style: Style, width: int, height: int) -> bool:
 
 def _cover(pixels: Pixels, region: Region, style: Style) -> Cover:
     """What a mark covers, of the picture and of its negative: one of them differs from the mark."""
-    touched = (
-        (draw_marks(one, [region], style, "red").pixels != one).any(axis=2)
-        for one in (pixels, 255 - pixels)
-    )
-    return np.logical_or(*touched)
+    cover: Cover = np.zeros(pixels.shape[:2], dtype=bool)
+    for one in (pixels, 255 - pixels):
+        cover |= (draw_marks(one, [region], style, "red").pixels != one).any(axis=2)
+    return cover
 
 
 def _fits(cover: Cover, region: Region, style: Style) -> bool:
@@ -123,7 +122,7 @@ def _fits(cover: Cover, region: Region, style: Style) -> bool:
         return True
     x, y, w, h = (int(value) for value in region.box)
     size = int(cover.sum())
-    if style.shape is Shape.SCRIBBLE and size < _LEAST_STROKE:
+    if size < _LEAST_COVERED.get(style.shape, 0):
         return False
     within = int(cover[y : y + h + 1, x : x + w + 1].sum())
     return within >= _LEAST_WITHIN * size and size <= _MOST_HIDDEN * w * h

@@ -20,7 +20,11 @@ from .fields import Fields
 KINDS = (Kind.EXISTENCE, Kind.COUNTING, Kind.LOCALISATION, Kind.REFERENCE)
 WIDTHS = (2, 3, 4, 6)
 """Line widths in pixels.  A line of one pixel is lost where a picture is made smaller."""
+_LEAST_WIDTH = {Shape.POINT: 3}
+"""A point is four times as wide, and is still to be told from the dots of a picture."""
 MOST_MARKS = 4
+NEED_OUTLINES = frozenset({Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE})
+"""Shapes that a box alone cannot carry."""
 ABSENT_ONE_IN = 8
 
 
@@ -57,7 +61,9 @@ class Slot:
 Value = TypeVar("Value")
 
 
-def plan(count: int, seed: int, shapes: Sequence[Shape], kinds: Sequence[Kind] = KINDS) -> list[Slot]:
+def plan(
+    count: int, seed: int, shapes: Sequence[Shape], kinds: Sequence[Kind] = KINDS
+) -> list[Slot]:
     """So many questions, everything in them spread evenly.
 
     One of eight asks for a mark that is not there.  The option that says so stands in four times as
@@ -105,7 +111,8 @@ def _styles(shapes: Sequence[Shape], widths: Sequence[int]) -> list[Style]:
     styles = []
     for shape, width in zip(shapes, widths, strict=True):
         variants = list(STYLES[shape])
-        styles.append(Style(shape, variants[used[shape] % len(variants)], width))
+        wide = max(width, _LEAST_WIDTH.get(shape, width))
+        styles.append(Style(shape, variants[used[shape] % len(variants)], wide))
         used[shape] += 1
     return styles
 

@@ -21,7 +21,8 @@ from ...marks.region import Polygon
 from ...marks.style import Shape
 from ..rendered.scene import Owners, seen_pixels
 from ..rendered.tables import SETS, Shown, shown_scenes
-from .annotated import AnnotatedPicture, Labelled, Object, Seen
+from .annotated import AnnotatedPicture, Labelled, Object, Pixels, Seen
+from .plan import NEED_OUTLINES
 
 LONGEST_SIDE = 640
 """Pixels of a picture that is asked about, as in COCO: a larger one is made smaller."""
@@ -41,10 +42,6 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
-NEED_OUTLINES = (Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE)
-_FROM_BOXES = tuple(shape for shape in Shape if shape not in NEED_OUTLINES)
-
-
 def source_of(name: str, most: int) -> Source:
     """The pictures of a dataset.
 
@@ -60,9 +57,10 @@ def source_of(name: str, most: int) -> Source:
     dataset = _dataset(name)
     if dataset.images in SETS:
         return Source(dataset.name, tuple(_scenes(dataset.images, most)), tuple(Shape))
-    needing = ", ".join(shape.value for shape in NEED_OUTLINES)
+    needing = ", ".join(shape.value for shape in Shape if shape in NEED_OUTLINES)
+    from_boxes = tuple(shape for shape in Shape if shape not in NEED_OUTLINES)
     note = f"{needing} need outlines; {dataset.name} has boxes only"
-    return Source(dataset.name, tuple(_pictures(dataset)), _FROM_BOXES, (note,))
+    return Source(dataset.name, tuple(_pictures(dataset)), from_boxes, (note,))
 
 
 def _dataset(name: str) -> Dataset:
@@ -173,7 +171,7 @@ def _scaled(box: Corners, scale: tuple[float, float]) -> Corners:
     return x1 * scale[0], y1 * scale[1], x2 * scale[0], y2 * scale[1]
 
 
-def _pixels(path: Path, size: Size) -> np.ndarray:
+def _pixels(path: Path, size: Size) -> Pixels:
     from PIL import Image
 
     picture = decode(path)

@@ -50,7 +50,7 @@ _LOOKS: Mapping[Shape, str] = {
     Shape.MASK: "a see-through tint over an object",
     Shape.CONTOUR: "a line along the outline of an object",
     Shape.TAG: "a {sign} on a plate in the middle of an object",
-    Shape.POINT: "a dot in the middle of an object",
+    Shape.POINT: "a small disc or square in the middle of an object",
     Shape.SCRIBBLE: "a stroke of a pen across an object",
 }
 
