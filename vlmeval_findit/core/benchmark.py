@@ -24,7 +24,7 @@ from .identity import Described, Identity
 from .messages import Message
 from .metric import Metric
 from .question import AnyTask, Question
-from .replies import Reply
+from .replies import Recorded, Reply
 from .scored_row import ScoredRow
 from .settings import Settings
 
@@ -38,6 +38,18 @@ class PromptSet(NamedTuple):
 
     name: str
     message: Callable[[Any, Any], Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A model without weights: what a score means is seen beside it.
+
+    ``answer`` makes of a message, its images paths of files, and its question a reply and what the
+    run records with it.  ``space`` is the coordinate space of its answers, where they have one.
+    """
+
+    answer: Callable[[Message, Any], tuple[str, Recorded]]
+    space: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,7 @@ class Benchmark(Protocol):
     that a score's table shows, by what they are called there.  ``format_axes`` are what rows and
     columns of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given
     at most (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
+    ``baselines`` are models without weights that answer its questions, by their names.
     """
 
     name: str
@@ -83,6 +96,7 @@ class Benchmark(Protocol):
     format_axes: tuple[str, str] = ("", "")
     at_a_time: int | None = 256
     prompts_help: str = ""
+    baselines: Mapping[str, Baseline] = MappingProxyType({})
 
     @abstractmethod
     def parse(self, name: str) -> Question:
