@@ -16,8 +16,8 @@ from ...marks.style import COLOURS, CONTRAST, Shape, Style, default_style
 from . import wording
 from .annotated import AnnotatedPicture, Classes, Labelled, Object, Pixels, Rng, Seen, told_apart
 from .fields import NAMES, field_of
-from .marking import Marked, lies_under, marked, region_of
-from .plan import MOST_MARKS, NEED_OUTLINES, Absence, Form, Slot
+from .marking import Hidden, Marked, Marker, lies_under, region_of
+from .plan import MOST_MARKS, Absence, Form, Slot
 from .wording import ABSENT, NO, YES, Name
 
 LEAST_SIDE = 14.0
@@ -101,6 +101,8 @@ def choices(slot: Slot, picture: AnnotatedPicture, field: str | None, rng: Rng) 
         return
     for place in alone:
         box = picture.objects[place].box
+        if slot.style.shape in _POINTING and is_partly_hidden(picture, place):
+            continue
         if slot.kind is not Kind.LOCALISATION:
             yield Choice((place,), 0, None)
         elif field_of(box, picture.width, picture.height, slot.fields) == field:
@@ -126,27 +128,66 @@ def can_be_marked(picture: AnnotatedPicture, place: int) -> bool:
     )
 
 
+_POINTING = (Shape.ARROW, Shape.TAG, Shape.POINT)
+"""Shapes that say a place, not how far an object reaches."""
+
+
+def is_partly_hidden(picture: AnnotatedPicture, place: int) -> bool:
+    """Whether another object lies over a part of this one, or this one over a part of it.
+
+    A part of an object, or what it is a part of, lies in the other as a whole.
+    """
+    box = picture.objects[place].box
+    return any(
+        _meet(other.box, box)
+        and _common(other.box, box) < _WHOLE * min(_area(other.box), _area(box))
+        for i, other in enumerate(picture.objects)
+        if i != place
+    )
+
+
+_WHOLE = 0.9
+
+
 def _meet(a: Corners, b: Corners) -> bool:
-    return min(a[2], b[2]) > max(a[0], b[0]) and min(a[3], b[3]) > max(a[1], b[1])
+    return _common(a, b) > 0.0
+
+
+def _common(a: Corners, b: Corners) -> float:
+    across, down = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return max(across, 0.0) * max(down, 0.0)
+
+
+def _area(box: Corners) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 # --- what to ask ----------------------------------------------------------------------------------
 
 
+def marker_of(slot: Slot, picture: AnnotatedPicture, seen: Seen) -> Marker:
+    """Draws the marks of a question on its picture."""
+    regions = [
+        region_of(one.box, outlines, picture.width, picture.height)
+        for one, outlines in zip(picture.objects, seen.outlines, strict=True)
+    ]
+    hidden = Hidden.LITTLE if slot.kind is Kind.REFERENCE else Hidden.SOME
+    return Marker(seen.pixels, regions, slot.style, hidden)
+
+
 def posed(
-    slot: Slot, picture: AnnotatedPicture, seen: Seen, choice: Choice, classes: Classes, rng: Rng
+    slot: Slot,
+    picture: AnnotatedPicture,
+    marker: Marker,
+    choice: Choice,
+    classes: Classes,
+    rng: Rng,
 ) -> Shown | None:
     """The question about chosen objects; None where it would have no clear answer."""
     targets = [picture.objects[i] for i in choice.places]
-    regions = [
-        region_of(picture.objects[i].box, seen.outlines[i], picture.width, picture.height)
-        for i in choice.places
-    ]
-    if slot.style.shape in NEED_OUTLINES and not all(region.outlines for region in regions):
-        return None
     asked = len(targets) - choice.decoys
     colours = [slot.colour] * asked + [_other_colour(slot.colour, rng)] * choice.decoys
-    found = marked(seen.pixels, regions, slot.style, colours)
+    found = marker.marked(choice.places, colours)
     if found is None or not _are_alone(picture, choice, found):
         return None
     drawn = Name(slot.style, found.colour if len(targets) == 1 else _said(slot.colour))

@@ -9,14 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from ...benchmarks.vpbench.query import LETTERS, Kind
-from ...marks.style import CONTRAST, Shape, Style, default_style
-from .annotated import AnnotatedPicture, Classes, Rng, Seen
-from .asking import FEWEST_CLASSES, Posed, Shown, choices, posed
+from ...marks.style import CONTRAST, STYLES, Shape, Style, default_style
+from .annotated import AnnotatedPicture, Classes, Rng
+from .asking import FEWEST_CLASSES, Posed, Shown, choices, marker_of, posed
 from .fields import NAMES
+from .marking import Marker
 from .plan import KINDS, WIDTHS, Slot, plan, spread
 from .sources import Source
 
-_MOST_READ = 24
+_MOST_READ = 16
 """Pictures that are read before a question is put in an easier way."""
 
 
@@ -103,12 +104,12 @@ class _Search:
         read = 0
         for i in order:
             picture = self._pictures[i]
-            seen: Seen | None = None
+            marker: Marker | None = None
             for choice in choices(slot, picture, field, rng):
-                if seen is None:
-                    seen = picture.read()
+                if marker is None:
+                    marker = marker_of(slot, picture, picture.read())
                     read += 1
-                found = posed(slot, picture, seen, choice, self._classes, rng)
+                found = posed(slot, picture, marker, choice, self._classes, rng)
                 if found is not None:
                     return found
             if read == _MOST_READ:
@@ -117,12 +118,17 @@ class _Search:
 
 
 def _easier(slot: Slot) -> Iterator[Slot]:
-    """A question as planned, then with thinner lines, in contrast, of fewer marks, of a box."""
+    """A question as planned, then with thinner lines, of other variants, in contrast, of fewer
+    marks, of a box.
+    """
     style = slot.style
     widths = [width for width in (*reversed(WIDTHS), 1) if width < style.width]
-    styles = [style, *(Style(style.shape, style.variant, width) for width in widths)]
+    styles = [style, *(replace(style, width=width) for width in widths)]
+    thin = min(style.width, WIDTHS[0])
+    others = [variant for variant in STYLES[style.shape] if variant != style.variant]
+    styles += [Style(style.shape, variant, thin) for variant in others]
     for marks in range(slot.marks, 0, -1):
         for one in styles:
             yield replace(slot, style=one, marks=marks)
-        yield replace(slot, style=styles[-1], colour=CONTRAST, marks=marks)
+        yield replace(slot, style=replace(style, width=thin), colour=CONTRAST, marks=marks)
     yield replace(slot, style=replace(default_style(Shape.BOX), width=2), colour=CONTRAST, marks=1)

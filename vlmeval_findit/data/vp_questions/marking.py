@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import NamedTuple
 
 import cv2
@@ -15,6 +16,7 @@ from ...marks.render import draw_marks
 from ...marks.strokes import SHAFT
 from ...marks.style import Shape, Style
 from .annotated import Pixels
+from .plan import NEED_OUTLINES
 
 Cover = npt.NDArray[np.bool_]
 """height x width: where a mark was drawn."""
@@ -25,20 +27,22 @@ INSET = 3
 _APART = 3
 """Pixels between two marks, so that nobody takes them for one."""
 
-_SEEN_BY = 80
-"""Of 255 in any channel: by so much does a pixel change that one notices."""
+_SEEN_BY = 200
+"""How far a colour lies from another that one notices: 0 to 765, weighted as eyes are."""
+_TINT_SEEN_BY = 100
+"""The same where the picture shines through."""
 _LEAST_SEEN = 0.6
-"""Of what is drawn."""
-_LEAST_COVERED = {Shape.SCRIBBLE: 40, Shape.POINT: 100}
-"""Pixels: a smaller one is taken for a part of the object."""
-_MOST_HIDDEN = 0.5
-"""Of an object, where a mark lies in its middle."""
-_LEAST_WITHIN = 0.95
-"""Of a mark that lies in the middle of an object."""
-_TINTED_BY = 25
+"""Of what is drawn, and of what is around it."""
+_TINTED_BY = 40
 """Of 255: by so much is a channel above the others where a see-through tint has its colour."""
 
-_IN_THE_MIDDLE = (Shape.TAG, Shape.POINT, Shape.SCRIBBLE)
+_LEAST_COVERED = {Shape.POINT: 100}
+"""Pixels: a smaller one is taken for a part of the object."""
+_LEAST_LONG = 16
+"""Pixels from end to end of a scribble, which must be four times as long as it is wide too."""
+_LEAST_WITHIN = 0.95
+"""Of a mark that lies in the middle of an object."""
+
 _AROUND = (Shape.BOX, Shape.OVAL, Shape.CONTOUR)
 
 
@@ -57,35 +61,99 @@ def region_of(box: Corners, outlines: tuple[Polygon, ...], width: int, height: i
     return Region((x1, y1, max(x2 - x1, 0.0), max(y2 - y1, 0.0)), outlines)
 
 
-def marked(
-    pixels: Pixels, regions: Sequence[Region], style: Style, colours: Sequence[str]
-) -> Marked | None:
-    """A picture with a mark on every region, if all can be seen and told apart.
+class Hidden(Enum):
+    """The most of an object's box that a mark in its middle may cover."""
+
+    SOME = 0.35
+    LITTLE = 0.13
+    """So that what it is can be said."""
+
+
+class Marker:
+    """Draws marks of one style on a picture.
 
     Args:
         pixels: the picture.
-        regions: what is marked.
+        regions: all that could be marked.
         style: of all marks.
-        colours: one a region.
+        hidden: how much of an object may be covered.
     """
-    height, width, _ = pixels.shape
-    if not all(_has_room(region, style, width, height) for region in regions):
-        return None
-    covers = tuple(_cover(pixels, region, style) for region in regions)
-    fit = all(_fits(*one, style) for one in zip(covers, regions, strict=True))
-    if not fit or not _apart(covers):
-        return None
-    drawn = draw_marks(pixels, regions, style, colours)
-    if drawn.notes:
-        return None
-    if not all(_is_seen(pixels, drawn.pixels, cover) for cover in covers):
-        return None
-    first = drawn.colours_used[0]
-    if (style.shape, style.variant) == (Shape.MASK, "plain"):
-        named = [first] if len(regions) == 1 else colours
-        if not all(map(_is_tinted, [drawn.pixels] * len(covers), covers, named)):
+
+    def __init__(
+        self, pixels: Pixels, regions: Sequence[Region], style: Style, hidden: Hidden
+    ) -> None:
+        self._pixels = pixels
+        self._regions = regions
+        self._style = style
+        self._hidden = hidden
+        self._covers: dict[int, Cover | None] = {}
+
+    def marked(self, places: Sequence[int], colours: Sequence[str]) -> Marked | None:
+        """The picture with a mark on every region, if all can be seen and told apart.
+
+        Args:
+            places: of the regions.
+            colours: one a region.
+        """
+        covers = [cover for place in places if (cover := self._cover(place)) is not None]
+        if len(covers) < len(places) or not _apart(covers):
             return None
-    return Marked(drawn.pixels, first, covers)
+        drawn = draw_marks(self._pixels, [self._regions[i] for i in places], self._style, colours)
+        if drawn.notes:
+            return None
+        first = drawn.colours_used[0]
+        named = [first] if len(places) == 1 else colours
+        shows = all(
+            self._is_seen(drawn.pixels, cover, colour)
+            for cover, colour in zip(covers, named, strict=True)
+        )
+        return Marked(drawn.pixels, first, tuple(covers)) if shows else None
+
+    def _cover(self, place: int) -> Cover | None:
+        """What a mark covers; None where it does not do for its region."""
+        if place not in self._covers:
+            self._covers[place] = self._drawn(self._regions[place])
+        return self._covers[place]
+
+    def _drawn(self, region: Region) -> Cover | None:
+        height, width, _ = self._pixels.shape
+        shape = self._style.shape
+        if shape in NEED_OUTLINES and not region.outlines:
+            return None
+        if not _has_room(region, self._style, width, height):
+            return None
+        # Red changes whatever is black.
+        canvas = draw_marks(np.zeros_like(self._pixels), [region], self._style, "red").pixels
+        cover: Cover = canvas.max(axis=2) > 0
+        return cover if self._fits(cover, region) else None
+
+    def _fits(self, cover: Cover, region: Region) -> bool:
+        """A mark in the middle of an object must lie on it and leave it to be recognised."""
+        shape, size = self._style.shape, int(cover.sum())
+        if size <= _LEAST_COVERED.get(shape, 0):
+            return False
+        if shape is Shape.SCRIBBLE:
+            rows, columns = (np.flatnonzero(cover.any(axis=axis)) for axis in (1, 0))
+            long = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
+            return bool(long >= max(_LEAST_LONG, 4 * self._style.width))
+        if shape not in (Shape.TAG, Shape.POINT):
+            return True
+        x, y, w, h = (int(value) for value in region.box)
+        within = int(cover[y : y + h + 1, x : x + w + 1].sum())
+        return within >= _LEAST_WITHIN * size and size <= self._hidden.value * w * h
+
+    def _is_seen(self, after: Pixels, cover: Cover, colour: str) -> bool:
+        """Whether a mark differs from what it covers and from what is around it."""
+        mark = after[cover]
+        if self._style.shape is Shape.MASK:
+            tinted = self._style.variant != "plain" or _is_tinted(mark, colour)
+            return tinted and _share(mark, self._pixels[cover], _TINT_SEEN_BY) >= _LEAST_SEEN
+        around = self._pixels[_wider(cover) & ~cover]
+        main = np.median(mark, axis=0).astype(np.uint8)
+        return (
+            _share(mark, self._pixels[cover], _SEEN_BY) >= _LEAST_SEEN
+            and _share(main, around, _SEEN_BY) >= _LEAST_SEEN
+        )
 
 
 def lies_under(box: Corners, mark: Cover, target: Corners) -> bool:
@@ -106,48 +174,36 @@ def _has_room(region: Region, style: Style, width: int, height: int) -> bool:
     return x >= SHAFT or y >= SHAFT or width - x - w > SHAFT or height - y - h > SHAFT
 
 
-def _cover(pixels: Pixels, region: Region, style: Style) -> Cover:
-    """What a mark covers, of the picture and of its negative: one of them differs from the mark."""
-    cover: Cover = np.zeros(pixels.shape[:2], dtype=bool)
-    for one in (pixels, 255 - pixels):
-        cover |= (draw_marks(one, [region], style, "red").pixels != one).any(axis=2)
-    return cover
-
-
-def _fits(cover: Cover, region: Region, style: Style) -> bool:
-    """A mark in the middle of an object must lie on it and leave it to be recognised."""
-    if not cover.any():
-        return False
-    if style.shape not in _IN_THE_MIDDLE:
-        return True
-    x, y, w, h = (int(value) for value in region.box)
-    size = int(cover.sum())
-    if size < _LEAST_COVERED.get(style.shape, 0):
-        return False
-    within = int(cover[y : y + h + 1, x : x + w + 1].sum())
-    return within >= _LEAST_WITHIN * size and size <= _MOST_HIDDEN * w * h
-
-
 def _apart(covers: Sequence[Cover]) -> bool:
-    kernel = np.ones((2 * _APART + 1, 2 * _APART + 1), np.uint8)
-    near = [cv2.dilate(cover.astype(np.uint8), kernel).astype(bool) for cover in covers]
+    near = [_wider(cover) for cover in covers]
     return not any(
         (near[i] & covers[j]).any() for i in range(len(covers)) for j in range(i + 1, len(covers))
     )
 
 
-def _is_seen(before: Pixels, after: Pixels, cover: Cover) -> bool:
-    change = np.abs(after[cover].astype(np.int16) - before[cover].astype(np.int16)).max(axis=1)
-    return float((change >= _SEEN_BY).mean()) >= _LEAST_SEEN
+def _wider(cover: Cover) -> Cover:
+    kernel = np.ones((2 * _APART + 1, 2 * _APART + 1), np.uint8)
+    wider: Cover = cv2.dilate(cover.astype(np.uint8), kernel).astype(bool)
+    return wider
 
 
-def _is_tinted(after: Pixels, cover: Cover, colour: str) -> bool:
-    """Whether a see-through tint has its colour where it lies; a black one has none."""
+def _share(a: Pixels, b: Pixels, far: int) -> float:
+    """The part of pixels (n x 3) that are far from others.
+
+    In whole numbers, which are the same everywhere.
+    """
+    difference = a.astype(np.int64) - b.astype(np.int64)
+    distances = (difference * difference) @ np.array([2, 4, 3])
+    return float((distances >= far * far).mean()) if distances.size else 1.0
+
+
+def _is_tinted(mark: Pixels, colour: str) -> bool:
+    """Whether see-through pixels (n x 3) have their colour; black ones have none."""
     if colour not in _CHANNEL:
         return False
-    mean = after[cover].mean(axis=0)
-    own = mean[_CHANNEL[colour]]
-    return bool(own - np.delete(mean, _CHANNEL[colour]).max() >= _TINTED_BY)
+    mean = mark.mean(axis=0)
+    others = np.delete(mean, _CHANNEL[colour])
+    return bool(mean[_CHANNEL[colour]] - others.max() >= _TINTED_BY)
 
 
 _CHANNEL = {"red": 0, "green": 1, "blue": 2}
