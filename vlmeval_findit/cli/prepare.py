@@ -13,6 +13,7 @@ from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ..benchmarks.refl4 import table as ref_l4
 from ..benchmarks.refl4.variant import table_name
 from ..benchmarks.selfretrieval import release as self_retrieval
+from ..benchmarks.vpbench import release as vp_bench
 from ..core.data_root import lmu_data_root
 from ..core.table_facts import meta_path
 from .printing import TABLES_EPILOG, where_tables_are
@@ -121,6 +122,12 @@ def _self_retrieval(wanted: Wanted) -> Iterable[Made]:
     return [Made(path, len(release.pairs), notes=tuple(unlike))]
 
 
+def _vp_bench(wanted: Wanted) -> Iterable[Made]:
+    found = vp_bench.prepare(wanted.source, wanted.out)
+    kinds = ", ".join(f"{kind.value} {count}" for kind, count in found.table.kinds.items())
+    return [Made(found.table.path, found.table.queries, notes=(f"kinds: {kinds}", *found.notes))]
+
+
 def _with_boxes(one: Prepared) -> Made:
     odd = Counter(oddity.what for oddity in one.oddities)
     notes = [
@@ -137,8 +144,9 @@ SOURCES = {
         "folder of Ref-L4's ref-l4-val.parquet and ref-l4-test.parquet, or one of them",
         _ref_l4,
     ),
-    "--self-retrieval": Source(
-        "FILE", "the dataset.json of D3 self-retrieval", _self_retrieval
+    "--vp-bench": Source(
+        "PATH", "VP-Bench's stage 1 as its authors publish it: a TSV, or Parquet files", _vp_bench
     ),
+    "--self-retrieval": Source("FILE", "the dataset.json of D3 self-retrieval", _self_retrieval),
 }
 """By its flag every kind of files that tables are made of."""

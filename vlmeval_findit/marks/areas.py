@@ -37,8 +37,13 @@ def of_polygons(polygons: Sequence[Polygon]) -> list[Area]:
 def of_rle(rle: RLE) -> Area:
     """All that an RLE covers, with an outline around each of its parts; holes get none."""
     mask = rle.mask()
+    return Area(traced(mask), mask)
+
+
+def traced(mask: Mask) -> list[Points]:
+    """The outline (n x 2) of every part of a mask, its first vertex once more at the end."""
     found, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    return Area([_ring(outline.reshape(-1, 2)) for outline in found], mask)
+    return [_ring(outline.reshape(-1, 2)) for outline in found]
 
 
 def of_box(box: PixelBox) -> Area:
@@ -47,7 +52,7 @@ def of_box(box: PixelBox) -> Area:
 
 
 def _ring(outline: Points) -> Points:
-    """Its first vertex once more at the end: loose contours give up the last one."""
+    # Loose contours give up the last vertex.
     return np.vstack([outline, outline[:1]])
 
 
