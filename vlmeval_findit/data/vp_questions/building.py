@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.vpbench import PREFIX
 from ...benchmarks.vpbench.query import VPQuery
 from ...benchmarks.vpbench.table import write_table
 from ...core.data_root import lmu_data_root
@@ -120,8 +119,3 @@ def counts(queries: Sequence[VPQuery]) -> dict[str, dict[str, int]]:
         "absent mark": ["yes" if query.absent else "no" for query in queries],
     }
     return {name: dict(sorted(Counter(values).items())) for name, values in columns.items()}
-
-
-def stem_of(name: str) -> str:
-    """The name of a set's table."""
-    return f"{PREFIX}{name}"

@@ -64,13 +64,12 @@ def source_of(name: str, most: int) -> Source:
 
 
 def _dataset(name: str) -> Dataset:
-    plain = name.removeprefix("FindIt_").removesuffix("_multilabel")
+    plain = name.removesuffix("_multilabel")
+    known = [row.name for row in DATASETS.values() if row.family is Family.OBJDET]
     if plain not in DATASETS:
-        known = [row.name for row in DATASETS.values() if row.family is Family.OBJDET]
         raise SourceError(f"no dataset {name!r}{nearest(plain, known)}")
     dataset = DATASETS[plain]
     if dataset.family is not Family.OBJDET:
-        known = [row.name for row in DATASETS.values() if row.family is Family.OBJDET]
         raise SourceError(
             f"{plain} is of the family {dataset.family.value}; questions about marks need one of "
             f"{Family.OBJDET.value}: {', '.join(known)}"
