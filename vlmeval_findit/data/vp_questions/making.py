@@ -17,7 +17,7 @@ from .marking import Marker
 from .plan import KINDS, WIDTHS, Slot, plan, spread
 from .sources import Source
 
-_MOST_READ = 16
+_MOST_READ = 12
 """Pictures that are read before a question is put in an easier way."""
 
 
@@ -51,11 +51,13 @@ def lettered(asked: Sequence[Posed], seed: int) -> list[str]:
         letter: (len(asked) + LETTERS[::-1].index(letter)) // len(LETTERS) for letter in LETTERS
     }
     letters = [""] * len(asked)
-    said: Counter[str] = Counter()
+    turns: dict[str, int] = {}
     for i, one in enumerate(asked):
         if len(one.wrong) + 1 < len(LETTERS):
-            letters[i] = LETTERS[(said[one.right] + len(said)) % (len(one.wrong) + 1)]
-            said[one.right] += 1
+            # One answer begins with A, the other with B.
+            turn = turns.setdefault(one.right, len(turns))
+            letters[i] = LETTERS[turn % (len(one.wrong) + 1)]
+            turns[one.right] = turn + 1
             share[letters[i]] -= 1
     left = [letter for letter in LETTERS for _ in range(share[letter])]
     open_ = [i for i, letter in enumerate(letters) if not letter]

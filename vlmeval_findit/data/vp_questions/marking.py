@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 import cv2
@@ -95,8 +96,13 @@ class Marker:
             places: of the regions.
             colours: one a region.
         """
-        covers = [cover for place in places if (cover := self._cover(place)) is not None]
-        if len(covers) < len(places) or not _apart(covers):
+        covers = []
+        for place in places:
+            cover = self._cover(place)
+            if cover is None:
+                return None
+            covers.append(cover)
+        if not _apart(covers):
             return None
         drawn = draw_marks(self._pixels, [self._regions[i] for i in places], self._style, colours)
         if drawn.notes:
@@ -112,35 +118,10 @@ class Marker:
     def _cover(self, place: int) -> Cover | None:
         """What a mark covers; None where it does not do for its region."""
         if place not in self._covers:
-            self._covers[place] = self._drawn(self._regions[place])
+            height, width, _ = self._pixels.shape
+            args = (self._regions[place], self._style, width, height)
+            self._covers[place] = _cover(*args) if _does(*args, self._hidden) else None
         return self._covers[place]
-
-    def _drawn(self, region: Region) -> Cover | None:
-        height, width, _ = self._pixels.shape
-        shape = self._style.shape
-        if shape in NEED_OUTLINES and not region.outlines:
-            return None
-        if not _has_room(region, self._style, width, height):
-            return None
-        # Red changes whatever is black.
-        canvas = draw_marks(np.zeros_like(self._pixels), [region], self._style, "red").pixels
-        cover: Cover = canvas.max(axis=2) > 0
-        return cover if self._fits(cover, region) else None
-
-    def _fits(self, cover: Cover, region: Region) -> bool:
-        """A mark in the middle of an object must lie on it and leave it to be recognised."""
-        shape, size = self._style.shape, int(cover.sum())
-        if size <= _LEAST_COVERED.get(shape, 0):
-            return False
-        if shape is Shape.SCRIBBLE:
-            rows, columns = (np.flatnonzero(cover.any(axis=axis)) for axis in (1, 0))
-            long = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
-            return bool(long >= max(_LEAST_LONG, 4 * self._style.width))
-        if shape not in (Shape.TAG, Shape.POINT):
-            return True
-        x, y, w, h = (int(value) for value in region.box)
-        within = int(cover[y : y + h + 1, x : x + w + 1].sum())
-        return within >= _LEAST_WITHIN * size and size <= self._hidden.value * w * h
 
     def _is_seen(self, after: Pixels, cover: Cover, colour: str) -> bool:
         """Whether a mark differs from what it covers and from what is around it."""
@@ -163,6 +144,35 @@ def lies_under(box: Corners, mark: Cover, target: Corners) -> bool:
         return True
     first_x, first_y = max(int(x1), 0), max(int(y1), 0)
     return bool(mark[first_y : int(np.ceil(y2)), first_x : int(np.ceil(x2))].any())
+
+
+@lru_cache(maxsize=1 << 16)
+def _does(region: Region, style: Style, width: int, height: int, hidden: Hidden) -> bool:
+    """Whether a mark of a style has room, is large enough, and leaves its object to be seen."""
+    if style.shape in NEED_OUTLINES and not region.outlines:
+        return False
+    if not _has_room(region, style, width, height):
+        return False
+    cover = _cover(region, style, width, height)
+    size = int(cover.sum())
+    if size <= _LEAST_COVERED.get(style.shape, 0):
+        return False
+    if style.shape is Shape.SCRIBBLE:
+        rows, columns = (np.flatnonzero(cover.any(axis=axis)) for axis in (1, 0))
+        long = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
+        return bool(long >= max(_LEAST_LONG, 4 * style.width))
+    if style.shape not in (Shape.TAG, Shape.POINT):
+        return True
+    x, y, w, h = (int(value) for value in region.box)
+    within = int(cover[y : y + h + 1, x : x + w + 1].sum())
+    return within >= _LEAST_WITHIN * size and size <= hidden.value * w * h
+
+
+def _cover(region: Region, style: Style, width: int, height: int) -> Cover:
+    """What a mark covers; red changes whatever is black."""
+    canvas = np.zeros((height, width, 3), dtype=np.uint8)
+    cover: Cover = draw_marks(canvas, [region], style, "red").pixels.max(axis=2) > 0
+    return cover
 
 
 def _has_room(region: Region, style: Style, width: int, height: int) -> bool:

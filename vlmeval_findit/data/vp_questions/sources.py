@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -90,11 +91,16 @@ def _scene(shown: Shown) -> AnnotatedPicture:
     objects = tuple(Object(thing.look.shape, thing.box) for thing in scene.things)
 
     def read() -> Seen:
-        return Seen(scene.pixels, outlines(seen_pixels(shown.seed), len(objects)))
+        return Seen(scene.pixels, _scene_outlines(shown.seed, len(objects)))
 
     return AnnotatedPicture(
         f"scenes/{shown.seed}.png", scene.width, scene.height, objects, Labelled.ALL, read
     )
+
+
+@lru_cache(maxsize=4096)
+def _scene_outlines(seed: int, count: int) -> tuple[tuple[Polygon, ...], ...]:
+    return outlines(seen_pixels(seed), count)
 
 
 def outlines(owners: Owners, count: int) -> tuple[tuple[Polygon, ...], ...]:
