@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import (
     COLUMNS,
-    TableError,
     read_table,
     write_table,
 )
@@ -32,10 +31,11 @@ from vlmeval_findit.benchmarks.findit.release_subsets import (
     subset_queries,
     tables_of,
 )
-from vlmeval_findit.benchmarks.findit.table_facts import meta_path
 from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core.table_facts import meta_path
+from vlmeval_findit.core.table_files import TableError
 
 ALL_TABLES = list(tables_of(None))
 PASCAL, IGROUND = DATASETS["Pascal"], DATASETS["iGround"]
@@ -303,7 +303,7 @@ def test_what_is_known_of_a_table_is_damaged(tmp_path: Path, content: str) -> No
 def test_a_kill_between_the_two_files_leaves_no_contradiction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.benchmarks.findit import annotation_tables as tables
+    from vlmeval_findit.core import table_files as tables
 
     path = write_table(tmp_path, "T", [query()], {}).path
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
-from ..benchmarks.findit.table_facts import meta_path
 from ..benchmarks.refl4 import table as ref_l4
 from ..benchmarks.refl4.variant import table_name
 from ..core.data_root import lmu_data_root
+from ..core.table_facts import meta_path
 from .printing import TABLES_EPILOG, where_tables_are
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from ...boxes.records import Truth
 from ...core.files import file_sha256
 from ...core.spelling import nearest
-from .annotation_tables import Prepared, TableError, corners, write_table
+from ...core.table_files import TableError
+from .annotation_tables import Prepared, corners, write_table
 from .datasets import BENCHMARK, DATASETS, Dataset, Subset
 from .places import how_to_make
 from .query import Query

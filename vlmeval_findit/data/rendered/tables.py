@@ -17,11 +17,11 @@ from typing import NamedTuple
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import Dataset, Family
 from ...benchmarks.findit.query import Query
-from ...benchmarks.findit.table_facts import made_of
 from ...boxes.records import Truth
 from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
+from ...core.table_facts import made_of
 from . import questions as asking
 from .picture import png
 from .questions import PosedQuestion

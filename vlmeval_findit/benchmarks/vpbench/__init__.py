@@ -1,0 +1,23 @@
+"""VP-Bench (arXiv 2511.11438): questions about marks drawn into pictures, answered by a letter.
+
+The folder reads in the order in which the data flows:
+
+``query``          one row: pictures, question, options, and what is known of the marks
+``table``          annotation tables
+``release``        the authors' stage 1 files, read as they are; ``cells``: what stands in them
+``kinds``          what a question asks, from its wording
+``question``       names and ways of asking; ``tables``: which tables there are and who makes them
+``prompts``        messages
+``extraction``     the letter of a reply as the authors take it
+``reading``        the letter of a reply as a reader would
+``scoring``        a reply as a row of sums; ``metrics``: the figures as ratios of them
+``benchmark``      all of it as the house wants it
+``baselines``      what needs no model: the first option, any option
+``published``      figures of others
+``conformance``    case files: do we agree?
+"""
+
+PREFIX = "VPBench_"
+
+PROTOCOL = "vp-bench"
+"""What its protocol is called on the command line."""
