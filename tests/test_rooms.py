@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "vlmeval_findit"
 ROOMS = (
     "core",
     "boxes",
+    "marks",
     "models",
     "benchmarks",
     "data",
