@@ -37,7 +37,7 @@ def version():
 
 
 # VLMEvalKit asks for any OpenCV 4.7 or newer, but OpenCV 5 dropped the cascades and HOG that
-# OpenCV-Detector is made of.
+# OpenCV-Detector is made of, and draws other letters into marks.
 OPENCV = "opencv-python>=4.8,<5"
 
 setup(
@@ -79,6 +79,7 @@ setup(
         "local": ["torch>=2.11", "torchvision", "transformers>=5.23", "accelerate"],
         "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
+        "marks": [OPENCV],
         "ray": ["ray>=2.9"],
         "test": [
             "pytest>=8",

@@ -14,6 +14,8 @@ class Role(Enum):
     HIT = "hit"
     MISS = "miss"
     WRONG_LABEL = "wrong label"
+    OPTION = "option"
+    """What could have been answered."""
 
 
 class DrawnBox(NamedTuple):

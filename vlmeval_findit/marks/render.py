@@ -12,11 +12,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from . import strokes
+from . import areas, strokes, tags
 from .contrast import Contrast, contrasting
-from .geometry import Canvas, Colour, PixelBox, pixel_box
-from .region import Region
-from .style import COLOURS, Shape, Style, StyleError, rgb_of
+from .geometry import Canvas, Colour, PixelBox, Points, pixel_box
+from .parabola import Fit
+from .region import Region, RegionError
+from .rle import RLE
+from .scribble import scribble, scribbles
+from .style import COLOURS, ONLY, Shape, Style, StyleError, rgb_of
 
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
@@ -29,7 +32,7 @@ class Drawn(NamedTuple):
     """A picture with its marks.
 
     ``pixels`` is height x width x 3, uint8, RGB.  ``colours_used`` names a colour for every piece
-    that was drawn: a polygon of a mask or contour, a stroke of a scribble, else the mark.
+    that was drawn: a polygon of a mask or contour, a part of a scribble, else the mark.
     ``notes`` says where a mark was not drawn as it was asked for.
     """
 
@@ -51,29 +54,77 @@ class Way(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """One region about to be marked: its number from 1, and the picture's size."""
+    """One region about to be marked: its number from 1, and the picture's (height, width)."""
 
     number: int
     region: Region
-    style: Style
-    size: tuple[int, int]
+    size: tuple[int, ...]
+    fit: Fit
     note: Callable[[str], None]
+
+    @property
+    def box(self) -> PixelBox:
+        return pixel_box(self.region.box)
 
 
 def _one_box(mark: Mark) -> Iterable[PixelBox]:
-    return [pixel_box(mark.region.box)]
+    return [mark.box]
+
+
+def _one_digit(mark: Mark) -> Iterable[tags.Tag]:
+    return [tags.digit(mark.box, mark.number)]
+
+
+def _one_letter(mark: Mark) -> Iterable[tags.Tag]:
+    return [tags.letter(mark.box, mark.number)]
+
+
+def _each_area(mark: Mark) -> Sequence[areas.Area]:
+    outlines = mark.region.outlines
+    if isinstance(outlines, RLE):
+        if (outlines.height, outlines.width) != mark.size:
+            height, width = mark.size
+            raise RegionError(
+                f"mark {mark.number}: a mask of {outlines.width} x {outlines.height} pixels "
+                f"on a picture of {width} x {height}"
+            )
+        return [areas.of_rle(outlines)]
+    if not outlines:
+        mark.note(f"mark {mark.number}: no outline is known, its box was used")
+        return [areas.of_box(mark.box)]
+    return areas.of_polygons(outlines)
+
+
+def _each_scribble(mark: Mark) -> Iterable[Points]:
+    mask = np.zeros(mark.size, dtype=np.uint8)
+    for area in _each_area(mark):
+        mask |= area.filled(mark.size)
+    lines = list(scribbles(mask, mark.fit))
+    if not any(len(line) for line in lines):
+        mark.note(f"mark {mark.number}: nothing was drawn, no part is large enough for a scribble")
+    return lines
 
 
 WAYS: Mapping[tuple[Shape, str], Way] = {
     (Shape.BOX, "square"): Way(_one_box, strokes.box_with_squares, strokes.plain_box),
     (Shape.BOX, "round"): Way(_one_box, strokes.box_with_discs, strokes.plain_box),
     (Shape.BOX, "none"): Way(_one_box, strokes.plain_box, strokes.plain_box),
-    (Shape.OVAL, ""): Way(_one_box, strokes.oval, strokes.oval),
+    (Shape.OVAL, ONLY): Way(_one_box, strokes.oval, strokes.oval),
     (Shape.ARROW, "open"): Way(_one_box, strokes.open_arrow, strokes.open_arrow),
     (Shape.ARROW, "filled"): Way(_one_box, strokes.filled_arrow, strokes.open_arrow),
+    (Shape.MASK, "outlined"): Way(_each_area, areas.outlined_mask, areas.under_mask),
+    (Shape.MASK, "plain"): Way(_each_area, areas.plain_mask, areas.under_mask),
+    (Shape.CONTOUR, "tight"): Way(_each_area, areas.tight_contour, areas.tight_contour),
+    (Shape.CONTOUR, "loose"): Way(_each_area, areas.loose_contour, areas.tight_contour),
+    (Shape.TAG, "digit square"): Way(_one_digit, tags.square_tag, tags.square_plate),
+    (Shape.TAG, "digit round"): Way(_one_digit, tags.round_tag, tags.square_plate),
+    (Shape.TAG, "letter square"): Way(_one_letter, tags.square_tag, tags.square_plate),
+    (Shape.TAG, "letter round"): Way(_one_letter, tags.round_tag, tags.square_plate),
     (Shape.POINT, "round"): Way(_one_box, strokes.round_point, strokes.round_point),
     (Shape.POINT, "square"): Way(_one_box, strokes.square_point, strokes.round_point),
+    (Shape.SCRIBBLE, ONLY): Way(_each_scribble, scribble, scribble),
 }
+"""One row a variant of :data:`.style.STYLES`."""
 
 
 def draw_marks(
@@ -82,6 +133,7 @@ def draw_marks(
     style: Style,
     colours: str | Sequence[str],
     contrast: Contrast = Contrast.TRUE_LAB,
+    fit: Fit = Fit.ALONG_LONGER_SIDE,
 ) -> Drawn:
     """Draw a mark of one style on every region, in their order, on a copy of a picture.
 
@@ -97,6 +149,7 @@ def draw_marks(
         style: shape, variant and line width of all marks.
         colours: one name for all marks, or one a region; ``contrast`` is chosen for each mark.
         contrast: how that choice is made.
+        fit: which way scribbles run.
 
     Raises:
         StyleError: there is no such colour, or not one a region.
@@ -115,7 +168,7 @@ def draw_marks(
     canvas = np.array(pixels, order="C")
     way, used, notes = WAYS[style.shape, style.variant], list[str](), list[str]()
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):
-        mark = Mark(number, region, style, canvas.shape[:2], notes.append)
+        mark = Mark(number, region, canvas.shape[:2], fit, notes.append)
         chosen = None if rgb_of(name) is None else name
         for piece in way.pieces(mark):
             if chosen is None:

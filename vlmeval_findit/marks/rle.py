@@ -46,7 +46,8 @@ class RLE:
         """
         inside = np.zeros(len(self.counts), dtype=np.uint8)
         inside[1::2] = 1
-        return np.repeat(inside, self.counts).reshape(self.width, self.height).T
+        columns = np.repeat(inside, self.counts).reshape(self.width, self.height)
+        return np.ascontiguousarray(columns.T)
 
 
 def rle_of(coco: Mapping[str, Any]) -> RLE:

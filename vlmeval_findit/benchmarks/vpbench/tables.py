@@ -5,6 +5,7 @@ Beside them every table of one's own counts: ``VPBench_<NAME>.tsv`` in a folder 
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ TABLES = MappingProxyType(
 def table_of(name: str) -> KnownTable | None:
     """A table by its name; None where there is none.  One's own has an image folder of its name."""
     known = TABLES.get(name)
-    if known is None and name in own_tables():
+    if known is None and any((folder / f"{name}.tsv").is_file() for folder in table_folders()):
         return KnownTable(name, images=name)
     return known
 
@@ -65,3 +66,9 @@ def how_to_make(table: str) -> str:
     if table == STAGE_1:
         return "python run_findit.py prepare --vp-bench FILE"
     return "python run_findit.py import --vp-questions FROM --name NAME"
+
+
+def ensure(table: KnownTable) -> None:
+    """Have a table that is not the authors' made, unless it is there."""
+    if table.maker:
+        import_module(f"{MAKERS}.{table.maker}").ensure(table.name)

@@ -4,9 +4,9 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const at = (id) => document.getElementById(id);
   const PAGE = 24;
-  const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong" };
+  const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", option: "option" };
   // A sign and a word, so that no line is told by its colour alone.
-  const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label" };
+  const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
   const state = { found: [], page: 0, open: -1 };
 
   // --- elements ---------------------------------------------------------------------------------

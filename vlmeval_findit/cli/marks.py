@@ -1,0 +1,104 @@
+"""``run_findit.py marks``: the visual marks that can be drawn, as a table or as a sheet."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.files import write_once
+from ..core.image_files import decode
+from ..marks.grid import WIDTHS, grid, styles
+from ..marks.region import Region
+from ..marks.style import COLOURS, CONTRAST, STYLES
+
+if TYPE_CHECKING:
+    from ..marks.sheet import Picture
+
+
+def main(argv: Sequence[str]) -> int:
+    """The grid of marks: shapes, variants, line widths, colours; or a picture of them all."""
+    parser = argparse.ArgumentParser(prog="run_findit.py marks", description=__doc__)
+    parser.add_argument(
+        "--contact-sheet", type=Path, metavar="PNG", help="write a sheet of all marks"
+    )
+    parser.add_argument("--picture", type=Path, help="of the sheet: on this picture")
+    parser.add_argument(
+        "--box",
+        type=_box,
+        metavar="X,Y,W,H",
+        help="of the picture: what is marked, in pixels (default: its middle)",
+    )
+    args = parser.parse_args(argv)
+    if args.box is not None and args.picture is None:
+        parser.error("--box belongs to a --picture")
+    if args.contact_sheet is None:
+        if args.picture is not None:
+            parser.error("--picture belongs to a --contact-sheet")
+        print(_table())
+        return 0
+    pixels, region = _rendered() if args.picture is None else _given(args.picture, args.box)
+    _write_sheet(args.contact_sheet, pixels, region)
+    print(f"{args.contact_sheet}: {len(grid())} marks")
+    return 0
+
+
+def _box(text: str) -> tuple[float, float, float, float]:
+    try:
+        x, y, w, h = (float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a box is x,y,w,h, not {text!r}") from None
+    return x, y, w, h
+
+
+def _table() -> str:
+    """The grid, a line a shape."""
+    lines = [f"{'shape':<10}{'variants':<54}called"]
+    for shape, variants in STYLES.items():
+        called = ", ".join(dict.fromkeys(look.words for look in variants.values()))
+        lines.append(f"{shape.value:<10}{', '.join(variants) or '–':<54}{called}")
+    widths = ", ".join(str(width) for width in WIDTHS)
+    colours = ", ".join(f"{name} {'/'.join(map(str, rgb))}" for name, rgb in COLOURS.items())
+    lines += [
+        "",
+        f"widths    {widths} pixels (a plain mask has none)",
+        f"colours   {colours},",
+        f"          {CONTRAST} (the one that differs most from what lies under the mark)",
+        f"grid      {len(styles())} styles x {len(COLOURS) + 1} colours = {len(grid())} marks",
+    ]
+    return "\n".join(lines)
+
+
+def _given(path: Path, box: tuple[float, float, float, float] | None) -> tuple[Picture, Region]:
+    pixels = np.asarray(decode(path))
+    height, width = pixels.shape[:2]
+    return pixels, Region(box or (width / 4, height / 4, width / 2, height / 2))
+
+
+def _rendered() -> tuple[Picture, Region]:
+    """A rendered object and its outline."""
+    from ..data.rendered.drawing import Look, Place, as_pixels, background, paint
+    from ..data.rendered.scene import Stream, rng_of
+    from ..marks.areas import traced
+
+    canvas = background(rng_of(Stream.SCENE, 11), 240, 180)
+    painted = paint(canvas, Look("circle", "orange", "plain"), Place(120, 90, 22), (235, 160, 60))
+    mask = np.zeros(canvas.shape[:2], dtype=np.uint8)
+    height, width = painted.mask.shape
+    mask[painted.top : painted.top + height, painted.left : painted.left + width] = painted.mask
+    outlines = tuple(tuple(map(float, outline.ravel())) for outline in traced(mask))
+    return as_pixels(canvas), Region((98, 68, 44, 44), outlines)
+
+
+def _write_sheet(path: Path, pixels: Picture, region: Region) -> None:
+    from PIL import Image
+
+    from ..marks.sheet import sheet, subject
+
+    file = BytesIO()
+    Image.fromarray(sheet(subject(pixels, region))).save(file, "PNG")
+    write_once(path, file.getvalue())
