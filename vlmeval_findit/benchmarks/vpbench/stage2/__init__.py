@@ -11,4 +11,5 @@ The folder reads in the order in which the data flows:
 ``phrases``    what a mark or a place is called, and the question with that in it
 ``marking``    rows as a model is asked them; ``pictures``: the marked pictures
 ``task``       tables as tasks, and as one model's
+``published``  figures of others
 """

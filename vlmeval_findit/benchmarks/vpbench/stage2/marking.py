@@ -10,7 +10,7 @@ from ..query import Kind, VPQuery
 from . import phrases
 from .pictures import MarkedPicture
 from .question import Hint
-from .row import Role, Stage2Row
+from .row import TASKS, Role, Stage2Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def unsaid(row: Stage2Row) -> VPQuery:
         properties=(),
         kind=Kind.UNKNOWN,
         absent=False,
-        source=row.source.value,
+        source=TASKS[row.source],
     )
 
 

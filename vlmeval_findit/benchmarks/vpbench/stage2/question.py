@@ -9,8 +9,8 @@ from itertools import product
 from ....core.question import QuestionError
 from ....core.spelling import nearest
 from .. import PREFIX
-
-TABLE = f"{PREFIX}Stage2"
+from ..question import MAX_NEW_TOKENS
+from ..tables import STAGE_2
 
 IMAGES = "VPBench"
 """The key of the image folder."""
@@ -40,7 +40,7 @@ class Stage2Question:
 
     way: Way
     hint: Hint
-    max_new_tokens: int = 768
+    max_new_tokens: int = MAX_NEW_TOKENS
     has_references: bool = False
     frames: int = 1
     format: str = ""
@@ -49,15 +49,15 @@ class Stage2Question:
 
     @property
     def name(self) -> str:
-        return f"{TABLE}_{self.way.value}{self.hint.value}"
+        return f"{STAGE_2}_{self.way.value}{self.hint.value}"
 
     @property
     def column(self) -> str:
-        return self.name
+        return self.name.removeprefix(PREFIX)
 
     @property
     def table(self) -> str:
-        return TABLE
+        return STAGE_2
 
     @property
     def images(self) -> str:
@@ -65,11 +65,16 @@ class Stage2Question:
 
     @property
     def family_name(self) -> str:
-        return "VP-Bench stage 2"
+        return "marks"
 
 
 QUESTIONS = {one.name: one for one in (Stage2Question(*both) for both in product(Way, Hint))}
 """By their names."""
+
+
+def is_meant(name: str) -> bool:
+    """Whether a name is of stage 2, or meant to be."""
+    return name == STAGE_2 or name.startswith(f"{STAGE_2}_")
 
 
 def parse(name: str) -> Stage2Question:

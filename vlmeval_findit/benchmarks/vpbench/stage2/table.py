@@ -10,8 +10,9 @@ from typing import Any
 from ....core.places import image_folder
 from ....core.table_files import TableError, all_of, paths_cell, read_rows, write_cells
 from ..query import LETTERS
+from ..tables import STAGE_2
 from .phrases import uneven
-from .question import IMAGES, TABLE
+from .question import IMAGES
 from .release import parts_in, read_release
 from .row import Marked, Role, Source, Stage2Row
 
@@ -39,7 +40,7 @@ def prepare(place: Path, out: Path) -> Path | None:
     release = read_release(parts, image_folder(IMAGES).path)
     odd = [row.index for row in release.rows if uneven(row)]
     facts = {**release.facts, "rows whose spans and regions do not come out even": odd}
-    path = out / f"{TABLE}.tsv"
+    path = out / f"{STAGE_2}.tsv"
     rows = [_cells(row) for row in release.rows]
     write_cells(path, COLUMNS, rows, {}, lambda: {"queries": len(rows), **facts})
     return path
