@@ -153,7 +153,8 @@ def _row(cells: Mapping[str, Any], folder: Path, where: str) -> Stage2Row:
         given = values.pictures(cell("image"))
         stored = [keep(data, folder) for data in given.values()]
         names = _names(list(given), values.parsed(cell("data_file")))
-        boxes = _by_role(_by_picture(values.parsed(cell("meta_bbox")), names), source)
+        by_role = _by_role(_by_picture(values.parsed(cell("meta_bbox")), names), source)
+        boxes = [{role: values.quads(one) for role, one in by.items()} for by in by_role]
         polygons = _by_role(_by_picture(values.parsed(cell("meta_polygon")), names), source)
         marks = tuple(_marks(boxes, polygons))
         column = "meta_bbox"
@@ -271,14 +272,14 @@ class _Where(NamedTuple):
 
 
 def _marks(
-    boxes: Sequence[Mapping[Role, Any]], polygons: Sequence[Mapping[Role, Any]]
+    boxes: Sequence[Mapping[Role, Sequence[values.Numbers]]],
+    polygons: Sequence[Mapping[Role, Any]],
 ) -> Iterator[Marked]:
     outlined = {
         _Where(at, role): value for at, by in enumerate(polygons) for role, value in by.items()
     }
     for at, by in enumerate(boxes):
-        for role, value in by.items():
-            quads = values.quads(value)
+        for role, quads in by.items():
             lines = _one_a_box(outlined.pop(_Where(at, role), None), len(quads))
             for quad, line in zip(quads, lines, strict=True):
                 yield Marked(at, role, quad, line)  # type: ignore[arg-type]
