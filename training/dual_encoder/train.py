@@ -90,9 +90,7 @@ def read_recipe(path: Path) -> Recipe:
 
 @cache
 def _processor(seed: int, corpus: int, vocabulary: int, side: int) -> Any:
-    made = (
-        lesson for step in range(corpus // 10) for lesson in lessons.lessons_of(seed, step, 10, 0.5)
-    )
+    made = (lesson for step in range(corpus // 10) for lesson in lessons.lessons_of(seed, step, 10, 0.5))
     captions = [caption for lesson in made for caption in lesson.captions]
     return architecture.build_processor(architecture.build_tokenizer(captions, vocabulary), side)
 
@@ -112,7 +110,9 @@ def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
         for lesson in made
         for caption in lesson.captions
     ]
-    said = processor.tokenizer(captions, padding="max_length", truncation=True, return_tensors="pt")
+    said = processor.tokenizer(
+        captions, padding="max_length", truncation=True, return_tensors="pt"
+    )
     shown = processor.image_processor([scene.pixels for scene in scenes], return_tensors="pt")
     grid = recipe.side // recipe.vision["patch_size"]
     return Batch(

@@ -13,6 +13,10 @@ from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ..benchmarks.refl4 import table as ref_l4
 from ..benchmarks.refl4.variant import table_name
 from ..benchmarks.selfretrieval import release as self_retrieval
+from ..benchmarks.vpbench import release as vp_bench
+from ..benchmarks.vpbench.release_files import is_at
+from ..benchmarks.vpbench.stage2.release import parts_in
+from ..benchmarks.vpbench.stage2.table import prepare as prepare_stage_2
 from ..core.data_root import lmu_data_root
 from ..core.table_facts import meta_path
 from .printing import TABLES_EPILOG, where_tables_are
@@ -121,6 +125,18 @@ def _self_retrieval(wanted: Wanted) -> Iterable[Made]:
     return [Made(path, len(release.pairs), notes=tuple(unlike))]
 
 
+def _vp_bench(wanted: Wanted) -> Iterable[Made]:
+    """Stage 2, where a part of it is there, and stage 1, where it is, or nothing is."""
+    parts = parts_in(wanted.source)
+    if parts:
+        found = prepare_stage_2(parts, wanted.out)
+        yield Made(found.path, found.queries, notes=found.notes)
+    if not parts or is_at(wanted.source):
+        made = vp_bench.prepare(wanted.source, wanted.out)
+        kinds = ", ".join(f"{kind.value} {count}" for kind, count in made.table.kinds.items())
+        yield Made(made.table.path, made.table.queries, notes=(f"kinds: {kinds}", *made.notes))
+
+
 def _with_boxes(one: Prepared) -> Made:
     odd = Counter(oddity.what for oddity in one.oddities)
     notes = [
@@ -136,6 +152,11 @@ SOURCES = {
         "DIR",
         "folder of Ref-L4's ref-l4-val.parquet and ref-l4-test.parquet, or one of them",
         _ref_l4,
+    ),
+    "--vp-bench": Source(
+        "PATH",
+        "VP-Bench as its authors publish it: a TSV or Parquet files, of both stages",
+        _vp_bench,
     ),
     "--self-retrieval": Source("FILE", "the dataset.json of D3 self-retrieval", _self_retrieval),
 }

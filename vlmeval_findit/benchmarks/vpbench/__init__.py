@@ -4,7 +4,8 @@ The folder reads in the order in which the data flows:
 
 ``query``          one row: pictures, question, options, and what is known of the marks
 ``table``          annotation tables
-``release``        the authors' stage 1 files, read as they are; ``cells``: what stands in them
+``release_files``  rows of the authors' stage 1 files; ``cells``: what stands in them
+``release``        a table made of them
 ``kinds``          what a question asks, from its wording
 ``question``       names and ways of asking; ``tables``: which tables there are and who makes them
 ``prompts``        messages
@@ -16,10 +17,14 @@ The folder reads in the order in which the data flows:
 ``published``      figures of others
 ``stage2``         questions about one region, by a mark or in words
 ``best_marks``     which marks models see best, for stage 2
+``render_cases``   cases of drawn marks
 ``conformance``    case files: do we agree?
 """
 
 PREFIX = "VPBench_"
 
 PROTOCOL = "vp-bench"
-"""What its protocol is called on the command line."""
+"""What the protocol of its letters is called on the command line."""
+
+RENDER_PROTOCOL = "vp-bench-render"
+"""The same for drawn marks."""

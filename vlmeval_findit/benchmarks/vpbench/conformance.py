@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.conformance import Agreement, CaseError, Protocols, lines_of
-from . import PROTOCOL
+from ...core.conformance import Agreement, Protocols, tried
+from . import PROTOCOL, RENDER_PROTOCOL, render_cases
 from .extraction import published_letter
 from .reading import read
 
@@ -19,21 +19,10 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
         CaseError: a line is no case.
         OSError: the file cannot be read.
     """
-    total, found = 0, []
-    for number, case in lines_of(path):
-        total += 1
-        try:
-            why = difference(case)
-        except KeyError as error:
-            raise CaseError(f"{path}, line {number}: {error} is missing") from None
-        except (TypeError, AttributeError) as error:
-            raise CaseError(f"{path}, line {number}: {error}") from None
-        if why is not None:
-            found.append(f"{path.name}, line {number}, case {case.get('case')}: {why}")
-    return Agreement(total - len(found), total, found)
+    return tried(path, difference)
 
 
-PROTOCOLS: Protocols = {PROTOCOL: agreement}
+PROTOCOLS: Protocols = {PROTOCOL: agreement, RENDER_PROTOCOL: render_cases.agreement}
 
 
 def difference(case: Mapping[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,11 @@ class Written:
 
 
 def write_table(
-    folder: Path, name: str, queries: Iterable[VPQuery], origin: Mapping[str, Any]
+    folder: Path,
+    name: str,
+    queries: Iterable[VPQuery],
+    origin: Mapping[str, Any],
+    met: Callable[[], Mapping[str, Any]] = dict,
 ) -> Written:
     """Write queries as ``<folder>/<name>.tsv`` with its ``.meta.json``, both atomically.
 
@@ -55,21 +59,25 @@ def write_table(
         folder: where to.
         name: of the table, with its prefix.
         queries: one after the other: they need not all be in memory.
-        origin: where they came from, for the ``.meta.json``; read when the last query is written.
+        origin: where they came from, for the ``.meta.json``.
+        met: what else the ``.meta.json`` is to say; asked once the last query is written.
     """
     path = folder / f"{name}.tsv"
     kinds: Counter[Kind] = Counter()
+    absent = 0
 
     def cells() -> Iterator[list[Any]]:
         for query in queries:
+            nonlocal absent
             kinds[query.kind] += 1
+            absent += query.absent
             yield _cells(query)
 
     def facts() -> Mapping[str, Any]:
         by_kind = {kind.value: kinds[kind] for kind in Kind}
-        return {**origin, "queries": kinds.total(), "kinds": by_kind}
+        return {"queries": kinds.total(), "kinds": by_kind, "absent": absent, **met()}
 
-    write_cells(path, COLUMNS, cells(), {}, facts)
+    write_cells(path, COLUMNS, cells(), origin, facts)
     return Written(path, kinds)
 
 
@@ -135,9 +143,7 @@ def _query(path: Path, number: int, cells: Sequence[str]) -> VPQuery:
         kind = Kind(row["kind"])
         column = "absent"
         absent = {"true": True, "false": False}[row["absent"]]
-    except KeyError as error:
-        raise TableError(f"{path}, line {number}, column {column}: {error}") from None
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise TableError(f"{path}, line {number}, column {column}: {error}") from None
     return VPQuery(
         index=index,

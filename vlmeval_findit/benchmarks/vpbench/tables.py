@@ -39,9 +39,9 @@ TABLES = MappingProxyType(
         row.name: row
         for row in (
             KnownTable(STAGE_1, "VPBench"),
-            KnownTable(f"{PREFIX}Demo", "VPBench_Demo", "own.vp_questions"),
-            KnownTable(f"{PREFIX}Scenes", "VPBench_Scenes", "own.vp_questions"),
-            KnownTable(f"{PREFIX}Scenes_mini", "VPBench_Scenes_mini", "own.vp_questions"),
+            KnownTable(f"{PREFIX}Demo", "VPBench_Demo", "vp_questions.sets"),
+            KnownTable(f"{PREFIX}Scenes", "VPBench_Scenes", "vp_questions.sets"),
+            KnownTable(f"{PREFIX}Scenes_mini", "VPBench_Scenes_mini", "vp_questions.sets"),
         )
     }
 )

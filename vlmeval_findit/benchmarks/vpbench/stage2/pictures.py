@@ -20,6 +20,7 @@ from ....core.places import Folder, PlaceError
 from ....core.stored_png import png
 from ....marks.region import Region
 from ....marks.style import Shape, default_style
+from ..cells import suffix
 from .row import Marked
 
 log = logging.getLogger(__name__)
@@ -35,17 +36,13 @@ class Stored(NamedTuple):
     size: Size
 
 
-_BEGINNINGS = {b"\xff\xd8": "jpg", b"\x89PNG": "png", b"RIFF": "webp", b"GIF8": "gif", b"BM": "bmp"}
-
-
 def keep(data: bytes, folder: Path) -> Stored:
     """Keep a picture's bytes below an image folder.
 
     Raises:
         ValueError: they are no picture that can be shown.
     """
-    endings = (ending for begin, ending in _BEGINNINGS.items() if data.startswith(begin))
-    name = f"stage2/{sha256_of(data)[:24]}.{next(endings, 'img')}"
+    name = f"stage2/{sha256_of(data)[:24]}{suffix(data)}"
     path = folder / name
     if not path.is_file() or path.stat().st_size != len(data):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ....core.files import file_sha256
 from ....core.spelling import nearest
 from ....core.table_files import TableError
+from ..cells import text
 from ..query import LETTERS
 from . import values
 from .boxes import Found, Quad, as_xywh, reading_of
@@ -144,12 +145,12 @@ def _row(cells: Mapping[str, Any], folder: Path, where: str) -> Stage2Row:
         return cells[name]
 
     try:
-        source = _source(values.text_of(cell("meta_source")))
-        question = values.text_of(cell("question"))
+        source = _source(text(cell("meta_source")))
+        question = text(cell("question"))
         if not question:
             raise ValueError("is empty")
-        options = _options([values.text_of(cell(letter)) for letter in LETTERS])
-        answer = _answer(values.text_of(cell("answer")), options)
+        options = _options([text(cell(letter)) for letter in LETTERS])
+        answer = _answer(text(cell("answer")), options)
         given = values.pictures(cell("image"))
         stored = [keep(data, folder) for data in given.values()]
         names = _names(list(given), values.parsed(cell("data_file")))
@@ -178,11 +179,11 @@ def _row(cells: Mapping[str, Any], folder: Path, where: str) -> Stage2Row:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def _source(text: str) -> Source:
+def _source(said: str) -> Source:
     known = {source.value: source for source in Source}
-    if text not in known:
-        raise ValueError(f"{text!r} is no source{nearest(text, known)}")
-    return known[text]
+    if said not in known:
+        raise ValueError(f"{said!r} is no source{nearest(said, known)}")
+    return known[said]
 
 
 def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -191,31 +192,31 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     >>> _options(["A. a car", "B. a bus", "", ""]), _options(["A.M.", "P.M.", "", ""])
     ((('A', 'a car'), ('B', 'a bus')), (('A', 'A.M.'), ('B', 'P.M.')))
     """
-    given = [(letter, text) for letter, text in zip(LETTERS, texts, strict=True) if text]
+    given = [(letter, said) for letter, said in zip(LETTERS, texts, strict=True) if said]
     if not given:
         raise ValueError("there is no option")
-    bare = [(letter, text) for letter, full in given if (text := _without_letter(letter, full))]
+    bare = [(letter, said) for letter, full in given if (said := _without_letter(letter, full))]
     # One that begins so by chance is no reason: all do, or none has a prefix.
     return tuple(bare if len(bare) == len(given) else given)
 
 
-def _without_letter(letter: str, text: str) -> str | None:
-    found = re.fullmatch(rf"\(?{letter}\s*[.):]\s*(.+)", text, re.DOTALL)
+def _without_letter(letter: str, said: str) -> str | None:
+    found = re.fullmatch(rf"\(?{letter}\s*[.):]\s*(.+)", said, re.DOTALL)
     return found[1] if found else None
 
 
-def _answer(text: str, options: Sequence[tuple[str, str]]) -> str:
+def _answer(said: str, options: Sequence[tuple[str, str]]) -> str:
     """The letter of an answer that is a letter, an option, or both; "" of none."""
-    if not text:
+    if not said:
         return ""
     letters = dict(options)
-    for letter, option in options:
-        if text.upper() == letter or text == option or _without_letter(letter, text) == option:
-            return letter
-    bare = text.strip(" .():").upper()
+    bare = said.strip(" .():").upper()
     if bare in letters:
         return bare
-    raise ValueError(f"{text!r} is no option: {', '.join(letters)}")
+    for letter, option in options:
+        if option in (said, _without_letter(letter, said)):
+            return letter
+    raise ValueError(f"{said!r} is no option: {', '.join(letters)}")
 
 
 # --- regions --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..query import LETTERS
 from ..tables import STAGE_2
 from .phrases import uneven
 from .question import IMAGES
-from .release import parts_in, read_release
+from .release import read_release
 from .row import Marked, Role, Source, Stage2Row
 
 COLUMNS = ("index", "image", "size", "marks", "question", *LETTERS, "answer", "source")
@@ -21,29 +22,36 @@ COLUMNS = ("index", "image", "size", "marks", "question", *LETTERS, "answer", "s
 HOW_TO_MAKE = "python run_findit.py prepare --vp-bench DIR"
 
 
-def prepare(place: Path, out: Path) -> Path | None:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The table that was written, its number of rows, and what a user should know of it."""
+
+    path: Path
+    queries: int
+    notes: tuple[str, ...]
+
+
+def prepare(parts: Sequence[Path], out: Path) -> Prepared:
     """Make the table of the authors' files, and put their pictures below the image folder.
 
     Args:
-        place: a folder of parts, or one part.
+        parts: the files (:func:`.release.parts_in`).
         out: the folder for the table.
 
-    Returns:
-        The table; None where there is no part.
-
     Raises:
-        TableError: naming file, row and column.
+        TableError: naming file, row and column; no table is written then.
     """
-    parts = parts_in(place)
-    if not parts:
-        return None
     release = read_release(parts, image_folder(IMAGES).path)
     odd = [row.index for row in release.rows if uneven(row)]
-    facts = {**release.facts, "rows whose spans and regions do not come out even": odd}
     path = out / f"{STAGE_2}.tsv"
-    rows = [_cells(row) for row in release.rows]
-    write_cells(path, COLUMNS, rows, {}, lambda: {"queries": len(rows), **facts})
-    return path
+    facts = {**release.facts, "spans unlike regions": odd, "queries": len(release.rows)}
+    write_cells(path, COLUMNS, map(_cells, release.rows), {}, lambda: facts)
+    readings = (f"{source} {how}" for source, how in release.facts["boxes"].items())
+    notes = [f"boxes read as {', '.join(readings)}"]
+    unanswered = release.facts["rows without an answer"]
+    notes += [f"{unanswered} questions without an answer: asked, not scored"] * bool(unanswered)
+    notes += [f"{len(odd)} questions name marks less or more often than there are"] * bool(odd)
+    return Prepared(path, len(release.rows), tuple(notes))
 
 
 def _cells(row: Stage2Row) -> list[Any]:

@@ -6,15 +6,13 @@ knows file, row and column.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, TypeGuard
 
+from .. import cells
 from .row import Role
 
 Numbers = tuple[float, ...]
@@ -49,21 +47,6 @@ def parsed(cell: object) -> Any:
     return None if is_absent(cell) else cell
 
 
-def text_of(cell: object) -> str:
-    """A text cell, stripped; "" where there is none.
-
-    >>> text_of(7.0), text_of(float("nan")), text_of(" a ")
-    ('7', '', 'a')
-    """
-    if is_absent(cell):
-        return ""
-    if isinstance(cell, float) and cell.is_integer():
-        return str(int(cell))
-    if isinstance(cell, (str, int, float)):
-        return str(cell).strip()
-    raise ValueError(f"holds no text but {type(cell).__name__}")
-
-
 # --- pictures -------------------------------------------------------------------------------------
 
 
@@ -85,24 +68,15 @@ def _is_picture(value: Mapping[str, Any]) -> bool:
     return "bytes" in value and set(value) <= {"bytes", "path"}
 
 
-def _bytes(value: object) -> bytes:
-    if isinstance(value, Mapping) and len(value) == 1:
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, Mapping) and not _is_picture(value) and len(value) == 1:
         (value,) = value.values()  # {default: …}
-    if isinstance(value, Mapping) and _is_picture(value):
-        value = value["bytes"]
     if isinstance(value, list) and len(value) == 1:
         (value,) = value
-    if isinstance(value, bytes) and value:
-        return value
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("holds no picture in base64")
-    try:
-        return base64.b64decode(_PREFIX.sub("", value.strip()), validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"is no base64: {error}") from None
-
-
-_PREFIX = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
+    data = cells.picture(value)
+    if data is None:
+        raise ValueError("holds no picture")
+    return data
 
 
 # --- numbers --------------------------------------------------------------------------------------
