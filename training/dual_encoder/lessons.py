@@ -123,24 +123,23 @@ BONDS = tuple(
 """Two values that one object may have."""
 _BOND_NUMBERS = {bond: i for i, bond in enumerate(BONDS)}
 
-CELL_NAMES = ("size", "texture", "colour", "shape")
 NOTHING = -1
 
 
 def cells_of(scene: Scene, grid: int) -> Any:
-    """What lies under the middle of each patch: (grid * grid) x 4 values, -1 where nothing does.
+    """What lies under the middle of each patch: (grid * grid) x 5 values, -1 where nothing does.
 
     Patches are counted by rows; the picture fills the grid, whatever its sides.
     """
-    cells = np.full((grid, grid, len(CELL_NAMES)), NOTHING)
+    cells = np.full((grid, grid, len(ATTRIBUTES)), NOTHING)
     x = (np.arange(grid) + 0.5) / grid * scene.width
     y = (np.arange(grid) + 0.5) / grid * scene.height
     for thing in scene.things:
         x1, y1, x2, y2 = thing.box
         values = values_of(thing, scene)
         inside = np.ix_((y1 <= y) & (y < y2), (x1 <= x) & (x < x2))
-        cells[inside] = [ATTRIBUTES[name].index(values[name]) for name in CELL_NAMES]
-    return cells.reshape(-1, len(CELL_NAMES))
+        cells[inside] = [known.index(values[name]) for name, known in ATTRIBUTES.items()]
+    return cells.reshape(-1, len(ATTRIBUTES))
 
 
 def facts_of(scene: Scene) -> Any:

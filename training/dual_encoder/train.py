@@ -12,6 +12,7 @@ import io
 import json
 import math
 import multiprocessing
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +91,9 @@ def read_recipe(path: Path) -> Recipe:
 
 @cache
 def _processor(seed: int, corpus: int, vocabulary: int, side: int) -> Any:
-    made = (lesson for step in range(corpus // 10) for lesson in lessons.lessons_of(seed, step, 10, 0.5))
+    made = (
+        lesson for step in range(corpus // 10) for lesson in lessons.lessons_of(seed, step, 10, 0.5)
+    )
     captions = [caption for lesson in made for caption in lesson.captions]
     return architecture.build_processor(architecture.build_tokenizer(captions, vocabulary), side)
 
@@ -110,9 +113,7 @@ def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
         for lesson in made
         for caption in lesson.captions
     ]
-    said = processor.tokenizer(
-        captions, padding="max_length", truncation=True, return_tensors="pt"
-    )
+    said = processor.tokenizer(captions, padding="max_length", truncation=True, return_tensors="pt")
     shown = processor.image_processor([scene.pixels for scene in scenes], return_tensors="pt")
     grid = recipe.side // recipe.vision["patch_size"]
     return Batch(
@@ -124,8 +125,13 @@ def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
     )
 
 
-def _numpy_batch(recipe: Recipe, step: int) -> list[Any]:
+def _begin_maker() -> None:
+    """One thread, and after the training where both would run: that waits for all its threads."""
     torch.set_num_threads(1)
+    os.nice(5)
+
+
+def _numpy_batch(recipe: Recipe, step: int) -> list[Any]:
     made = lessons.lessons_of(recipe.seed, step, recipe.pairs, recipe.plain)
     return [tensor.numpy() for tensor in batch_of(recipe, made)]
 
@@ -136,7 +142,7 @@ _AHEAD = 6
 def batches(recipe: Recipe, first: int) -> Iterator[Batch]:
     """The batches of the steps from ``first`` on, made by a process beside this one."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as maker:
+    with ProcessPoolExecutor(1, spawn, initializer=_begin_maker) as maker:
         waiting = deque(
             maker.submit(_numpy_batch, recipe, step) for step in range(first, first + _AHEAD)
         )
@@ -228,7 +234,7 @@ class Training:
             pictures, captions, _ = features(self.model, batch_of(self.recipe, made[at : at + 50]))
             right += both_right(pictures, captions).tolist()
         asked = Counter(lesson.pair.attribute for lesson in made)
-        hits = Counter(lesson.pair.attribute for lesson, hit in zip(made, right) if hit)
+        hits = Counter(lesson.pair.attribute for lesson, hit in zip(made, right, strict=True) if hit)
         shares = {name: 100 * hits[name] / asked[name] for name in sorted(asked)}
         return {"all": 100 * sum(right) / len(right), **shares}
 

@@ -84,7 +84,7 @@ def _known(name: str) -> Baseline:
 
 
 def _baseline_for(name: str, question: Question) -> Baseline:
-    """The baseline of a name; refused where its benchmark is not the question's."""
+    """The baseline of a name; refused where it cannot answer the question."""
     made = _known(name)
     benchmark = benchmark_of(question.name)
     if benchmark.baselines.get(name) is not made:
@@ -92,6 +92,9 @@ def _baseline_for(name: str, question: Question) -> Baseline:
         raise ValueError(
             f"{name} cannot answer {question.name}; baselines of {benchmark.name}: {others}"
         )
+    if made.tables is not None and question.table not in made.tables:
+        tables = ", ".join(sorted(made.tables))
+        raise ValueError(f"{name} cannot answer {question.name}; it answers {tables}")
     return made
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
-from ..core.benchmark import Benchmark
+from ..core.benchmark import Benchmark, Scorer
 from ..core.contradictions import Contradiction, overruled
 from ..core.files import file_sha256
 from ..core.identity import Identity, IdentityError
@@ -60,7 +60,8 @@ class RunScore:
     """The score of one run and all that it rests on.
 
     ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
-    as settings with a ``source``; ``forced`` what of a contradiction was overruled.
+    as settings with a ``source``; ``forced`` what of a contradiction was overruled; ``scorer`` what
+    decided beside the benchmark's own code.
     """
 
     model: str
@@ -71,6 +72,7 @@ class RunScore:
     identity: Identity | None
     replies: AboutReplies
     forced: tuple[str, ...] = ()
+    scorer: Scorer | None = None
 
     @property
     def benchmark(self) -> Benchmark:
@@ -159,7 +161,8 @@ def _part(
         for row, reply in zip(made.rows, replies, strict=True)
     )
     sums = totals(rows)
-    return RunScore(model, task, rows, sums, made.spaces, run, _about(replies))
+    about = _about(replies)
+    return RunScore(model, task, rows, sums, made.spaces, run, about, scorer=made.scorer)
 
 
 def _recorded(reply: Reply) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.conformance import Agreement, CaseError, Protocols, lines_of
+from ...core.spelling import nearest
 from . import PROTOCOL
 from .caption_files import Found, found_in
 from .captions import read, why_of
@@ -28,9 +29,11 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
     total, found = 0, []
     for number, case in lines_of(path):
         total += 1
-        kind = case.get("kind")
+        kind = str(case.get("kind"))
         if kind not in KINDS:
-            raise CaseError(f"{path}, line {number}: no kind of case {kind!r}")
+            raise CaseError(
+                f"{path}, line {number}: no kind of case {kind!r}{nearest(kind, KINDS)}"
+            )
         try:
             why = KINDS[kind](case)
         except KeyError as error:
@@ -67,7 +70,7 @@ def _features(case: CaseRow) -> str | None:
 def _right(pair: CaseRow) -> list[float]:
     """1.0 for a right caption, 0.0 for a wrong one: left, right."""
     texts, pictures = (np.asarray(pair[key], dtype=np.float32) for key in ("text", "image"))
-    return is_right(similarities(texts, pictures, pictures[::-1])).astype(float).tolist()
+    return [float(mark) for mark in is_right(similarities(texts, pictures, pictures[::-1]))]
 
 
 def _reply(case: CaseRow) -> str | None:
