@@ -40,7 +40,7 @@ def test_names() -> None:
     assert sorted(SETS) == ["SelfRetrieval", "SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"]
     for name in SETS:
         question = benchmarks.parse(name)
-        assert benchmarks.benchmark_of(name).name == "D3 self-retrieval"
+        assert benchmarks.benchmark_of(name).name == "Self-Retrieval"
         assert (question.column, question.images, question.frames) == (name, name, 2)
     with pytest.raises(QuestionError, match=r"did you mean SelfRetrieval_Scenes\?"):
         parse("SelfRetrieval_Scene")

@@ -25,7 +25,7 @@ from .scoring import draw, read_reply, scored_row
 class SelfRetrieval(Benchmark):
     """Captions that tell two like pictures apart, scored by a dual encoder."""
 
-    name = "D3 self-retrieval"
+    name = "Self-Retrieval"
     metrics = METRICS
     ranking = RANKING
     with_failures = WITH_FAILURES

@@ -67,25 +67,31 @@ def _cosines(found: Nearness | None) -> dict[str, Any] | None:
 
 
 def draw(pair: Pair, row: ScoredRow) -> Drawing:
-    """Both pictures, and of each its caption with how near it is to either."""
+    """Both pictures, and of each its caption with how near it is to either, read both ways."""
     pictures = tuple(
         DrawnPicture(path, 0, 0, at, name=side.value)
         for at, (path, side) in enumerate(zip(pair.images, Side, strict=True))
     )
-    return Drawing(pictures, lines=tuple(_line(side, row.details[side.value]) for side in Side))
+    said = [(side.value, row.details[side.value]) for side in Side]
+    captions = [_caption_line(side, details) for side, details in said]
+    beside = [
+        _line(f"{PUBLISHED}, {side} image", details[PUBLISHED])
+        for side, details in said
+        if details["caption"] is not None
+    ]
+    return Drawing(pictures, lines=(*captions, *beside))
 
 
-def _line(side: Side, details: Mapping[str, Any]) -> DrawnLine:
+def _caption_line(side: str, details: Mapping[str, Any]) -> DrawnLine:
+    what = f"caption of the {side} image"
     if details["caption"] is None:
-        return DrawnLine(Role.MISS, f"{side.value}: no caption ({details['why']})")
-    default, published = details["default"], details[PUBLISHED]
-    near = f"{side.value}: {_near(default)}; {PUBLISHED} {_near(published)}"
-    if details["cut"]:
-        near += f"; only the first of its {details['tokens']} tokens count"
-    role = Role.HIT if default["right"] else Role.MISS
-    return DrawnLine(role, f"{near} — {details['caption']}")
+        return DrawnLine(Role.MISS, f"{what}: there is none ({details['why']})")
+    line = _line(what, details["default"])
+    cut = f" (cut: it has {details['tokens']} tokens)" if details["cut"] else ""
+    return line._replace(text=f"{line.text}{cut} — {details['caption']}")
 
 
-def _near(found: Mapping[str, Any]) -> str:
+def _line(what: str, found: Mapping[str, Any]) -> DrawnLine:
     own, other = ("no number" if n is None else f"{n:.3f}" for n in (found["own"], found["other"]))
-    return f"own {own}, other {other} ({'right' if found['right'] else 'wrong'})"
+    role = Role.HIT if found["right"] else Role.MISS
+    return DrawnLine(role, f"{what}: own {own}, other {other}")
