@@ -56,7 +56,7 @@ ROWS = (
     row(8, image=""),
     row(9, image=base64.b64encode(picture(9, "PNG")).decode()),
 )
-"""Nine rows, one of them without a picture; 2 and 3 show the same one, as do 4 and 5, and 6 and 7."""
+"""Nine rows, one of them without a picture; 2 and 3 show the same one, 4 and 5, and 6 and 7."""
 
 
 def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:

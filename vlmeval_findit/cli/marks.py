@@ -34,7 +34,25 @@ def main(argv: Sequence[str]) -> int:
         metavar="X,Y,W,H",
         help="of the picture: what is marked, in pixels (default: its middle)",
     )
+    parser.add_argument(
+        "--best",
+        type=Path,
+        nargs="+",
+        metavar="RUNS",
+        help="write which marks models see best, by their scored stage 1 runs: stage 2 asks by it",
+    )
+    parser.add_argument(
+        "--at-least",
+        type=int,
+        default=20,
+        metavar="N",
+        help="of --best: questions that a shape or a colour needs (default 20)",
+    )
     args = parser.parse_args(argv)
+    if args.best is not None:
+        from .best_marks import write_best_marks
+
+        return write_best_marks(args.best, args.at_least)
     if args.box is not None and args.picture is None:
         parser.error("--box belongs to a --picture")
     if args.contact_sheet is None:

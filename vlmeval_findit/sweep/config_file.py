@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..benchmarks import begins_with_prefix, benchmarks, parse
+from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.grid import (
@@ -143,9 +143,9 @@ def _check_known(given: YamlValue, name: str, said: bool = False) -> None:
         check_model_name(name)
     except PredictionError as error:
         raise given.error(f"{error} (`served` may have one)") from None
-    if not said and find_model(name) is None:
+    if not said and find_model(name) is None and name not in baselines():
         raise given.error(
-            f"no model {name!r} in the model table{nearest(name, MODELS)}; "
+            f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
             "one that the table does not have needs `row` or `space`"
         )
 
