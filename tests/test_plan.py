@@ -99,6 +99,8 @@ def test_a_mark_is_not_taken_where_there_is_no_reference_picture() -> None:
         "FindIt_HRInsDet_easy_xyxy_json",
         "FindIt_HRInsDet_easy_xyxy_json_vp-box",
     ]
+    alone = variants(tables, formats(Axes(("xyxy",), ("json",), marks=("box",))))
+    assert [v.mark for v in alone] == [None, "box"]
 
 
 # --- calls ----------------------------------------------------------------------------------------
