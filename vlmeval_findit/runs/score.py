@@ -297,7 +297,10 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
     model, name, renamed = _named(path, dataset, run)
     replies = read_predictions(path)
     notes = overruled(renamed, settings.force, f"{path}", "Give it back its name.")
-    return Predictions(model, benchmarks.load(name), replies, run, tuple(notes))
+    task = benchmarks.load(name)
+    if run is not None and run.chosen:
+        task = benchmarks.benchmark_of(name).for_model(task, model, run.chosen)
+    return Predictions(model, task, replies, run, tuple(notes))
 
 
 def score_file(
