@@ -50,7 +50,7 @@ def test_honest_captions_retrieve_their_pictures(finished: Path) -> None:
     assert scorer["settings"]["padding"] == "padded to 64 tokens, not masked"
 
 
-def test_swapped_captions_retrieve_none(finished: Path, lmu: Path, tmp_path: Path) -> None:
+def test_swapped_captions_are_wrong(finished: Path, lmu: Path, tmp_path: Path) -> None:
     path = predictions(finished, MODEL, DATA)
     swapped = tmp_path / f"Swapped_{DATA}.json"
     rows = [
@@ -62,7 +62,8 @@ def test_swapped_captions_retrieve_none(finished: Path, lmu: Path, tmp_path: Pat
     swapped.write_text(json.dumps(rows))
     done = run(RUN_FINDIT, ["score", str(swapped)], tmp_path, environment(lmu))
     assert done.returncode == 0, done.stdout
-    assert figures(swapped)["pairs"] == 0
+    # Both captions were wrong before: few are.
+    assert figures(swapped)["pairs"] <= 100 - figures(path)["pairs"]
     assert figures(swapped)["captions"] == pytest.approx(100 - figures(path)["captions"])
 
 
