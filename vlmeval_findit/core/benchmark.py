@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 from .contradictions import Contradiction
 from .drawing import Curve, Drawing
 from .identity import Described, Identity
-from .messages import Message
+from .messages import Message, prompt_hash
 from .metric import Metric
 from .question import AnyTask, Question
 from .replies import Recorded, Reply
@@ -38,6 +38,11 @@ class PromptSet(NamedTuple):
 
     name: str
     message: Callable[[Any, Any], Message]
+
+    def hash(self, task: AnyTask) -> str:
+        """A hash of all messages of a task, as all models share it."""
+        queries = task.of_all.queries.values()
+        return prompt_hash(self.message(query, task.question) for query in queries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,28 @@ class Benchmark(Protocol):
             FileNotFoundError: the table is nowhere; the message says how to make it.
             ValueError: it cannot be read; the message names file, row and column.
         """
+
+    def rows(self, question: Any) -> tuple[object, ...]:
+        """What decides the queries of a question: questions for which it is equal share them."""
+        return question.table, question.frames
+
+    def for_model(
+        self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
+    ) -> AnyTask:
+        """The task as one model is asked it: the same, unless what is asked depends on who is.
+
+        It keeps the rows, their labels and what is right of them, and says in ``chosen`` what was
+        settled for the model and in ``before`` what it was made of.
+
+        Args:
+            task: what :meth:`load` gave.
+            model: who is asked.
+            recorded: the ``chosen`` of a run that was made; None for a run of now.
+
+        Raises:
+            ValueError: nothing says how this model is asked; the message says what does.
+        """
+        return task
 
     @abstractmethod
     def prompts(self) -> Sequence[PromptSet]:

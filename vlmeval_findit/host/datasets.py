@@ -127,7 +127,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         )
 
     def build_prompt(self, line: int | Mapping[str, Any]) -> HostMessage:
-        """The interleaved message of a row, images as paths of files."""
+        """The interleaved message of a row, images as paths of files, as all models share it."""
         row = self.data.iloc[line] if isinstance(line, int) else line
         return host_message(self.prompts.message(int(row["index"])))
 
@@ -169,10 +169,13 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         Args:
             model: its name.
             settings: what its answers depend on beside the message.
+
+        Raises:
+            ValueError: nothing says how this model is asked.
         """
         return Cell(
             model=model,
-            prompts=self.prompts,
+            prompts=prompts_of(self.benchmark.for_model(self.task, model)),
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),
             settings=settings_of(self.task.question, settings),

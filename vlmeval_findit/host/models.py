@@ -98,6 +98,10 @@ def _baseline_for(name: str, question: Question) -> Baseline:
     return made
 
 
+REPLAY = "Replay"
+"""What it is called."""
+
+
 class FindItReplay(FindItModel):
     """Answers from a recorded prediction file: the same message gets the same reply.
 
@@ -151,7 +155,7 @@ class FindItReplay(FindItModel):
         path = _recorded_file(self._source, dataset)
         task = load(dataset)
         space = _space(path, task.question, self._settings)
-        prompts = prompts_of(task)
+        prompts = prompts_of(benchmark_of(dataset).for_model(task, REPLAY))
         return {
             prompts.message(reply.index): recorded_reply(
                 reply.text, replace(reply.recorded, space=reply.recorded.space or space)
@@ -216,4 +220,4 @@ MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)
 def models() -> dict[str, Callable[..., Any]]:
     """Our entries of the host's ``supported_VLM`` for models without weights."""
     own = {name: partial(FindItBaseline, baseline=name) for name in baselines()}
-    return {**own, "Replay": partial(FindItReplay)}
+    return {**own, REPLAY: partial(FindItReplay)}

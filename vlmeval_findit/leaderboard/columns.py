@@ -161,8 +161,17 @@ def _newest(runs: Sequence[Run]) -> Sorted:
         for run in older:
             same = run.basis.predictions_sha256 == newest.basis.predictions_sha256
             what = "the same predictions as" if same else "another run of this cell, older than"
-            apart.append(SetApart(run, f"{what} {newest.path}"))
+            apart.append(SetApart(run, f"{what} {newest.path}{_chosen_otherwise(run, newest)}"))
     return kept, apart
+
+
+def _chosen_otherwise(run: Run, other: Run) -> str:
+    """What one model was asked otherwise, where that depends on the model."""
+    ours, theirs = (one.basis.identity and one.basis.identity.chosen for one in (run, other))
+    if not ours or not theirs or ours == theirs:
+        return ""
+    told = [f"{what} {ours[what]}, there {theirs.get(what)}" for what in ours]
+    return f" ({'; '.join(told)})"
 
 
 # --- groups ---------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from ...benchmarks.selfretrieval.pairs import Both, Pair, write_table
 from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
+from ...core.stored_png import png
 from ...core.table_facts import made_of
 from .pairs import scene_pair
-from .picture import png
 from .scene import SPLITS
 
 
