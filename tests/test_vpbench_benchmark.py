@@ -200,9 +200,9 @@ def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination(
     assert HALLUCINATION.value(row_of(text).sums) is None
 
 
-def test_a_question_without_an_answer_is_in_no_sum() -> None:
+def test_a_question_without_an_answer_is_in_no_figure() -> None:
     row = row_of("C", replace(QUERY, answer=""))
-    assert not row.sums
+    assert row.sums == {"unscored": 1}
     assert row.details["chosen"] == "C"
     assert all(metric.value(row.sums) is None for metric in BENCHMARK.metrics)
     assert {line.role for line in draw(QUERY, row).lines} <= set(Role)
@@ -264,11 +264,11 @@ def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
         evidence = evidence_of([BENCHMARK.metrics[0], HALLUCINATION], given_)
         standing = board.Standing(model, "Stage1", None, 8, 0, {})
         group.append(board._Unranked(standing, evidence))
-        part = evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent"))
-        assert (
-            figure_intervals(part)["Hallucination rate"]
-            == figure_intervals(evidence)["Hallucination rate"]
-        )
+        part = figure_intervals(evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent")))
+        whole = figure_intervals(evidence)
+        bounds = [found["Hallucination rate"] for found in (part, whole)]
+        assert [one.low for one in bounds if one] == pytest.approx([bounds[1].low] * 2)
+        assert [one.high for one in bounds if one] == pytest.approx([bounds[1].high] * 2)
     ranked = {cell.model: cell.entries for cell in board._ranked(group)}
     for metric in ("Accuracy", "Hallucination rate"):
         assert ranked["careful"][metric].rank == 1
