@@ -128,7 +128,7 @@ def can_be_marked(picture: AnnotatedPicture, place: int) -> bool:
     )
 
 
-_POINTING = (Shape.ARROW, Shape.TAG, Shape.POINT)
+_POINTING = (Shape.ARROW, Shape.TAG, Shape.POINT, Shape.SCRIBBLE)
 """Shapes that say a place, not how far an object reaches."""
 
 
