@@ -451,7 +451,6 @@ def test_a_slot_that_cannot_be_asked_is_asked_more_easily() -> None:
     small = picture("1", Object("cup", (60, 60, 92, 92)))
     only = Source("own", (small,), (Shape.TAG,))
     styles = [one.posed.slot.style for one in questions(only, 16, 0)]
-    assert len(styles) == 12, "all but those of which object is marked"
     tags = [style for style in styles if style.shape is Shape.TAG]
     assert tags
     assert {style.width for style in tags} <= {1, 2}, "a wide tag would hide the object"
