@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from training.dual_encoder.lessons import ATTRIBUTES, BONDS, CELL_NAMES, NOTHING, VALUES
+from training.dual_encoder.lessons import ATTRIBUTES, BONDS, NOTHING, VALUES
 
 
 class Heads(nn.Module):  # type: ignore[misc]
@@ -22,7 +22,7 @@ class Heads(nn.Module):  # type: ignore[misc]
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.sizes = [len(ATTRIBUTES[name]) for name in CELL_NAMES]
+        self.sizes = [*map(len, ATTRIBUTES.values())]
         self.cell = nn.Linear(width, 1 + sum(self.sizes))
         self.facts = nn.Linear(width, len(VALUES) + len(BONDS))
 
@@ -30,7 +30,7 @@ class Heads(nn.Module):  # type: ignore[misc]
 class Batch(NamedTuple):
     """2n pictures and captions: the two of a pair stand one behind the other.
 
-    ``pixels`` 2n x 3 x side x side, ``ids`` 2n x 64, ``cells`` 2n x patches x 4, ``facts`` 2n x f,
+    ``pixels`` 2n x 3 x side x side, ``ids`` 2n x 64, ``cells`` 2n x patches x 5, ``facts`` 2n x f,
     ``full`` 2n: whether the caption says all that the scene has.
     """
 

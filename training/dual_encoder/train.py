@@ -12,6 +12,7 @@ import io
 import json
 import math
 import multiprocessing
+import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,15 +41,28 @@ _STATE = "training.pt"
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of the training, up to step ``until``.
+
+    ``cells`` weighs the loss of what lies under patches; ``shares`` say how often pairs differ in
+    each attribute, as weights.
+    """
+
+    until: int
+    cells: float
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """All that a training depends on.
 
     The tokenizer has at most ``vocabulary`` tokens, learnt from the captions of ``corpus`` pairs.
     ``pairs`` are those of a step, of which the share ``plain`` keeps its own captions.  ``rate`` is
     the greatest learning rate, reached after ``warmup`` steps and falling to nothing along a half
-    cosine; ``matrices`` is Muon's, as a multiple of it.  ``within``, ``cells`` and ``facts`` weigh
-    the losses beside SigLIP's own; the last two fade to a tenth.  ``validation`` is a number of
-    pairs.
+    cosine; ``matrices`` is Muon's, as a multiple of it.  ``within`` and ``facts`` weigh the losses
+    beside SigLIP's own; the last and that of a stage's cells fade to a tenth.  ``validation`` is a
+    number of pairs.
     """
 
     seed: int
@@ -59,18 +73,24 @@ class Recipe:
     vision: Mapping[str, int]
     pairs: int
     plain: float
-    steps: int
     rate: float
     matrices: float
     warmup: int
     decay: float
     sharpness: float
     within: float
-    cells: float
     facts: float
     save_every: int
     evaluate_every: int
     validation: int
+    stages: tuple[Stage, ...]
+
+    @property
+    def steps(self) -> int:
+        return self.stages[-1].until
+
+    def stage(self, step: int) -> Stage:
+        return next(stage for stage in self.stages if step < stage.until)
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -79,9 +99,10 @@ def read_recipe(path: Path) -> Recipe:
     Raises:
         ValueError: a key is missing or unknown; the message names the file.
     """
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
     try:
-        return Recipe(**yaml.safe_load(path.read_text(encoding="utf-8")))
-    except TypeError as error:
+        return Recipe(**{**values, "stages": tuple(Stage(**stage) for stage in values["stages"])})
+    except (TypeError, KeyError) as error:
         raise ValueError(f"{path}: {error}") from None
 
 
@@ -89,15 +110,15 @@ def read_recipe(path: Path) -> Recipe:
 
 
 @cache
-def _processor(seed: int, corpus: int, vocabulary: int, side: int) -> Any:
-    made = (lesson for step in range(corpus // 10) for lesson in lessons.lessons_of(seed, step, 10, 0.5))
-    captions = [caption for lesson in made for caption in lesson.captions]
+def _processor(seed: int, tens: int, plain: float, vocabulary: int, side: int) -> Any:
+    captions = lessons.corpus(seed, tens, plain)
     return architecture.build_processor(architecture.build_tokenizer(captions, vocabulary), side)
 
 
 def processor_of(recipe: Recipe) -> Any:
     """The processor, its tokenizer learnt from captions of pairs."""
-    return _processor(recipe.seed, recipe.corpus, recipe.vocabulary, recipe.side)
+    tens = recipe.corpus // 10
+    return _processor(recipe.seed, tens, recipe.plain, recipe.vocabulary, recipe.side)
 
 
 def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
@@ -110,9 +131,7 @@ def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
         for lesson in made
         for caption in lesson.captions
     ]
-    said = processor.tokenizer(
-        captions, padding="max_length", truncation=True, return_tensors="pt"
-    )
+    said = processor.tokenizer(captions, padding="max_length", truncation=True, return_tensors="pt")
     shown = processor.image_processor([scene.pixels for scene in scenes], return_tensors="pt")
     grid = recipe.side // recipe.vision["patch_size"]
     return Batch(
@@ -124,9 +143,15 @@ def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
     )
 
 
-def _numpy_batch(recipe: Recipe, step: int) -> list[Any]:
+def _begin_maker() -> None:
+    """One thread, and after the training where both would run: that waits for all its threads."""
     torch.set_num_threads(1)
-    made = lessons.lessons_of(recipe.seed, step, recipe.pairs, recipe.plain)
+    os.nice(5)
+
+
+def _numpy_batch(recipe: Recipe, step: int) -> list[Any]:
+    shares = recipe.stage(step).shares
+    made = lessons.lessons_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
     return [tensor.numpy() for tensor in batch_of(recipe, made)]
 
 
@@ -136,7 +161,7 @@ _AHEAD = 6
 def batches(recipe: Recipe, first: int) -> Iterator[Batch]:
     """The batches of the steps from ``first`` on, made by a process beside this one."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as maker:
+    with ProcessPoolExecutor(1, spawn, initializer=_begin_maker) as maker:
         waiting = deque(
             maker.submit(_numpy_batch, recipe, step) for step in range(first, first + _AHEAD)
         )
@@ -174,7 +199,9 @@ class Training:
         with self.arithmetic():
             losses = grade(self.model, self.heads, batch, recipe.sharpness)
         total = losses.sigmoid + recipe.within * losses.within
-        total = total + aside * (recipe.cells * losses.cells + recipe.facts * losses.facts)
+        total = total + aside * (
+            recipe.stage(self.step).cells * losses.cells + recipe.facts * losses.facts
+        )
         total.backward()
         weights = [*self.model.parameters(), *self.heads.parameters()]
         norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -228,7 +255,9 @@ class Training:
             pictures, captions, _ = features(self.model, batch_of(self.recipe, made[at : at + 50]))
             right += both_right(pictures, captions).tolist()
         asked = Counter(lesson.pair.attribute for lesson in made)
-        hits = Counter(lesson.pair.attribute for lesson, hit in zip(made, right) if hit)
+        hits = Counter(
+            lesson.pair.attribute for lesson, hit in zip(made, right, strict=True) if hit
+        )
         shares = {name: 100 * hits[name] / asked[name] for name in sorted(asked)}
         return {"all": 100 * sum(right) / len(right), **shares}
 

@@ -14,6 +14,9 @@ from ..benchmarks.refl4 import table as ref_l4
 from ..benchmarks.refl4.variant import table_name
 from ..benchmarks.selfretrieval import release as self_retrieval
 from ..benchmarks.vpbench import release as vp_bench
+from ..benchmarks.vpbench.release_files import is_at
+from ..benchmarks.vpbench.stage2.release import parts_in
+from ..benchmarks.vpbench.stage2.table import prepare as prepare_stage_2
 from ..core.data_root import lmu_data_root
 from ..core.table_facts import meta_path
 from .printing import TABLES_EPILOG, where_tables_are
@@ -123,9 +126,15 @@ def _self_retrieval(wanted: Wanted) -> Iterable[Made]:
 
 
 def _vp_bench(wanted: Wanted) -> Iterable[Made]:
-    found = vp_bench.prepare(wanted.source, wanted.out)
-    kinds = ", ".join(f"{kind.value} {count}" for kind, count in found.table.kinds.items())
-    return [Made(found.table.path, found.table.queries, notes=(f"kinds: {kinds}", *found.notes))]
+    """Stage 2, where a part of it is there, and stage 1, where it is, or nothing is."""
+    parts = parts_in(wanted.source)
+    if parts:
+        found = prepare_stage_2(parts, wanted.out)
+        yield Made(found.path, found.queries, notes=found.notes)
+    if not parts or is_at(wanted.source):
+        made = vp_bench.prepare(wanted.source, wanted.out)
+        kinds = ", ".join(f"{kind.value} {count}" for kind, count in made.table.kinds.items())
+        yield Made(made.table.path, made.table.queries, notes=(f"kinds: {kinds}", *made.notes))
 
 
 def _with_boxes(one: Prepared) -> Made:
@@ -145,7 +154,9 @@ SOURCES = {
         _ref_l4,
     ),
     "--vp-bench": Source(
-        "PATH", "VP-Bench's stage 1 as its authors publish it: a TSV, or Parquet files", _vp_bench
+        "PATH",
+        "VP-Bench as its authors publish it: a TSV or Parquet files, of both stages",
+        _vp_bench,
     ),
     "--self-retrieval": Source("FILE", "the dataset.json of D3 self-retrieval", _self_retrieval),
 }

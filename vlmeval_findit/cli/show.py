@@ -27,12 +27,14 @@ def main(argv: Sequence[str]) -> int:
         "NAME=CHECKPOINT for one of another folder or identifier",
     )
     args = parser.parse_args(argv)
-    task = load(args.data)
+    benchmark, task = benchmark_of(args.data), load(args.data)
+    if args.model:
+        task = benchmark.for_model(task, args.model.partition("=")[0])
     if args.index not in task.queries:
         raise ValueError(f"{args.data} has no row {args.index} (it has {len(task.queries)})")
     query, question = task.queries[args.index], task.question
     folder = image_folder(question.images)
-    words = benchmark_of(question.name).prompts()[0]
+    words = benchmark.prompts()[0]
     message = words.message(query, question)
     print(f"{question.name}, row {query.index}, prompts {words.name}, images in {folder.path}\n")
     for part in message:

@@ -72,7 +72,7 @@ def tried(path: Path, difference: Callable[[Mapping[str, Any]], str | None]) -> 
             why = difference(case)
         except KeyError as error:
             raise CaseError(f"{path}, line {number}: {error} is missing") from None
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, IndexError, ValueError) as error:
             raise CaseError(f"{path}, line {number}: {error}") from None
         if why is not None:
             found.append(f"{path.name}, line {number}, case {case.get('case')}: {why}")

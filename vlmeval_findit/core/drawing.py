@@ -41,7 +41,8 @@ class DrawnLine(NamedTuple):
 class DrawnPicture:
     """A picture of the scene: its path below the image folder, its size in pixels (0: not known).
 
-    ``number`` is its place among the frames of a query, from 0.
+    ``number`` is its place among the frames of a query, from 0.  Pictures with a ``name`` belong
+    side by side and are called by it.
     """
 
     path: str
@@ -49,6 +50,7 @@ class DrawnPicture:
     height: int
     number: int = 0
     boxes: tuple[DrawnBox, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-DEEPEST = 32
+DEEPEST = 16
 """Brackets within brackets; what is nested deeper is none of ours."""
 
 _BLANK = re.compile(r"\s*+")

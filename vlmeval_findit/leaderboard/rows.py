@@ -244,6 +244,15 @@ def _as_misses(board: Board, cell: Standing) -> str:
     return "" if value is None else f"; as misses its {board.headline} is {value:.1f}"
 
 
+def scorer_lines(board: Board) -> list[str]:
+    """A sentence for every column in which more than the benchmark's own code decided."""
+    return [
+        f"{column.name}: {scorer}"
+        for column in board.columns
+        if (scorer := column.runs[0].basis.scorer)
+    ]
+
+
 def forced_lines(board: Board) -> list[str]:
     """A sentence for every comparable run in which ``--force`` went over a contradiction."""
     return [

@@ -20,6 +20,7 @@ from .rows import (
     formats_used,
     grid,
     rank_text,
+    scorer_lines,
 )
 
 # --- Markdown -------------------------------------------------------------------------------------
@@ -34,6 +35,7 @@ def as_markdown(board: Board) -> str:
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
+        ("Scored by", scorer_lines(board)),
         ("Failed calls", failure_lines(board)),
         ("Forced", forced_lines(board)),
         ("Published figures, not ranked", published_notes(board)),

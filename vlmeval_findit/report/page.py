@@ -26,6 +26,7 @@ from ..leaderboard.rows import (
     formats_used,
     grid,
     rank_text,
+    scorer_lines,
 )
 from ..runs.scored_run import Run
 from .gallery import CARDS, choose_cards, gallery_data
@@ -62,6 +63,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
             sources=published_notes(board),
             formats=formats_used(board),
             apart=apart_rows(board),
+            scorers=scorer_lines(board),
             failures=failure_lines(board),
             forced=forced_lines(board),
             missing=_by_reason(missing),

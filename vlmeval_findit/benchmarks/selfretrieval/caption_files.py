@@ -77,3 +77,17 @@ def read_values(path: Path) -> dict[str, Any]:
             "without --protocol"
         )
     return values
+
+
+def refuse_foreign(path: Path, values: Mapping[str, Any], found: Found) -> None:
+    """Refuse captions of other pairs altogether.
+
+    Raises:
+        CaptionFileError: there are uids, and none is of a pair.
+    """
+    if values and len(found.unknown) == len(values):
+        asked = next(iter(found.captions), None)
+        raise CaptionFileError(
+            f"{path}: none of its {len(values)} uids is of a pair: "
+            f"{found.unknown[0]!r} is not like {asked!r}"
+        )

@@ -53,8 +53,9 @@ def read(reply: str | None) -> Captions:
     Every JSON object of it counts, in order, wherever it stands; of two captions of a picture the
     later one.  What a model thought does not count.
 
-    >>> read('{"left_image": "a cat"} or better {"LEFT image": "a black cat", "right": 3}')
-    Both(left=Said(caption='a black cat', why=None), right=Said(caption=None, why=<Why.NOT_TEXT: 'not_text'>))
+    >>> found = read('{"left_image": "a cat"} or better {"LEFT image": "a black cat", "right": 3}')
+    >>> found.left.caption, found.right.why
+    ('a black cat', <Why.NOT_TEXT: 'not_text'>)
     """
     if reply is None or FAILED in reply:
         return nothing(Why.FAILED)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.conformance import Agreement, CaseError, Protocols, lines_of
+from ...core.conformance import Agreement, Protocols, tried
+from ...core.spelling import nearest
 from . import PROTOCOL
 from .caption_files import Found, found_in
 from .captions import read, why_of
@@ -19,27 +20,16 @@ CaseRow = Mapping[str, Any]
 
 
 def agreement(path: Path, subsets: Path | None = None) -> Agreement:
-    """Try the cases of a file; they need no annotations.
+    """Try the cases of a file, which need no annotations; see :func:`.tried` for errors."""
+    return tried(path, difference)
 
-    Raises:
-        CaseError: a line is no case.
-        OSError: the file cannot be read.
-    """
-    total, found = 0, []
-    for number, case in lines_of(path):
-        total += 1
-        kind = case.get("kind")
-        if kind not in KINDS:
-            raise CaseError(f"{path}, line {number}: no kind of case {kind!r}")
-        try:
-            why = KINDS[kind](case)
-        except KeyError as error:
-            raise CaseError(f"{path}, line {number}: {error} is missing") from None
-        except (TypeError, AttributeError, IndexError, ValueError) as error:
-            raise CaseError(f"{path}, line {number}: {error}") from None
-        if why is not None:
-            found.append(f"{path.name}, line {number}, case {case.get('case')}: {why}")
-    return Agreement(total - len(found), total, found)
+
+def difference(case: CaseRow) -> str | None:
+    """How ours differs from what a case says; None where it does not."""
+    kind = str(case["kind"])
+    if kind not in KINDS:
+        raise ValueError(f"no kind of case {kind!r}{nearest(kind, KINDS)}")
+    return KINDS[kind](case)
 
 
 PROTOCOLS: Protocols = {PROTOCOL: agreement}
@@ -67,7 +57,7 @@ def _features(case: CaseRow) -> str | None:
 def _right(pair: CaseRow) -> list[float]:
     """1.0 for a right caption, 0.0 for a wrong one: left, right."""
     texts, pictures = (np.asarray(pair[key], dtype=np.float32) for key in ("text", "image"))
-    return is_right(similarities(texts, pictures, pictures[::-1])).astype(float).tolist()
+    return [float(mark) for mark in is_right(similarities(texts, pictures, pictures[::-1]))]
 
 
 def _reply(case: CaseRow) -> str | None:

@@ -7,7 +7,7 @@ are empty.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
@@ -34,6 +34,10 @@ class Side(Enum):
     def key(self) -> str:
         """The key of its caption in a reply."""
         return f"{self.value}_image"
+
+    @property
+    def other(self) -> Side:
+        return Side.RIGHT if self is Side.LEFT else Side.LEFT
 
 
 class Both(NamedTuple, Generic[Value]):
@@ -143,7 +147,7 @@ def write_table(folder: Path, name: str, pairs: Sequence[Pair], origin: Mapping[
     return path
 
 
-def _cells(pair: Pair) -> Iterable[Any]:
+def _cells(pair: Pair) -> Sequence[Any]:
     captions = pair.captions or Both("", "")
     return (pair.index, pair.uid, *pair.images, *captions, pair.attribute)
 

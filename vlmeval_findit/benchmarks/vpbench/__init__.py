@@ -15,6 +15,8 @@ The folder reads in the order in which the data flows:
 ``benchmark``      all of it as the house wants it
 ``baselines``      what needs no model: the first option, any option
 ``published``      figures of others
+``stage2``         questions about one region, by a mark or in words
+``best_marks``     which marks models see best, for stage 2
 ``render_cases``   cases of drawn marks
 ``conformance``    case files: do we agree?
 """

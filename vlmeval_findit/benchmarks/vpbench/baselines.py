@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
-
 from ...core.benchmark import Baseline
 from ...core.files import sha256_of
 from ...core.messages import Message, PartKind
@@ -43,7 +41,7 @@ def random_option(message: Message, question: VPQuestion) -> tuple[str, Recorded
     ]
     seed = sha256_of(*(f"{value}\n".encode() for value in seen))
     letters = _letters(message)
-    return letters[int(np.random.default_rng(int(seed, 16)).integers(len(letters)))], _ENDED
+    return letters[int(seed, 16) % len(letters)], _ENDED
 
 
 def _letters(message: Message) -> list[str]:

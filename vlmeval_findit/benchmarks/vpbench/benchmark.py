@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from ...core.benchmark import BatchScore, Benchmark, PromptSet, Published
 from ...core.drawing import Drawing
@@ -20,6 +20,10 @@ from .published import published
 from .query import VPQuery
 from .question import VPQuestion, parse
 from .scoring import draw, scored_row
+from .stage2 import published as stage2_published
+from .stage2 import question as stage2_question
+from .stage2 import task as stage2_task
+from .stage2.question import Stage2Question
 from .table import read_table
 from .tables import TABLES, ensure, how_to_make, own_tables
 
@@ -34,18 +38,28 @@ class VPBench(Benchmark):
     counts = COUNTS
     baselines = BASELINES
 
-    def parse(self, name: str) -> VPQuestion:
-        return parse(name)
+    def parse(self, name: str) -> VPQuestion | Stage2Question:
+        return stage2_question.parse(name) if stage2_question.is_meant(name) else parse(name)
 
     def listed(self) -> Sequence[str]:
-        return [*TABLES, *own_tables()]
+        return [*TABLES, next(iter(stage2_question.QUESTIONS)), *own_tables()]
 
-    def load(self, name: str) -> Task[VPQuestion, VPQuery]:
+    def load(self, name: str) -> Task[Any, VPQuery]:
         question = self.parse(name)
+        if isinstance(question, Stage2Question):
+            return stage2_task.load(name)
         if question.table in TABLES:
             ensure(TABLES[question.table])
         table = find_table(question.table, how_to_make(question.table))
         return Task(name, question, table, {query.index: query for query in read_table(table)})
+
+    def for_model(
+        self, task: Any, model: str, recorded: Mapping[str, str] | None = None
+    ) -> Task[Any, VPQuery]:
+        """Stage 2 may be asked by the mark that a model does best with."""
+        if isinstance(task.question, Stage2Question):
+            return stage2_task.for_model(task, model, recorded)
+        return cast("Task[Any, VPQuery]", task)
 
     def prompts(self) -> Sequence[PromptSet]:
         return [PROMPTS]
@@ -64,7 +78,7 @@ class VPBench(Benchmark):
         return draw(task.queries[row.index], row)
 
     def published(self) -> Sequence[Published]:
-        return tuple(published())
+        return (*published(), *stage2_published.published())
 
 
 BENCHMARK = VPBench()

@@ -41,7 +41,7 @@ def files_of(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    inside = [one for one in sorted(path.glob("*")) if "stage_2" not in one.name]
+    inside = _inside(path)
     tables = [one for one in inside if one.suffix == ".tsv"]
     if len(tables) > 1:
         names = ", ".join(one.name for one in tables)
@@ -53,6 +53,16 @@ def files_of(path: Path) -> list[Path]:
             "(jinpeng0528/VP-Bench on Hugging Face)"
         )
     return found
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files of a folder that are none of stage 2."""
+    return [one for one in sorted(folder.glob("*")) if "stage_2" not in one.name]
+
+
+def is_at(path: Path) -> bool:
+    """Whether stage 1 lies in a folder."""
+    return any(one.suffix in (".tsv", ".parquet") for one in _inside(path))
 
 
 def rows_of(path: Path) -> Iterator[Row]:

@@ -7,7 +7,7 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from .choice import Choice, Reason
 from .extraction import published_letter
-from .metrics import row_slices
+from .metrics import UNSCORED, row_slices
 from .query import VPQuery
 from .reading import read
 
@@ -24,7 +24,7 @@ def chosen(query: VPQuery, reply: Reply) -> Choice:
 
 
 def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
-    """One question as a row of sums; without a known answer they are empty."""
+    """One question as a row of sums; without a known answer it is counted and nothing else."""
     choice, published = chosen(query, reply), published_letter(reply.text)
     failed = choice.reason is Reason.FAILED
     sums = {
@@ -40,9 +40,9 @@ def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
     return ScoredRow(
         index=query.index,
         source=query.images[0],
-        sums={name: int(value) for name, value in sums.items()} if query.answer else {},
+        sums={name: int(value) for name, value in sums.items()} if query.answer else UNSCORED,
         failed=failed,
-        reason=None if choice.reason is None else choice.reason.value,
+        reason=choice.reason.value if choice.reason and (query.answer or failed) else None,
         slices=row_slices(query),
         details={"label": query.label, "chosen": choice.letter, "as_published": published},
     )

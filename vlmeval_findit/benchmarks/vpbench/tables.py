@@ -15,6 +15,9 @@ from . import PREFIX
 STAGE_1 = f"{PREFIX}Stage1"
 """The authors' questions about one mark or several."""
 
+STAGE_2 = f"{PREFIX}Stage2"
+"""The authors' questions about one region, which lie in a table of another kind: :mod:`.stage2`."""
+
 MAKERS = "vlmeval_findit.data"
 """What makes tables lies below it, and is imported by its name when a table is first asked for."""
 
@@ -58,7 +61,7 @@ def own_tables() -> list[str]:
     found = {
         path.stem for folder in table_folders() for path in sorted(folder.glob(f"{PREFIX}*.tsv"))
     }
-    return sorted(found - set(TABLES))
+    return sorted(found - {*TABLES, STAGE_2})
 
 
 def how_to_make(table: str) -> str:

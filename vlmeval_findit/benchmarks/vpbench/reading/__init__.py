@@ -16,12 +16,11 @@ would have to walk through again.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 
 from ....core.replies import FAILED
 from ..choice import Choice, Options, Reason
-from .cleaning import cleaned, without_list
+from .cleaning import cleaned, composed, without_list
 from .conclusion import concluded
 from .letters import leading, standing
 from .texts import named
@@ -46,14 +45,10 @@ def read(reply: str | None, options: Options) -> Choice:
         return Choice(reason=Reason.FAILED)
     if not reply.strip():
         return Choice(reason=Reason.EMPTY)
-    said = spoken(unicodedata.normalize("NFKC", reply))
+    said = spoken(composed(reply))
     if said is THINKS:
         return Choice(reason=Reason.TRUNCATED)
-    there = {
-        letter: cleaned(unicodedata.normalize("NFKC", text))
-        for letter, text in options.items()
-        if text.strip()
-    }
+    there = {letter: cleaned(composed(text)) for letter, text in options.items() if text.strip()}
     text = without_list(cleaned(said), there)
     for step in (concluded, leading, standing):
         found = _one_of(letter for letter in step(text) if letter in there)

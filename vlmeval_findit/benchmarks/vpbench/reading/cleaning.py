@@ -7,6 +7,9 @@ What stands between words becomes a blank, what stands at a letter goes: ``final
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
+from functools import cache
 
 from ..choice import Options
 
@@ -24,7 +27,7 @@ _QUOTES = str.maketrans(
 )
 """Quotes, emphasis and braces; brackets of other scripts as ours."""
 
-_FENCE = re.compile(r"^ ?(?:```|~~~)(?:[a-z][\w+-]+)?$", re.MULTILINE | re.IGNORECASE)
+_FENCE = re.compile(r"\n(?:```|~~~)(?:[A-Za-z][\w+-]+)?(?=\n)")
 """A line that begins or ends code, with the language's name."""
 
 _TAG = re.compile(r"</?(?:[A-Za-z][A-Za-z][^<>\n]{0,200}|[a-z])>|<\|[^<>|\n]{1,40}\|>")
@@ -32,12 +35,37 @@ _TAG = re.compile(r"</?(?:[A-Za-z][A-Za-z][^<>\n]{0,200}|[a-z])>|<\|[^<>|\n]{1,4
 
 _LATEX = re.compile(r"\\(?:(?:boxed|text|math)(?:bf|it|rm|sf|tt)?(?![a-z])|(?=[()\[\]]))")
 
-_QUOTING = re.compile(r"(?<!\w)'|'(?!\w)")
+_QUOTING = re.compile(r"'(?:(?<!\w')|(?!\w))")
 """A single quote that is no apostrophe."""
 
-_BULLET = re.compile(r"^(?:[-+>\u2022\u2023\u25e6\u25aa\u25cf\u00b7\u2013\u2014] )+", re.MULTILINE)
+_BULLET = re.compile(r"\n(?:[-+>\u2022\u2023\u25e6\u25aa\u25cf\u00b7\u2013\u2014] )+")
+
+_WITHIN_WORD = re.compile(r"_(?<=[^\W_]_)(?=[^\W_])")
 
 _BEFORE_MARK = re.compile(r" (?=[.,:;!?)\]])")
+
+
+_MOST_ACCENTS = 30
+"""That a character has in any language (UAX 15, stream-safe text)."""
+
+
+def composed(text: str) -> str:
+    """A text in NFKC: full-width signs and ligatures as plain ones.
+
+    Of accents piled up without end only so many stay as languages have: to put them in their order
+    takes time in proportion to the square of their number.
+    """
+    if text.isascii():
+        return text
+    if len(text) > _MOST_ACCENTS:
+        text = _piled_accents().sub("", text)
+    return unicodedata.normalize("NFKC", text)
+
+
+@cache
+def _piled_accents() -> re.Pattern[str]:
+    signs = "".join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))
+    return re.compile(rf"(?<=[{signs}]{{{_MOST_ACCENTS}}})[{signs}]+")
 
 
 def cleaned(text: str) -> str:
@@ -48,10 +76,10 @@ def cleaned(text: str) -> str:
     >>> cleaned(r"$\boxed{\text{D}}$."), cleaned("- __it's__ <b>C</b>")
     ('D.', "it's C")
     """
-    text = _FENCE.sub("", _lines(text))
+    text = _FENCE.sub("\n", f"\n{_lines(text)}\n")
     text = _LATEX.sub(" ", _TAG.sub(" ", text.replace("`", "")))
     text = _QUOTING.sub("", _underscores(text.translate(_QUOTES)))
-    return _BULLET.sub("", _BEFORE_MARK.sub("", _lines(text)))
+    return _BULLET.sub("\n", f"\n{_BEFORE_MARK.sub('', _lines(text))}").strip("\n")
 
 
 def _lines(text: str) -> str:
@@ -61,7 +89,7 @@ def _lines(text: str) -> str:
 
 def _underscores(text: str) -> str:
     """Between words they are blanks, elsewhere emphasis."""
-    return re.sub(r"(?<=[^\W_])_(?=[^\W_])", " ", text).replace("_", "")
+    return _WITHIN_WORD.sub(" ", text).replace("_", "")
 
 
 def without_list(text: str, options: Options) -> str:
@@ -70,7 +98,8 @@ def without_list(text: str, options: Options) -> str:
     >>> without_list("A. cat\nB) dog\nAnswer: B", {"A": "cat", "B": "dog"})
     '\nAnswer: B'
     """
-    if not options:
+    lowered = text.lower()
+    if not options or not all(own.lower() in lowered for own in options.values()):
         return text
     items = r"\s?".join(
         rf"[(\[]?{letter} ?(?:[.):\]]|[-\u2013\u2014] )\s?{_words(own)}(?!\w)[.,;]?"

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import re
 
-from .letters import BRACKETED, letters_in
+from .letters import BRACKETED, letters_in, whole
 
 _JOINED = rf"{BRACKETED}(?:(?: ?[,/] ?(?:and |or )?| and | or ){BRACKETED}){{0,3}}"
 """Letters, two of them where a reply does not decide."""
 
-_SUBJECT = r"(?:answer|ans\.?|choice|option)"
-"""Adjectives before it are allowed, and change nothing."""
+_DENIALS = ("not ", "n't ", "nor ")
 
-_LINK = r"(?: is| should be| would be| ?[:=]|\n){1,4}"
+_SUBJECTS = whole("answer", "ans", "choice", "option")
+"""Adjectives before them are allowed, and change nothing."""
+
+_LINK = r"\.?(?: is| should be| would be| ?[:=]|\n){1,4}"
+
+_VERBS = "|".join(
+    rf"{verb}(?<!\w{verb})" + "".join(rf"(?<!{denial}{verb})" for denial in _DENIALS)
+    for verb in ("choose", "pick", "select", "go with")
+)
 
 _CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
 
-_PREDICATE = r" is (?:the )?(?:correct|right|best)\b"
+_SAID = re.compile(rf"(?:(?:{_SUBJECTS}){_LINK}|{_VERBS}){_CALLED}\s?({_JOINED})", re.ASCII)
+"""The answer is so, I choose so."""
 
-_NOT_DENIED = r"(?<!not )(?<!n't )(?<!nor )"
+_PRAISE = re.compile(r" is (?:the )?(?:correct|right|best)\b", re.ASCII)
 
-_CONCLUSION = re.compile(
-    rf"(?<!\w)(?:{_SUBJECT}{_LINK}{_CALLED}"
-    rf"|{_NOT_DENIED}(?:choose|pick|select|go with){_CALLED})\s?(?P<said>{_JOINED})"
-    rf"|(?<!\w){_NOT_DENIED}(?P<praised>{_JOINED}){_PREDICATE}",
-    re.IGNORECASE | re.ASCII,
+_PRAISED = re.compile(
+    rf"(?<!\w){''.join(f'(?<!{denial})' for denial in _DENIALS)}({_JOINED})\Z", re.ASCII
 )
+"""What stands before a praise."""
+
+_FARTHEST = 40
+"""Characters that letters take at most, and what denies them."""
 
 
 def concluded(text: str) -> set[str]:
@@ -36,7 +45,12 @@ def concluded(text: str) -> set[str]:
     >>> concluded("The answer is a dog."), sorted(concluded("Answer: A or B"))
     (set(), ['A', 'B'])
     """
-    last = ""
-    for match in _CONCLUSION.finditer(text):
-        last = match["said"] or match["praised"]
+    text = text.lower()
+    last, at = "", -1
+    for match in _SAID.finditer(text):
+        last, at = match[1], match.end()
+    for praise in _PRAISE.finditer(text, max(0, at)):
+        before = _PRAISED.search(text[max(0, praise.start() - _FARTHEST) : praise.start()])
+        if before:
+            last = before[1]
     return set(letters_in(last))

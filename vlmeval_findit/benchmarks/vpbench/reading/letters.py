@@ -1,12 +1,19 @@
-"""Letters: what one looks like in a cleaned text, and steps 4 and 5."""
+"""Letters in a cleaned text: what is one and what is an article; steps 4 and 5.
+
+Patterns begin with plain letters, and look behind them afterwards: so they are found fast in a long
+text.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-_LETTER_FOLLOWS = r"(?!\w|'(?!s\b))"
-"""A letter ends here.  "D'accord" begins with none, "B's" does."""
+
+def whole(*words: str) -> str:
+    """A pattern of words that nothing goes on into."""
+    return "|".join(rf"{word}(?<!\w{word})" for word in words)
+
 
 _NO_NOUN = (
     *("and", "or", "is", "because"),
@@ -14,16 +21,31 @@ _NO_NOUN = (
 )
 """What follows a letter and no article."""
 
-_ARTICLE = rf"[Aa](?= (?!(?:{'|'.join(_NO_NOUN)})\b)[A-Za-z\u00c0-\u024f]{{2}})"
-"""``a`` before a word of two letters or more."""
+_NOUN_FOLLOWS = rf" (?!(?:{'|'.join(_NO_NOUN)})\b)[A-Za-z\u00c0-\u024f]{{2}}"
 
-_NAMED = r"(?<=option )|(?<=choice )|(?<=letter )"
+_NAMED = r"(?<=(?:option|choice|letter) [aA])"
 """Directly after one of these nothing is an article."""
 
-LETTER = rf"(?:(?:{_NAMED}|(?!{_ARTICLE}))[A-Da-d]{_LETTER_FOLLOWS})"
-"""A letter, upper or lower case, whatever stands before it; for patterns that ignore case."""
+_ENDS = r"(?!\w|'(?!s\b))"
+"""A letter ends here.  "D'accord" begins with none, "B's" does."""
+
+LETTER = rf"(?:[b-d]|a(?:{_NAMED}|(?!{_NOUN_FOLLOWS}))){_ENDS}"
+"""A letter in a text in lower case, whatever stands before it."""
 
 BRACKETED = rf"(?:[(\[] ?{LETTER} ?[)\]]|{LETTER})"
+
+_UPPER = {
+    letter: re.compile(
+        rf"{letter}(?<![A-Za-z0-9]{letter}){_ENDS}"
+        + (rf"(?:(?i:{_NAMED})|(?!{_NOUN_FOLLOWS}))" if letter == "A" else ""),
+        re.ASCII,
+    )
+    for letter in "ABCD"
+}
+
+_OPTION = whole("option", "choice")
+
+_LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){_ENDS}", re.ASCII)
 
 _BEGINS = re.compile(
     r"(?:[(\[] ?([A-D]) ?[)\]]"
@@ -31,23 +53,21 @@ _BEGINS = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 
-_UPPER = re.compile(
-    rf"(?<![A-Za-z0-9])(?=[A-D])(?:(?i:{_NAMED})|(?!{_ARTICLE}))([A-D]){_LETTER_FOLLOWS}", re.ASCII
-)
-_LOWER = re.compile(rf"(?:[(\[] ?|\b(?i:option|choice) )([a-d]){_LETTER_FOLLOWS}", re.ASCII)
+
+_DENIALS = whole("not", "nor", "neither", "can't be", "cannot be", "isn't")
+
 _NEGATED = re.compile(
-    r"\b(?:not|nor|neither|can't be|cannot be|isn't)(?: the)?(?: (?:option|choice|letter|answer))? "
-    rf"({BRACKETED}(?: n?or {BRACKETED}){{0,3}})",
-    re.IGNORECASE | re.ASCII,
+    rf"(?:{_DENIALS})"
+    rf"(?: the)?(?: (?:option|choice|letter|answer))? ({BRACKETED}(?: n?or {BRACKETED}){{0,3}})",
+    re.ASCII,
 )
+
+_SINGLE = re.compile(r"[a-d](?<!\w[a-d])(?!\w)", re.ASCII)
 
 
 def letters_in(matched: str) -> Iterator[str]:
-    """The letters of a piece of text that one of these patterns matched, in capitals."""
+    """The letters of what one of these patterns matched, in capitals."""
     return (letter.upper() for letter in _SINGLE.findall(matched))
-
-
-_SINGLE = re.compile(r"(?<!\w)[A-Da-d](?!\w)", re.ASCII)
 
 
 def leading(text: str) -> Iterator[str]:
@@ -64,10 +84,14 @@ def leading(text: str) -> Iterator[str]:
 def standing(text: str) -> set[str]:
     """Letters that stand alone in a text, without those that it rules out.
 
+    Lower case counts in brackets and after "option".
+
     >>> sorted(standing("It can't be B, so C.")), sorted(standing("A dog (c) or option d"))
     (['C'], ['C', 'D'])
     """
-    found = {match[1].upper() for one in (_UPPER, _LOWER) for match in one.finditer(text)}
-    for match in _NEGATED.finditer(text):
-        found.difference_update(letters_in(match[1]))
+    found = {letter for letter, pattern in _UPPER.items() if pattern.search(text)}
+    lowered = text.lower()
+    found.update(letter.upper() for letter in _LOWER.findall(lowered))
+    for negated in _NEGATED.findall(lowered):
+        found.difference_update(letters_in(negated))
     return found
