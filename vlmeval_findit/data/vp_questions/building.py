@@ -14,9 +14,9 @@ from ...benchmarks.vpbench.table import write_table
 from ...core.data_root import lmu_data_root
 from ...core.files import write_once
 from ...core.places import image_folder
+from ...core.stored_png import png
 from ...core.table_facts import meta_path
 from ...marks.style import STYLES, Style
-from ..rendered.picture import png
 from .asking import Posed
 from .making import lettered, options_of, questions
 from .plan import Absence
