@@ -29,7 +29,7 @@ from vlmeval_findit.data.vp_questions.building import rows
 from vlmeval_findit.data.vp_questions.fields import NAMES, Fields, field_of
 from vlmeval_findit.data.vp_questions.making import kinds_of, lettered, options_of, questions
 from vlmeval_findit.data.vp_questions.marking import Hidden, Marker, region_of
-from vlmeval_findit.data.vp_questions.plan import KINDS, WIDTHS, Absence, Form, Slot, plan
+from vlmeval_findit.data.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan
 from vlmeval_findit.data.vp_questions.sources import Source, source_of
 from vlmeval_findit.data.vp_questions.wording import ABSENT, NO, YES
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
@@ -162,6 +162,7 @@ def flat(colour: tuple[int, int, int]) -> Pixels:
         (GREY, [SQUARE], Style(Shape.MASK, "plain", 1), ["blue"], True),
         (GREY, [SQUARE], Style(Shape.MASK, "plain", 1), ["black"], False),  # grey, not black
         ((200, 90, 20), [SQUARE], Style(Shape.MASK, "plain", 1), ["blue"], False),  # brown
+        ((200, 40, 40), [SQUARE], Style(Shape.MASK, "plain", 1), ["red"], False),  # is red itself
         (GREY, [(20, 20, 110, 50)], Style(Shape.SCRIBBLE, "", 3), ["blue"], True),
         (GREY, [(20, 20, 40, 40)], Style(Shape.SCRIBBLE, "", 6), ["blue"], False),  # a blob
         (GREY, [SQUARE, (61, 20, 99, 60)], Style(Shape.BOX, "none", 3), ["red"] * 2, False),
@@ -233,7 +234,7 @@ def test_a_set_has_what_was_planned(asked: list[VPQuery]) -> None:
     assert sum(query.absent for query in asked) == COUNT // 8
     shapes = Counter(shape for query in asked for shape in query.shapes)
     assert set(shapes) == {shape.value for shape in Shape}
-    assert min(shapes.values()) >= COUNT // 8 - 2
+    assert min(shapes.values()) >= COUNT // 16, "a few pictures do not do for every shape"
     seen = {value for query in asked for value in query.properties}
     assert seen >= {*COLOURS, CONTRAST, "round", "square", "open", "filled", "loose", "outlined"}
     assert {int(query.amount) for query in asked} == {1, 2, 3, 4}
@@ -315,10 +316,10 @@ def test_as_many_are_counted_as_are_drawn_in_that_colour(source: Source, find: F
         named = [colour for colour in COLOURS if f" {colour} " in one.posed.question]
         style = one.posed.slot.style
         if named and STYLES[style.shape][style.variant].words in one.posed.question:
-            own = drawn & (one.pixels == COLOURS[named[0]]).all(axis=2)
-            # The hole in a letter or digit is of the plate's colour.
-            own = cv2.dilate(own.astype(np.uint8), np.ones((5, 5), np.uint8))
-            assert pieces(own) == (0 if one.posed.right == ABSENT else int(one.posed.right))
+            own = (one.pixels == COLOURS[named[0]]).all(axis=2)
+            number, parts = cv2.connectedComponents(drawn.astype(np.uint8), connectivity=8)
+            counted = sum(own[parts == part].mean() > 0.3 for part in range(1, number))
+            assert counted == (0 if one.posed.right == ABSENT else int(one.posed.right))
             answers.add(one.posed.right)
     assert len(answers) >= 3
 
@@ -373,7 +374,8 @@ def test_same_seed_same_questions(source: Source, shown: list[Shown]) -> None:
         assert (other.pixels == one.pixels).all()
 
 
-GOLDEN = "?"
+GOLDEN = "385070a699c541b67e7de0fcb2ead5c362d39c2008d3a35ec8a2c02a2657b805"
+"""Change it when questions or marks are meant to change."""
 
 
 def test_the_bytes_are_the_same_everywhere(source: Source) -> None:
@@ -446,10 +448,9 @@ def test_an_arrow_does_not_point_where_two_objects_overlap() -> None:
 
 
 def test_a_slot_that_cannot_be_asked_is_asked_more_easily() -> None:
-    slots: list[Slot] = plan(16, 0, (Shape.TAG,))
-    wide = [replace(slot, style=replace(slot.style, width=6)) for slot in slots]
-    assert {slot.style.width for slot in wide} == {6}
     small = picture("1", Object("cup", (60, 60, 92, 92)))
     only = Source("own", (small,), (Shape.TAG,))
-    widths = {one.posed.slot.style.width for one in questions(only, 16, 0)}
-    assert widths <= {1, 2}, "a wide tag would hide the object"
+    styles = [one.posed.slot.style for one in questions(only, 16, 0)]
+    tags = [style for style in styles if style.shape is Shape.TAG]
+    assert tags
+    assert {style.width for style in tags} <= {1, 2}, "a wide tag would hide the object"

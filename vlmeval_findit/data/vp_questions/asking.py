@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from ...benchmarks.vpbench.query import Kind
 from ...boxes.representation import Corners
-from ...marks.style import COLOURS, CONTRAST, Shape, Style, default_style
+from ...marks.style import CONTRAST, Shape
 from . import wording
 from .annotated import AnnotatedPicture, Classes, Labelled, Object, Pixels, Rng, Seen, told_apart
 from .fields import NAMES, field_of
 from .marking import Hidden, Marked, Marker, lies_under, region_of
+from .other_marks import not_drawn, other_colour, others
 from .plan import MOST_MARKS, Absence, Form, Slot
 from .wording import ABSENT, NO, YES, Name
 
@@ -28,17 +29,6 @@ WRONG = 3
 """Options that are not right."""
 FEWEST_CLASSES = 1 + WRONG
 """With fewer nobody can be asked which object is marked."""
-
-LOOK_ALIKE = frozenset(
-    {
-        frozenset({Shape.CONTOUR, Shape.BOX}),
-        frozenset({Shape.CONTOUR, Shape.OVAL}),
-        frozenset({Shape.CONTOUR, Shape.MASK}),
-        frozenset({Shape.MASK, Shape.BOX}),
-        frozenset({Shape.MASK, Shape.OVAL}),
-    }
-)
-"""Shapes of which one may be taken for the other: the contour of a square is a box."""
 
 
 class Choice(NamedTuple):
@@ -128,7 +118,7 @@ def can_be_marked(picture: AnnotatedPicture, place: int) -> bool:
     )
 
 
-_POINTING = (Shape.ARROW, Shape.TAG, Shape.POINT)
+_POINTING = (Shape.ARROW, Shape.TAG, Shape.POINT, Shape.SCRIBBLE)
 """Shapes that say a place, not how far an object reaches."""
 
 
@@ -186,13 +176,13 @@ def posed(
     """The question about chosen objects; None where it would have no clear answer."""
     targets = [picture.objects[i] for i in choice.places]
     asked = len(targets) - choice.decoys
-    colours = [slot.colour] * asked + [_other_colour(slot.colour, rng)] * choice.decoys
+    colours = [slot.colour] * asked + [other_colour(slot.colour, rng)] * choice.decoys
     found = marker.marked(choice.places, colours)
     if found is None or not _are_alone(picture, choice, found):
         return None
     drawn = Name(slot.style, found.colour if len(targets) == 1 else _said(slot.colour))
-    others = {name.bare for name in (drawn, *(Name(slot.style, c) for c in colours[asked:]))}
-    named = _not_drawn(drawn, others, rng) if slot.absence is Absence.TRUE else drawn
+    there = {name.bare for name in (drawn, *(Name(slot.style, c) for c in colours[asked:]))}
+    named = not_drawn(drawn, there, rng) if slot.absence is Absence.TRUE else drawn
     options = _options(slot, picture, choice, classes, found, drawn, rng)
     if options is None:
         return None
@@ -240,7 +230,7 @@ def _options(
         return (NO, (YES,)) if slot.absence is Absence.TRUE else (YES, (NO,))
     if slot.form is Form.WHICH:
         right = drawn.one
-        wrong = [name.one for name in _others(drawn, rng)]
+        wrong = [name.one for name in others(drawn, rng)]
     elif slot.kind is Kind.COUNTING:
         counted = len(choice.places) - choice.decoys
         right = str(counted)
@@ -282,41 +272,3 @@ def _other_classes(
         if told_apart(label, [target.label, *chosen]):
             chosen.append(label)
     return chosen
-
-
-# --- other marks ----------------------------------------------------------------------------------
-
-
-def _other_colour(colour: str, rng: Rng) -> str:
-    others = [one for one in COLOURS if one != colour]
-    return others[rng.randint(len(others))]
-
-
-def _others(drawn: Name, rng: Rng) -> list[Name]:
-    """Three marks that nobody takes for this one: of another colour, of another shape, of both."""
-    assert drawn.colour is not None
-    shape, another = _other_styles(drawn.style, rng)[:2]
-    colour = _other_colour(drawn.colour, rng)
-    return [
-        Name(drawn.style, colour),
-        Name(shape, drawn.colour),
-        Name(another, _other_colour(drawn.colour, rng)),
-    ]
-
-
-def _not_drawn(drawn: Name, there: set[str], rng: Rng) -> Name:
-    """A mark of another colour or another shape than those that are there."""
-    if drawn.colour is not None and rng.randint(2):
-        colours = [c for c in COLOURS if Name(drawn.style, c).bare not in there]
-        return Name(drawn.style, colours[rng.randint(len(colours))])
-    return Name(_other_styles(drawn.style, rng)[0], drawn.colour)
-
-
-def _other_styles(style: Style, rng: Rng) -> list[Style]:
-    """The other shapes, those left out that look alike, in chance order."""
-    shapes = [
-        shape
-        for shape in Shape
-        if shape is not style.shape and frozenset({shape, style.shape}) not in LOOK_ALIKE
-    ]
-    return [default_style(shapes[i]) for i in rng.permutation(len(shapes))]

@@ -121,7 +121,7 @@ class _Search:
 
 def _easier(slot: Slot) -> Iterator[Slot]:
     """A question as planned, then with thinner lines, of other variants, in contrast, of fewer
-    marks, of a box.
+    marks, of another shape.
     """
     style = slot.style
     widths = [width for width in (*reversed(WIDTHS), 1) if width < style.width]
@@ -133,4 +133,11 @@ def _easier(slot: Slot) -> Iterator[Slot]:
         for one in styles:
             yield replace(slot, style=one, marks=marks)
         yield replace(slot, style=replace(style, width=thin), colour=CONTRAST, marks=marks)
-    yield replace(slot, style=replace(default_style(Shape.BOX), width=2), colour=CONTRAST, marks=1)
+    first = slot.number % len(_ANYWHERE)
+    for shape in (*_ANYWHERE[first:], *_ANYWHERE[:first]):
+        plain = replace(default_style(shape), width=WIDTHS[1])
+        yield replace(slot, style=plain, colour=CONTRAST, marks=1)
+
+
+_ANYWHERE = (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.POINT)
+"""Shapes that most objects can be marked with."""

@@ -127,8 +127,11 @@ class Marker:
         """Whether a mark differs from what it covers and from what is around it."""
         mark = after[cover]
         if self._style.shape is Shape.MASK:
-            tinted = self._style.variant != "plain" or _is_tinted(mark, colour)
-            return tinted and _share(mark, self._pixels[cover], _TINT_SEEN_BY) >= _LEAST_SEEN
+            before = self._pixels[cover]
+            # A red tint on something red is taken for its own colour.
+            tinted = _is_tinted(mark, colour) and not _is_tinted(before, colour)
+            tells = tinted or self._style.variant != "plain"
+            return tells and _share(mark, before, _TINT_SEEN_BY) >= _LEAST_SEEN
         around = self._pixels[_wider(cover) & ~cover]
         main = np.median(mark, axis=0).astype(np.uint8)
         return (
