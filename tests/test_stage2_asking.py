@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from scored_runs import World, saying
 from stage2_stand_in import SOURCES, Layout, rows, write_part
 
 from vlmeval_findit import benchmarks, cli
@@ -37,8 +38,10 @@ from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.marks.style import COLOURS, Shape
 from vlmeval_findit.runs.new_identity import run_identity
+from vlmeval_findit.runs.scored_run import Run
 from vlmeval_findit.sweep.calls import Cell, ImageHashes, keyed
 from vlmeval_findit.sweep.run import Tables
 
@@ -478,3 +481,37 @@ def test_what_was_chosen_comes_back_from_an_identity_file(tmp_path: Path) -> Non
     assert before is not None
     assert before.chosen == {}
     assert contradictions(before, run) == []
+
+
+# --- leaderboard ----------------------------------------------------------------------------------
+
+
+def _run(world: World, model: str, mark: str, folder: str = "") -> Run:
+    """A scored run over the best mark's questions that was asked by a mark."""
+    chosen = {"mark": mark, "source of the marks": "a test"}
+    return world.run(
+        model,
+        "VPBench_Stage2_bvp",
+        saying("A"),
+        change=lambda run: replace(run, chosen=chosen),
+        folder=folder,
+    )
+
+
+def test_models_with_marks_of_their_own_are_compared_and_two_marks_of_one_are_not_mixed(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    older = _run(world, "Seer", "oval-blue")
+    newer = _run(world, "Seer", "box-black", "again")
+    other = _run(world, "Other", "tag-red")
+    assert {row.slices["shape"] for row in newer.rows} == {"box"}
+    (column,), apart = columns_of([older, newer, other])
+    assert column.name == "Stage2_bvp"
+    assert {run.model for run in column.runs} == {"Seer", "Other"}
+    (left,) = apart
+    assert left.run.model == "Seer"
+    assert "another run of this cell" in left.reason
+    marks = ("oval-blue", "box-black")
+    said = [f"(mark {one}, there {two})" for one, two in (marks, marks[::-1])]
+    assert any(one in left.reason for one in said)
