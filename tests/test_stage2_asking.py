@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from scored_runs import World, saying
 from stage2_stand_in import SOURCES, Layout, rows, write_part
 
-from vlmeval_findit import benchmarks
+from vlmeval_findit import benchmarks, cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
 from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError, Choice, GoodMarks
 from vlmeval_findit.benchmarks.vpbench.query import VPQuery
@@ -28,13 +29,21 @@ from vlmeval_findit.benchmarks.vpbench.stage2.release import parts_in
 from vlmeval_findit.benchmarks.vpbench.stage2.row import TASKS, Marked, Role
 from vlmeval_findit.benchmarks.vpbench.stage2.table import prepare, read_table
 from vlmeval_findit.benchmarks.vpbench.stage2.task import for_model, load
+from vlmeval_findit.core.contradictions import contradictions
+from vlmeval_findit.core.identity import Answering
+from vlmeval_findit.core.identity_file import read_identity, write_identity
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.marks.style import COLOURS, Shape
+from vlmeval_findit.runs.new_identity import run_identity
+from vlmeval_findit.runs.scored_run import Run
+from vlmeval_findit.sweep.calls import Cell, ImageHashes, keyed
+from vlmeval_findit.sweep.run import Tables
 
 GOLDEN = Path(__file__).parent / "golden" / "stage2_prompts.txt"
 
@@ -418,3 +427,91 @@ def test_a_choice_is_named_by_shape_and_colour() -> None:
             Choice.named(bad)
     assert {one.way for one in QUESTIONS.values()} == set(Way)
     assert json.loads(json.dumps(BEST)) == BEST
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("best")
+def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> None:
+    tables, hashes = Tables(skip_missing=False), ImageHashes()
+
+    def cell(model: str, name: str) -> Cell:
+        return tables.cell(model, benchmarks.parse(name), None, {})
+
+    for name in ("VPBench_Stage2_text", "VPBench_Stage2_rbvp"):
+        assert cell("Seer", name).prompts is cell("Other", name).prompts
+    seer, other = (cell(model, "VPBench_Stage2_bvp") for model in ("Seer", "Other"))
+    assert seer.prompts is cell("Seer", "VPBench_Stage2_bvp").prompts
+    shown = [keyed(one, 1, hashes) for one in (seer, other)]
+    assert shown[0].image_sha256 != shown[1].image_sha256
+    assert shown[0].prompt_sha256 != shown[1].prompt_sha256
+    runs = [run_identity(one.task, one.model, Answering(), one.rows, None) for one in (seer, other)]
+    assert runs[0].prompt_hash == runs[1].prompt_hash
+    assert [run.chosen["mark"] for run in runs] == ["tag-blue", "mask-red"]
+    same = replace(runs[1], model="Seer")
+    assert [one.what for one in contradictions(runs[0], same)] == ["mark of the questions"]
+    with pytest.raises(BestMarkError):
+        cell("Nobody", "VPBench_Stage2_bvp")
+
+
+@pytest.mark.usefixtures("best")
+def test_show_says_what_a_model_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["show", "--data", "VPBench_Stage2_bvp", "--index", "1"]
+    assert cli.main([*words, "--model", "Other"]) == 0
+    said = capsys.readouterr().out
+    assert "What is in the red mask?" in said
+    assert "<stage2/marked/" in said
+    assert cli.main(words) == 0
+    assert "What is in the <color> <vp>?" in capsys.readouterr().out
+    assert cli.main([*words, "--model", "Nobody"]) == 2
+    assert "which mark 'Nobody' does best with is not known" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("best")
+def test_what_was_chosen_comes_back_from_an_identity_file(tmp_path: Path) -> None:
+    task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
+    run = run_identity(task, "Seer", Answering(), task.queries, None)
+    write_identity(tmp_path / "Seer_identity.json", run)
+    assert read_identity(tmp_path / "Seer.json") == run
+    values = json.loads((tmp_path / "Seer_identity.json").read_text())
+    del values["chosen"]
+    (tmp_path / "Seer_identity.json").write_text(json.dumps(values))
+    before = read_identity(tmp_path / "Seer.json")
+    assert before is not None
+    assert before.chosen == {}
+    assert contradictions(before, run) == []
+
+
+# --- leaderboard ----------------------------------------------------------------------------------
+
+
+def _run(world: World, model: str, mark: str, folder: str = "") -> Run:
+    """A scored run over the best mark's questions that was asked by a mark."""
+    chosen = {"mark": mark, "source of the marks": "a test"}
+    return world.run(
+        model,
+        "VPBench_Stage2_bvp",
+        saying("A"),
+        change=lambda run: replace(run, chosen=chosen),
+        folder=folder,
+    )
+
+
+def test_models_with_marks_of_their_own_are_compared_and_two_marks_of_one_are_not_mixed(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    older = _run(world, "Seer", "oval-blue")
+    newer = _run(world, "Seer", "box-black", "again")
+    other = _run(world, "Other", "tag-red")
+    assert {row.slices["shape"] for row in newer.rows} == {"box"}
+    (column,), apart = columns_of([older, newer, other])
+    assert column.name == "Stage2_bvp"
+    assert {run.model for run in column.runs} == {"Seer", "Other"}
+    (left,) = apart
+    assert left.run.model == "Seer"
+    assert "another run of this cell" in left.reason
+    marks = ("oval-blue", "box-black")
+    said = [f"(mark {one}, there {two})" for one, two in (marks, marks[::-1])]
+    assert any(one in left.reason for one in said)

@@ -77,10 +77,6 @@ def refused(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"models: [{', '.join(MODELS)}]\ndatasets: [{', '.join(STAGE_2)}]\n"
         "work_dir: swept\njournal: swept/calls.jsonl\n"
     )
-    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], cwd, environment(lmu))
-    assert done.returncode == 2, done.stdout
-    assert "which mark 'FirstOption' does best with is not known" in done.stdout
-    assert not list(cwd.rglob("*_Stage2_*.json"))
     return cwd
 
 
@@ -174,20 +170,3 @@ def test_two_models_with_marks_of_their_own_stand_in_one_column(
     assert "other words" not in board
     assert cli.main(["report", runs, "--out", str(tmp_path / "report.html")]) == 0
     assert "blue oval" in (tmp_path / "report.html").read_text()
-
-
-def test_two_runs_of_one_model_with_other_marks_are_not_mixed(
-    finished: Path, lmu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    env = environment(lmu, FINDIT_VP_MARK="box-black")
-    arguments = ["--data", BVP, "--model", "FirstOption", "--work-dir", "other"]
-    done = run(RUN_FINDIT, arguments, tmp_path, env)
-    assert done.returncode == 0, done.stdout
-    monkeypatch.setenv("LMUData", str(lmu))
-    both = [str(finished / "outputs"), str(tmp_path / "other")]
-    assert cli.main(["leaderboard", *both, "--out", str(tmp_path / "board")]) == 0
-    said = capsys.readouterr().out + "".join(
-        path.read_text() for path in (tmp_path / "board").rglob("*.md")
-    )
-    assert "mark oval-blue, there box-black" in said

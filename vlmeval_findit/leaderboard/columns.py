@@ -160,18 +160,22 @@ def _newest(runs: Sequence[Run]) -> Sorted:
         kept.append(newest)
         for run in older:
             same = run.basis.predictions_sha256 == newest.basis.predictions_sha256
-            what = "the same predictions as" if same else "another run of this cell, older than"
-            apart.append(SetApart(run, f"{what} {newest.path}{_chosen_otherwise(run, newest)}"))
+            asked = _asked_otherwise(run, newest)
+            again = same and not asked
+            what = "the same predictions as" if again else "another run of this cell, older than"
+            apart.append(SetApart(run, f"{what} {newest.path}{asked}"))
     return kept, apart
 
 
-def _chosen_otherwise(run: Run, other: Run) -> str:
-    """What one model was asked otherwise, where that depends on the model."""
-    ours, theirs = (one.basis.identity and one.basis.identity.chosen for one in (run, other))
-    if not ours or not theirs or ours == theirs:
-        return ""
-    told = [f"{what} {ours[what]}, there {theirs.get(what)}" for what in ours]
-    return f" ({'; '.join(told)})"
+def _asked_otherwise(run: Run, other: Run) -> str:
+    """In what two runs of one model were not asked the same, where that is chosen for a model."""
+    ours, theirs = (one.basis.identity.chosen if one.basis.identity else {} for one in (run, other))
+    told = [
+        f"{what} {ours.get(what)}, there {theirs.get(what)}"
+        for what in {**ours, **theirs}
+        if ours.get(what) != theirs.get(what)
+    ]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 # --- groups ---------------------------------------------------------------------------------------
