@@ -141,10 +141,13 @@ def test_a_run_does_not_go_on_with_another_mark(finished: Path, lmu: Path) -> No
     assert "mark of the questions: recorded oval-blue, now box-black" in done.stdout
 
 
-def test_a_sweep_asks_the_same(finished: Path, lmu: Path) -> None:
+def test_a_sweep_asks_the_same_and_again_nothing(finished: Path, lmu: Path) -> None:
+    journals = []
     for _ in range(2):
         done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], finished, environment(lmu))
         assert done.returncode == 0, done.stdout
+        journals.append((finished / "swept" / "calls.jsonl").read_bytes())
+    assert journals[0] == journals[1]
     for model in MODELS:
         for name in STAGE_2:
             hosts = predictions(finished / "outputs", model, name)
@@ -152,8 +155,6 @@ def test_a_sweep_asks_the_same(finished: Path, lmu: Path) -> None:
             assert replies(ours) == replies(hosts)
             assert figures(ours) == figures(hosts)
             assert identity(ours)["chosen"] == identity(hosts)["chosen"]
-    calls = (finished / "swept" / "calls.jsonl").read_text().count("\n")
-    assert calls == 18 * len(MODELS) * len(STAGE_2)
 
 
 def test_two_models_with_marks_of_their_own_stand_in_one_column(
