@@ -336,3 +336,10 @@ def test_a_stage_that_waits_for_a_winner_needs_a_table() -> None:
     stages = "stages: [{outputs: json}, {representations: winner, outputs: json}]"
     with pytest.raises(ConfigError, match="no table is named"):
         parse_sweep(f"models: FullImage\ndatasets: FindIt_Demo_xyxy_json\n{stages}")
+
+
+def test_a_model_that_nobody_knows_may_be_asked_for_letters() -> None:
+    """The coordinate space of an answer matters where the answer is boxes."""
+    assert parse_sweep("models: my-own\ndatasets: VPBench_Stage1").models[0].name == "my-own"
+    with pytest.raises(ConfigError, match="no model 'my-own' in the model table"):
+        parse_sweep("models: my-own\ndatasets: [VPBench_Stage1, Demo]")

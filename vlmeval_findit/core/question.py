@@ -25,7 +25,8 @@ class Question(Protocol):
     way only); runs of a column differ in their format alone.  ``family`` names the kind of task.
     ``table`` is the name of the annotation table, ``images`` the key of its image folder.
     ``has_references``: whether pictures of the object itself come before the scene; ``frames`` how
-    many pictures are no such references.  ``max_new_tokens`` is the longest reply.
+    many pictures are no such references.  ``max_new_tokens`` is the longest reply.  ``in_boxes``:
+    whether the answer is boxes, so that the coordinate space of its numbers must be known.
     """
 
     @property
@@ -56,6 +57,8 @@ class Question(Protocol):
     def frames(self) -> int: ...
     @property
     def max_new_tokens(self) -> int: ...
+    @property
+    def in_boxes(self) -> bool: ...
 
 
 class Query(Protocol):
@@ -98,6 +101,7 @@ class PlainQuestion:
     format: str = ""
     format_place: tuple[int, ...] = ()
     format_cell: tuple[str, str] = ("", "")
+    in_boxes: bool = False
 
     @property
     def column(self) -> str:

@@ -73,6 +73,10 @@ class Variant:
         return max(768, 192 * self.frames)
 
     @property
+    def in_boxes(self) -> bool:
+        return True
+
+    @property
     def images(self) -> str:
         """The key of the folder of its images."""
         return self.data.images

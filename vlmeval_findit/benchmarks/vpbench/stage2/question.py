@@ -46,6 +46,7 @@ class Stage2Question:
     format: str = ""
     format_place: tuple[int, ...] = ()
     format_cell: tuple[str, str] = ("", "")
+    in_boxes: bool = False
 
     @property
     def name(self) -> str:
