@@ -240,7 +240,11 @@ def test_a_model_with_one_tower_is_refused_before_its_weights_are_read(tmp_path:
 
 @pytest.mark.parametrize(
     ("left_out", "says"),
-    [("tokenizer*", "no processor"), ("config.json", "no config"), ("*.safetensors", "no weights")],
+    [
+        ("processor_config.json", "no processor"),
+        ("config.json", "no config"),
+        ("*.safetensors", "no weights"),
+    ],
 )
 def test_a_damaged_checkpoint_is_refused_by_name(
     left_out: str, says: str, checkpoints: Mapping[str, Path], tmp_path: Path
