@@ -29,6 +29,7 @@ from vlmeval_findit.core.image_files import (
     orientation,
     problem,
 )
+from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http.payload import as_they_are, for_provider
 from vlmeval_findit.models.scene_cache import CachedScene, make
 from vlmeval_findit.report.thumbnails import thumbnails
@@ -257,7 +258,7 @@ def test_a_picture_as_large_as_its_annotations_say_works(file: Callable[[bytes],
     assert as_they_are(path).sent == SIZE
     assert make(CachedScene(path, (24, 16)))
     assert len(thumbnails([path])) == 1
-    sight = see([str(path)], ["find"], parse("FindIt_Pascal_xyxy_json"))
+    sight = see((image(str(path)), text("find")), parse("FindIt_Pascal_xyxy_json"))
     assert (sight.frames[0].width, sight.frames[0].height) == SIZE
 
 

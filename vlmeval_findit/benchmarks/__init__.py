@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
-from ..core.benchmark import Benchmark
+from ..core.benchmark import Baseline, Benchmark
 from ..core.conformance import Protocols, Try
 from ..core.question import AnyTask, Question, QuestionError
 from ..core.spelling import nearest
@@ -89,6 +89,11 @@ def begins_with_prefix(text: str) -> bool:
 def is_meant(name: str) -> bool:
     """The same of a name that may be typed wrong: ``FindIt-Pascal`` is meant to be ours."""
     return name.startswith(tuple(prefix.rstrip("_") for prefix in prefixes()))
+
+
+def baselines() -> Mapping[str, Baseline]:
+    """The models without weights of every benchmark, by their names."""
+    return {name: one for each in benchmarks() for name, one in each.baselines.items()}
 
 
 @cache

@@ -8,7 +8,7 @@ benchmark brings classes of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -113,12 +113,22 @@ class Task(Generic[Asked, Row]):
     """A question over its table: every query of it by its index, in the table's order.
 
     ``name`` is what was typed; it may be another name of the question than its canonical one.
+    ``chosen`` is what of the questions the table leaves open, and how it was settled ("mark":
+    "oval-red").  ``before`` is the task before it was made that of one model
+    (:meth:`.Benchmark.for_model`); None where all models are asked alike.
     """
 
     name: str
     question: Asked
     table: Path
     queries: Mapping[int, Row]
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    before: Task[Asked, Row] | None = None
+
+    @property
+    def of_all(self) -> Task[Asked, Row]:
+        """The task as all models share it: what runs of several are compared by."""
+        return self.before or self
 
 
 AnyTask = Task[Question, Query]

@@ -11,18 +11,18 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
-from ..benchmarks import benchmark_of, load, name_after_model, parse
-from ..benchmarks.findit.baselines import SPACE, Baseline, answer, full_image, opencv_detector, see
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks import baselines, benchmark_of, load, name_after_model, parse
 from ..boxes.spaces import space_from
+from ..core.benchmark import Baseline
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described
 from ..core.identity_file import read_identity
-from ..core.messages import Message, PartKind
+from ..core.messages import Message
 from ..core.prediction_reader import PredictionError, read_predictions
 from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
+from ..core.spelling import nearest
 from ..models.revision import fingerprint
 from ..sweep.calls import prompts_of
 from ..sweep.model_asker import HostMessage, message_from
@@ -43,24 +43,63 @@ class FindItModel(BaseModel):  # type: ignore[misc]
 
 
 class FindItBaseline(FindItModel):
-    """A model without weights: a function from what is shown to boxes."""
+    """A model without weights, of those that a benchmark brings.
 
-    def __init__(self, baseline: Baseline = full_image) -> None:
+    Args:
+        baseline: its name.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+
+    def __init__(self, baseline: str = "FullImage") -> None:
         super().__init__()
-        self._baseline = baseline
+        self._name = baseline
+        _known(baseline)
 
     @classmethod
-    def describe(cls, question: Question, baseline: Baseline = full_image) -> Described:
+    def describe(cls, question: Question, baseline: str = "FullImage") -> Described:
         """What a run with the constructor's arguments is."""
-        return Described(Answering(cls.__name__, settings={"baseline": baseline.__name__}), SPACE)
+        made = _baseline_for(baseline, question)
+        settings = {"baseline": made.answer.__name__}
+        return Described(Answering(cls.__name__, settings=settings), made.space)
+
+    @classmethod
+    def asked_with(cls, baseline: str = "FullImage") -> dict[str, Any]:
+        """What of the constructor's arguments is part of every call's key."""
+        return {"baseline": _known(baseline).answer.__name__}
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
-        """The reply to a message of a FindIt dataset."""
-        variant, parts = question_of(dataset), message_from(message)
-        if not isinstance(variant, Variant):
-            raise ValueError(f"{variant.name}: the baselines know FindIt's ways of asking only")
-        sight = see(_of(parts, PartKind.IMAGE), _of(parts, PartKind.TEXT), variant)
-        return recorded_reply(*answer(self._baseline, sight, variant))
+        """The reply to a message of one of its benchmark's datasets."""
+        question = question_of(dataset)
+        made = _baseline_for(self._name, question)
+        return recorded_reply(*made.answer(message_from(message), question))
+
+
+def _known(name: str) -> Baseline:
+    known = baselines()
+    if name not in known:
+        raise ValueError(f"no baseline {name!r}{nearest(name, known)}")
+    return known[name]
+
+
+def _baseline_for(name: str, question: Question) -> Baseline:
+    """The baseline of a name; refused where it cannot answer the question."""
+    made = _known(name)
+    benchmark = benchmark_of(question.name)
+    if benchmark.baselines.get(name) is not made:
+        others = ", ".join(benchmark.baselines) or "none"
+        raise ValueError(
+            f"{name} cannot answer {question.name}; baselines of {benchmark.name}: {others}"
+        )
+    if made.tables is not None and question.table not in made.tables:
+        tables = ", ".join(sorted(made.tables))
+        raise ValueError(f"{name} cannot answer {question.name}; it answers {tables}")
+    return made
+
+
+REPLAY = "Replay"
+"""What it is called."""
 
 
 class FindItReplay(FindItModel):
@@ -116,7 +155,7 @@ class FindItReplay(FindItModel):
         path = _recorded_file(self._source, dataset)
         task = load(dataset)
         space = _space(path, task.question, self._settings)
-        prompts = prompts_of(task)
+        prompts = prompts_of(benchmark_of(dataset).for_model(task, REPLAY))
         return {
             prompts.message(reply.index): recorded_reply(
                 reply.text, replace(reply.recorded, space=reply.recorded.space or space)
@@ -175,17 +214,10 @@ def question_of(dataset: str | None) -> Question:
     return parse(dataset)
 
 
-def _of(message: Message, kind: PartKind) -> list[str]:
-    return [part.value for part in message if part.kind is kind]
-
-
 MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)
 
 
 def models() -> dict[str, Callable[..., Any]]:
     """Our entries of the host's ``supported_VLM`` for models without weights."""
-    return {
-        "OpenCV-Detector": partial(FindItBaseline, baseline=opencv_detector),
-        "FullImage": partial(FindItBaseline, baseline=full_image),
-        "Replay": partial(FindItReplay),
-    }
+    own = {name: partial(FindItBaseline, baseline=name) for name in baselines()}
+    return {**own, REPLAY: partial(FindItReplay)}

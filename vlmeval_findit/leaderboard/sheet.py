@@ -28,6 +28,7 @@ from .rows import (
     formats_used,
     grid,
     header_of,
+    scorer_lines,
     sweep_rows,
 )
 from .slices import slice_rows
@@ -181,6 +182,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
         *([format_note(board)] if formats_used(board) else []),
         *failure_lines(board),
         *forced_lines(board),
+        *scorer_lines(board),
         *(f"Published, not ranked: {line}" for line in published_notes(board)),
     ]
     for row, line in enumerate(lines, 1):

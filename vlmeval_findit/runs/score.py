@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
-from ..core.benchmark import Benchmark
+from ..core.benchmark import Benchmark, Scorer
 from ..core.contradictions import Contradiction, overruled
 from ..core.files import file_sha256
 from ..core.identity import Identity, IdentityError
@@ -23,6 +23,7 @@ from ..core.replies import Reply
 from ..core.row_ranges import rows_text
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
+from ..models.dual_encoder.encoder import EncoderError
 from .prediction_names import split_name
 
 
@@ -60,7 +61,8 @@ class RunScore:
     """The score of one run and all that it rests on.
 
     ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
-    as settings with a ``source``; ``forced`` what of a contradiction was overruled.
+    as settings with a ``source``; ``forced`` what of a contradiction was overruled; ``scorer`` what
+    decided beside the benchmark's own code.
     """
 
     model: str
@@ -71,6 +73,7 @@ class RunScore:
     identity: Identity | None
     replies: AboutReplies
     forced: tuple[str, ...] = ()
+    scorer: Scorer | None = None
 
     @property
     def benchmark(self) -> Benchmark:
@@ -159,7 +162,8 @@ def _part(
         for row, reply in zip(made.rows, replies, strict=True)
     )
     sums = totals(rows)
-    return RunScore(model, task, rows, sums, made.spaces, run, _about(replies))
+    about = _about(replies)
+    return RunScore(model, task, rows, sums, made.spaces, run, about, scorer=made.scorer)
 
 
 def _recorded(reply: Reply) -> dict[str, Any]:
@@ -293,7 +297,10 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
     model, name, renamed = _named(path, dataset, run)
     replies = read_predictions(path)
     notes = overruled(renamed, settings.force, f"{path}", "Give it back its name.")
-    return Predictions(model, benchmarks.load(name), replies, run, tuple(notes))
+    task = benchmarks.load(name)
+    if run is not None and run.chosen:
+        task = benchmarks.benchmark_of(name).for_model(task, model, run.chosen)
+    return Predictions(model, task, replies, run, tuple(notes))
 
 
 def score_file(
@@ -305,11 +312,17 @@ def score_file(
     try:
         done = score(found.model, found.task, found.replies, settings, found.identity)
     except SpaceError as error:
-        raise SpaceError(
-            f"{error}\nThe predictions are safe in {path}; score them without running the model "
-            f"again:\n  python run_findit.py score --space SPACE {path}"
-        ) from None
+        raise SpaceError(_are_safe(error, path, "--space SPACE")) from None
+    except EncoderError as error:
+        raise EncoderError(_are_safe(error, path, "--encoder ENCODER")) from None
     return replace(done, forced=(*found.forced, *done.forced))
+
+
+def _are_safe(error: Exception, path: Path, flag: str) -> str:
+    return (
+        f"{error}\nThe predictions are safe in {path}; score them without running the model "
+        f"again:\n  python run_findit.py score {flag} {path}"
+    )
 
 
 def _named(

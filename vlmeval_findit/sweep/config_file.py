@@ -7,10 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..benchmarks import begins_with_prefix, benchmarks, parse
+from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.grid import AXIS_VALUES, WINNER, Axes, Table, Views, benchmark, formats
+from ..benchmarks.findit.grid import (
+    AXIS_VALUES,
+    NONE,
+    WINNER,
+    Axes,
+    Table,
+    Views,
+    benchmark,
+    formats,
+)
 from ..benchmarks.findit.grid import variants as cells_of
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
@@ -134,9 +143,9 @@ def _check_known(given: YamlValue, name: str, said: bool = False) -> None:
         check_model_name(name)
     except PredictionError as error:
         raise given.error(f"{error} (`served` may have one)") from None
-    if not said and find_model(name) is None:
+    if not said and find_model(name) is None and name not in baselines():
         raise given.error(
-            f"no model {name!r} in the model table{nearest(name, MODELS)}; "
+            f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
             "one that the table does not have needs `row` or `space`"
         )
 
@@ -277,7 +286,8 @@ def _used_values(used: Iterable[Any]) -> dict[str, set[Any]]:
         values["representations"].add(cell.representation)
         values["outputs"].add(cell.output)
         values["structures"].add(cell.structure)
-        values["centres"].add(cell.centre or "none")
+        values["centres"].add(cell.centre or NONE)
+        values["marks"].add(cell.mark or NONE)
         values["frames"].add(cell.frames)
         values["captions"].add(cell.caption)
         # Text has no key and `decomposed` names its own: their default is nobody's wish.

@@ -1,12 +1,12 @@
 """The baselines: models without weights, as plain functions from a message to a reply.
 
 They answer in thousandths of the image, in the format that the variant asks for.  None of them sees
-the ground truth: a baseline gets the message, exactly as a model does, and the variant's name.
+the ground truth: a baseline gets the message, exactly as a model does, and the variant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,9 @@ import numpy as np
 
 from ...boxes.representation import Corners
 from ...boxes.writing import Said, write
+from ...core.benchmark import Baseline
 from ...core.image_files import decode, header
+from ...core.messages import Message, PartKind
 from ...core.replies import Recorded
 from .variant import Variant
 
@@ -57,13 +59,14 @@ class Sight:
     text: str
 
 
-Baseline = Callable[[Sight, Variant], list[Said]]
+Find = Callable[[Sight, Variant], list[Said]]
 """From what is shown to boxes in thousandths."""
 
 
-def see(paths: Sequence[str], texts: Sequence[str], variant: Variant) -> Sight:
+def see(message: Message, variant: Variant) -> Sight:
     """Sort the parts of a message: the last images are the scene or frames, others references."""
-    pictures = [_picture(path) for path in paths]
+    pictures = [_picture(part.value) for part in message if part.kind is PartKind.IMAGE]
+    texts = [part.value for part in message if part.kind is PartKind.TEXT]
     # A row may have fewer frames than its variant, but then it has no more images than those.
     shots = 0
     if variant.family.has_references:
@@ -76,20 +79,13 @@ def _picture(path: str) -> ShownPicture:
     return ShownPicture(Path(path), *header(path).size)
 
 
-def answer(baseline: Baseline, sight: Sight, variant: Variant) -> tuple[str, Recorded]:
-    """A baseline's reply in the requested format, and what its run records."""
-    reply = write(baseline(sight, variant), variant.reply)
-    images = tuple(picture.as_record() for picture in (*sight.support, *sight.frames))
-    return reply, Recorded(space=SPACE, finish_reason="stop", images=images)
-
-
-def full_image(sight: Sight, variant: Variant) -> list[Said]:
+def _everything(sight: Sight, variant: Variant) -> list[Said]:
     """One box over everything, in every frame: the floor that every leaderboard needs."""
     everything = (0.0, 0.0, _GRID, _GRID)
     return [Said(everything, "object", frame) for frame in range(len(sight.frames))]
 
 
-def opencv_detector(sight: Sight, variant: Variant) -> list[Said]:
+def _detected(sight: Sight, variant: Variant) -> list[Said]:
     """What OpenCV's cascades, HOG detector and Hough circles find of what the request names.
 
     Raises:
@@ -124,3 +120,35 @@ def _instances(sight: Sight, picture: ShownPicture) -> Found:
 @lru_cache(maxsize=16)
 def _pixels(path: Path) -> Pixels:
     return np.asarray(decode(path))
+
+
+# --- as models ------------------------------------------------------------------------------------
+
+
+def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
+    """The reply of one box over everything."""
+    return _written(_everything, message, variant)
+
+
+def opencv_detector(message: Message, variant: Variant) -> tuple[str, Recorded]:
+    """The reply of what OpenCV finds.
+
+    Raises:
+        RuntimeError: the installed OpenCV has no cascades.
+    """
+    return _written(_detected, message, variant)
+
+
+def _written(find: Find, message: Message, variant: Variant) -> tuple[str, Recorded]:
+    """The boxes in the requested format, and what the run records."""
+    sight = see(message, variant)
+    reply = write(find(sight, variant), variant.reply)
+    images = tuple(picture.as_record() for picture in (*sight.support, *sight.frames))
+    return reply, Recorded(space=SPACE, finish_reason="stop", images=images)
+
+
+BASELINES = {
+    "OpenCV-Detector": Baseline(opencv_detector, SPACE),
+    "FullImage": Baseline(full_image, SPACE),
+}
+"""By the names of their models."""

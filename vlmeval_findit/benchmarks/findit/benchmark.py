@@ -14,6 +14,7 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
+from .baselines import BASELINES
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .grid import Table, all_tables
@@ -36,6 +37,7 @@ class FindIt(Benchmark):
     counts = COUNTS
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
+    baselines = BASELINES
 
     def parse(self, name: str) -> Variant:
         return parse(name)
@@ -53,6 +55,9 @@ class FindIt(Benchmark):
 
     def load(self, name: str) -> FindItTask:
         return load_task(name)
+
+    def rows(self, question: Variant) -> tuple[object, ...]:
+        return *super().rows(question), question.mark
 
     def prompts(self) -> Sequence[PromptSet]:
         in_force = PromptSet(*prompt_set())
