@@ -17,6 +17,7 @@ from vlmeval_findit.data.rendered.pairs import (
     MOST_THINGS,
     PLACES,
     ScenePair,
+    attribute_of,
     caption,
     place_word,
     scene_pair,
@@ -117,6 +118,10 @@ def test_every_attribute_is_asked_about_as_often() -> None:
 
 def _larger(pair: ScenePair) -> bool:
     return pair.left.things[0].size == "large"
+
+
+def test_what_a_pair_differs_in_is_known_without_painting_it() -> None:
+    assert [attribute_of(seed) for seed in PAIRS] == [pair.attribute for pair in PAIRS.values()]
 
 
 def test_left_and_right_say_nothing() -> None:
