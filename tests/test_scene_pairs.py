@@ -38,7 +38,7 @@ def attributes(thing: Thing, scene: Scene) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("seed", "expected"),
-    [(0, "3ab1629fe0319a23"), (3, "e12955386d64bf81"), (6, "4cdf517c11593da4")],
+    [(0, "3ab1629fe0319a23"), (3, "e12955386d64bf81"), (5, "158e747cb9acc8f8")],
 )
 def test_a_seed_is_the_same_pair_everywhere(seed: int, expected: str) -> None:
     pair = PAIRS[seed]
