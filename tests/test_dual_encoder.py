@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -219,6 +220,39 @@ def test_the_table_needs_neither_torch_nor_transformers() -> None:
     assert done.stdout.strip() == "set()"
 
 
+def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
+    checkpoints: Mapping[str, Path], tmp_path: Path
+) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = tmp_path / "hub" / "models--owner--siglip"
+    shutil.copytree(checkpoints["SigLIP"], repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    code = (
+        "from vlmeval_findit.models.dual_encoder.loading import named_encoder, Padding\n"
+        "encoder = named_encoder('owner/siglip')\n"
+        "print(encoder.facts['identifier'], encoder.facts['revision'])\n"
+        "print(encoder.texts(['a dog'], Padding.AS_TRAINED).vectors.shape)\n"
+        "try:\n    named_encoder('owner/absent')\n"
+        "except ValueError as error:\n    print(type(error).__name__, str(error)[:12])\n"
+    )
+    environment = {
+        **os.environ,
+        "HF_HOME": str(tmp_path),
+        "HF_HUB_CACHE": str(tmp_path / "hub"),
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [
+        f"owner/siglip {commit}",
+        "(1, 32)",
+        "EncoderError owner/absent",
+    ], done.stderr
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 
@@ -240,7 +274,11 @@ def test_a_model_with_one_tower_is_refused_before_its_weights_are_read(tmp_path:
 
 @pytest.mark.parametrize(
     ("left_out", "says"),
-    [("tokenizer*", "no processor"), ("config.json", "no config"), ("*.safetensors", "no weights")],
+    [
+        ("processor_config.json", "no processor"),
+        ("config.json", "no config"),
+        ("*.safetensors", "no weights"),
+    ],
 )
 def test_a_damaged_checkpoint_is_refused_by_name(
     left_out: str, says: str, checkpoints: Mapping[str, Path], tmp_path: Path
