@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from host_runs import require_host
 from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World
@@ -36,6 +37,7 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.models.dual_encoder.encoder import EncoderError
 from vlmeval_findit.runs.intervals import StatisticsError, compare
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_file
@@ -329,6 +331,36 @@ def test_encoders_that_cannot_be_are_refused_before_a_model_is_asked(tmp_path: P
         BENCHMARK.check(question, wrong)
     with pytest.raises(SettingsError, match="is no name"):
         settings_from({"encoder": 7})
+
+
+def test_an_encoder_that_cannot_be_had_leaves_the_predictions_safe(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        install(patch, DESCRIBED)
+        path = world.predict("m", "SelfRetrieval", honest)
+    loading = "vlmeval_findit.models.dual_encoder.loading"
+    monkeypatch.delitem(sys.modules, loading, raising=False)
+    monkeypatch.setitem(sys.modules, "transformers", None)  # it is not installed
+    with pytest.raises(EncoderError, match=r"encoder SigLIP: .*transformers") as caught:
+        score_file(path)
+    assert f"run_findit.py score --encoder ENCODER {path}" in str(caught.value)
+
+
+@pytest.mark.host
+def test_the_entry_of_a_config_file_may_name_the_encoder(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_host()
+    from vlmeval_findit.host.datasets import DATASET_CLASSES
+
+    cls = next(one for one in DATASET_CLASSES if one.__name__ == "SelfRetrievalDataset")
+    made = cls("SelfRetrieval", encoder="a/b", mode="eval")
+    assert made.settings.encoder == ChosenEncoder("a/b")
+    monkeypatch.setenv("FINDIT_ENCODER", "c/d")
+    assert made.settings.encoder == ChosenEncoder("a/b")
+    judged = cls("SelfRetrieval", encoder="a/b", mode="eval", judge_args='{"encoder": "e/f"}')
+    assert judged.settings.encoder == ChosenEncoder("e/f")
 
 
 def test_torch_is_not_imported_until_captions_are_scored() -> None:

@@ -86,6 +86,8 @@ BAD = [
     pytest.param(GOOD + "structures: nest", "line 3: no structure 'nest': did you mean nested?",
                  id="structure"),
     pytest.param(GOOD + "centres: [formulas]", "did you mean formula?", id="centre"),
+    pytest.param(GOOD + "marks: [none, bxo]", "no mark 'bxo': did you mean box?", id="mark"),
+    pytest.param(GOOD + "marks: [none, box]", "marks: box fits no cell", id="nothing to mark"),
     pytest.param(
         GOOD + "keys: [bbox, class_name]", "line 3: keys: class_name fits no cell", id="unfit key"
     ),

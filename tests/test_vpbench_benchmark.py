@@ -24,11 +24,14 @@ from vlmeval_findit.benchmarks.vpbench.release import prepare
 from vlmeval_findit.benchmarks.vpbench.scoring import draw, scored_row
 from vlmeval_findit.benchmarks.vpbench.table import write_table
 from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.evidence import clustered, evidence_of, slice_of
 from vlmeval_findit.core.messages import located
 from vlmeval_findit.core.metric import Better
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
+from vlmeval_findit.core.statistics import figure_intervals
+from vlmeval_findit.leaderboard import board
 from vlmeval_findit.runs.score import score
 
 QUERY = VPQuery(
@@ -197,9 +200,9 @@ def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination(
     assert HALLUCINATION.value(row_of(text).sums) is None
 
 
-def test_a_question_without_an_answer_is_in_no_sum() -> None:
+def test_a_question_without_an_answer_is_in_no_figure() -> None:
     row = row_of("C", replace(QUERY, answer=""))
-    assert not row.sums
+    assert row.sums == {"unscored": 1}
     assert row.details["chosen"] == "C"
     assert all(metric.value(row.sums) is None for metric in BENCHMARK.metrics)
     assert {line.role for line in draw(QUERY, row).lines} <= set(Role)
@@ -247,6 +250,29 @@ def test_figures_by_shape_are_of_their_slice() -> None:
 def test_only_the_hallucination_rate_is_better_lower() -> None:
     assert [m.name for m in BENCHMARK.metrics if m.better is Better.LOWER] == ["Hallucination rate"]
     assert all(metric.better is Better.HIGHER for metric in BENCHMARK.ranking)
+
+
+def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
+    """The same rows for two models, of whom one is wrong about absent marks half as often."""
+    group = []
+    for model, wrong in (("careful", 2), ("eager", 4)):
+        rows = [
+            replace(row_of("A" if i < wrong else "C", replace(QUERY, absent=True)), source=f"{i}")
+            for i in range(8)
+        ]
+        given_ = clustered(rows, "VPBench")
+        evidence = evidence_of([BENCHMARK.metrics[0], HALLUCINATION], given_)
+        standing = board.Standing(model, "Stage1", None, 8, 0, {})
+        group.append(board._Unranked(standing, evidence))
+        part = figure_intervals(evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent")))
+        whole = figure_intervals(evidence)
+        bounds = [found["Hallucination rate"] for found in (part, whole)]
+        assert [one.low for one in bounds if one] == pytest.approx([bounds[1].low] * 2)
+        assert [one.high for one in bounds if one] == pytest.approx([bounds[1].high] * 2)
+    ranked = {cell.model: cell.entries for cell in board._ranked(group)}
+    for metric in ("Accuracy", "Hallucination rate"):
+        assert ranked["careful"][metric].rank == 1
+        assert ranked["eager"][metric].rank == 2
 
 
 def test_published_rows_are_of_metrics_that_there_are() -> None:

@@ -92,7 +92,8 @@ def test_leaderboard_and_report(finished: Path, lmu: Path, tmp_path: Path) -> No
     assert "## Hallucination rate (lower is better)" in board
     with next((tmp_path / "board").rglob("slices.csv")).open() as f:
         rows = list(csv.DictReader(f))
-    assert {one["slice"] for one in rows} == {"shape", "amount", "kind", "property", "mark"}
+    kinds = {one["slice"] for one in rows}
+    assert {"shape", "amount", "kind", "property", "mark"} <= kinds
     contour = next(one for one in rows if one["value"] == "contour")
     assert contour["rows"] == "12"
     low, value, high = (float(contour[f"Accuracy{end}"]) for end in (" low", "", " high"))

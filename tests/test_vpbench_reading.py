@@ -188,6 +188,7 @@ def test_a_reply_that_says_b(reply: str) -> None:
         ("red", ECHOES, "B"),
         ("red box", ECHOES, "C"),
         ("dark red box", ECHOES, "ambiguous"),
+        ("red box and red", {"A": "red", "B": "red box", "C": "red box and red"}, "C"),
         ("three", NUMBERS, "C"),
         ("There are exactly 3.", NUMBERS, "C"),
         ("1 or 2", NUMBERS, "ambiguous"),

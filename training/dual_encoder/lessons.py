@@ -11,8 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from training.lessons import draw
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
-from vlmeval_findit.data.rendered.pairs import PLACES, ScenePair, place_word, scene_pair
+from vlmeval_findit.data.rendered.pairs import (
+    PLACES,
+    ScenePair,
+    attribute_of,
+    place_word,
+    scene_pair,
+)
 from vlmeval_findit.data.rendered.scene import HALVES, SPLITS, Scene, Stream, Thing, pick, rng_of
 
 ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
@@ -96,16 +103,41 @@ def _shuffled(rng: Rng, items: Sequence[int]) -> list[int]:
     return out
 
 
-def lessons_of(seed: int, step: int, pairs: int, plain: float) -> list[Lesson]:
-    """The lessons of a step; ``plain`` is the share of pairs that keep their own captions."""
-    rng = rng_of(Stream.BATCH, seed, step, 0, _STREAM)
-    split = SPLITS["train"]
+def lessons_of(
+    seed: int, step: int, pairs: int, plain: float, shares: Mapping[str, float]
+) -> list[Lesson]:
+    """The lessons of a step.
+
+    ``plain`` is the share of pairs that keep their own captions, ``shares`` how often pairs differ
+    in each attribute, as weights.
+    """
+    rng = rng_of(Stream.BATCH, seed, step, 1, _STREAM)
     made = []
     for _ in range(pairs):
-        which = split.start + int(rng.random_sample() * len(split))
-        full = rng.random_sample() < plain
-        made.append(plain_lesson(which) if full else varied_lesson(rng, which))
+        attribute, which = draw(rng, shares), _train_seed(rng)
+        while attribute_of(which) != attribute:
+            which = _train_seed(rng)
+        made.append(_lesson(rng, which, plain))
     return made
+
+
+def corpus(seed: int, tens: int, plain: float) -> list[str]:
+    """Captions to learn a tokenizer from, those of ten pairs at a time."""
+    captions: list[str] = []
+    for ten in range(tens):
+        rng = rng_of(Stream.BATCH, seed, ten, 0, _STREAM)
+        for _ in range(10):
+            captions += _lesson(rng, _train_seed(rng), plain).captions
+    return captions
+
+
+def _train_seed(rng: Rng) -> int:
+    split = SPLITS["train"]
+    return split.start + int(rng.random_sample() * len(split))
+
+
+def _lesson(rng: Rng, seed: int, plain: float) -> Lesson:
+    return plain_lesson(seed) if rng.random_sample() < plain else varied_lesson(rng, seed)
 
 
 # --- what lies where, and what is there at all ----------------------------------------------------

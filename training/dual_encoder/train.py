@@ -41,15 +41,28 @@ _STATE = "training.pt"
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of the training, up to step ``until``.
+
+    ``cells`` weighs the loss of what lies under patches; ``shares`` say how often pairs differ in
+    each attribute, as weights.
+    """
+
+    until: int
+    cells: float
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """All that a training depends on.
 
     The tokenizer has at most ``vocabulary`` tokens, learnt from the captions of ``corpus`` pairs.
     ``pairs`` are those of a step, of which the share ``plain`` keeps its own captions.  ``rate`` is
     the greatest learning rate, reached after ``warmup`` steps and falling to nothing along a half
-    cosine; ``matrices`` is Muon's, as a multiple of it.  ``within``, ``cells`` and ``facts`` weigh
-    the losses beside SigLIP's own; the last two fade to a tenth.  ``validation`` is a number of
-    pairs.
+    cosine; ``matrices`` is Muon's, as a multiple of it.  ``within`` and ``facts`` weigh the losses
+    beside SigLIP's own; the last and that of a stage's cells fade to a tenth.  ``validation`` is a
+    number of pairs.
     """
 
     seed: int
@@ -60,18 +73,24 @@ class Recipe:
     vision: Mapping[str, int]
     pairs: int
     plain: float
-    steps: int
     rate: float
     matrices: float
     warmup: int
     decay: float
     sharpness: float
     within: float
-    cells: float
     facts: float
     save_every: int
     evaluate_every: int
     validation: int
+    stages: tuple[Stage, ...]
+
+    @property
+    def steps(self) -> int:
+        return self.stages[-1].until
+
+    def stage(self, step: int) -> Stage:
+        return next(stage for stage in self.stages if step < stage.until)
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -80,9 +99,10 @@ def read_recipe(path: Path) -> Recipe:
     Raises:
         ValueError: a key is missing or unknown; the message names the file.
     """
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
     try:
-        return Recipe(**yaml.safe_load(path.read_text(encoding="utf-8")))
-    except TypeError as error:
+        return Recipe(**{**values, "stages": tuple(Stage(**stage) for stage in values["stages"])})
+    except (TypeError, KeyError) as error:
         raise ValueError(f"{path}: {error}") from None
 
 
@@ -90,17 +110,15 @@ def read_recipe(path: Path) -> Recipe:
 
 
 @cache
-def _processor(seed: int, corpus: int, vocabulary: int, side: int) -> Any:
-    made = (
-        lesson for step in range(corpus // 10) for lesson in lessons.lessons_of(seed, step, 10, 0.5)
-    )
-    captions = [caption for lesson in made for caption in lesson.captions]
+def _processor(seed: int, tens: int, plain: float, vocabulary: int, side: int) -> Any:
+    captions = lessons.corpus(seed, tens, plain)
     return architecture.build_processor(architecture.build_tokenizer(captions, vocabulary), side)
 
 
 def processor_of(recipe: Recipe) -> Any:
     """The processor, its tokenizer learnt from captions of pairs."""
-    return _processor(recipe.seed, recipe.corpus, recipe.vocabulary, recipe.side)
+    tens = recipe.corpus // 10
+    return _processor(recipe.seed, tens, recipe.plain, recipe.vocabulary, recipe.side)
 
 
 def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
@@ -132,7 +150,8 @@ def _begin_maker() -> None:
 
 
 def _numpy_batch(recipe: Recipe, step: int) -> list[Any]:
-    made = lessons.lessons_of(recipe.seed, step, recipe.pairs, recipe.plain)
+    shares = recipe.stage(step).shares
+    made = lessons.lessons_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
     return [tensor.numpy() for tensor in batch_of(recipe, made)]
 
 
@@ -180,7 +199,9 @@ class Training:
         with self.arithmetic():
             losses = grade(self.model, self.heads, batch, recipe.sharpness)
         total = losses.sigmoid + recipe.within * losses.within
-        total = total + aside * (recipe.cells * losses.cells + recipe.facts * losses.facts)
+        total = total + aside * (
+            recipe.stage(self.step).cells * losses.cells + recipe.facts * losses.facts
+        )
         total.backward()
         weights = [*self.model.parameters(), *self.heads.parameters()]
         norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -234,7 +255,9 @@ class Training:
             pictures, captions, _ = features(self.model, batch_of(self.recipe, made[at : at + 50]))
             right += both_right(pictures, captions).tolist()
         asked = Counter(lesson.pair.attribute for lesson in made)
-        hits = Counter(lesson.pair.attribute for lesson, hit in zip(made, right, strict=True) if hit)
+        hits = Counter(
+            lesson.pair.attribute for lesson, hit in zip(made, right, strict=True) if hit
+        )
         shares = {name: 100 * hits[name] / asked[name] for name in sorted(asked)}
         return {"all": 100 * sum(right) / len(right), **shares}
 

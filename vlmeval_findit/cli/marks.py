@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,12 +74,17 @@ def _box(text: str) -> tuple[float, float, float, float]:
     return x, y, w, h
 
 
+_LINE = "{:<10}{:<32}{}"
+
+
 def _table() -> str:
-    """The grid, a line a shape."""
-    lines = [f"{'shape':<10}{'variants':<54}called"]
+    """The grid, a line for what is called alike."""
+    lines = [_LINE.format("shape", "variants", "called")]
     for shape, variants in STYLES.items():
-        called = ", ".join(dict.fromkeys(look.words for look in variants.values()))
-        lines.append(f"{shape.value:<10}{', '.join(variants) or '–':<54}{called}")
+        name = shape.value
+        for called, alike in groupby(variants, key=lambda variant: variants[variant].words):
+            lines.append(_LINE.format(name, ", ".join(alike) or "–", called))
+            name = ""
     widths = ", ".join(str(width) for width in WIDTHS)
     colours = ", ".join(f"{name} {'/'.join(map(str, rgb))}" for name, rgb in COLOURS.items())
     lines += [
@@ -98,18 +104,21 @@ def _given(path: Path, box: tuple[float, float, float, float] | None) -> tuple[P
 
 
 def _rendered() -> tuple[Picture, Region]:
-    """A rendered object and its outline."""
-    from ..data.rendered.drawing import Look, Place, as_pixels, background, paint
-    from ..data.rendered.scene import Stream, rng_of
-    from ..marks.areas import traced
+    """A pebble on a rendered background, and its outline."""
+    import cv2
 
-    canvas = background(rng_of(Stream.SCENE, 11), 240, 180)
-    painted = paint(canvas, Look("circle", "orange", "plain"), Place(120, 90, 22), (235, 160, 60))
-    mask = np.zeros(canvas.shape[:2], dtype=np.uint8)
-    height, width = painted.mask.shape
-    mask[painted.top : painted.top + height, painted.left : painted.left + width] = painted.mask
-    outlines = tuple(tuple(map(float, outline.ravel())) for outline in traced(mask))
-    return as_pixels(canvas), Region((98, 68, 44, 44), outlines)
+    from ..data.rendered.drawing import as_pixels, background
+    from ..data.rendered.scene import Stream, rng_of
+
+    pixels = as_pixels(background(rng_of(Stream.SCENE, 11), 240, 180))
+    turn = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    reach = 1 + 0.12 * np.cos(2 * turn + 1) - 0.1 * np.sin(3 * turn)
+    outline = np.stack([120 + 22 * reach * np.cos(turn), 90 + 18 * reach * np.sin(turn)], axis=1)
+    # In sixteenths of a pixel: its edge is smooth, those of marks are not.
+    sixteenths = (outline * 16).astype(np.int32)
+    cv2.fillPoly(pixels, [sixteenths], (150, 205, 245), cv2.LINE_AA, shift=4)
+    (x1, y1), (x2, y2) = outline.min(axis=0).tolist(), (outline.max(axis=0) + 1).tolist()
+    return pixels, Region((x1, y1, x2 - x1, y2 - y1), (tuple(outline.ravel().tolist()),))
 
 
 def _write_sheet(path: Path, pixels: Picture, region: Region) -> None:

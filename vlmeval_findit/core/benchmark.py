@@ -147,6 +147,10 @@ class Benchmark(Protocol):
             ValueError: it cannot be read; the message names file, row and column.
         """
 
+    def rows(self, question: Any) -> tuple[object, ...]:
+        """What decides the queries of a question: questions for which it is equal share them."""
+        return question.table, question.frames
+
     def for_model(
         self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
     ) -> AnyTask:

@@ -58,6 +58,7 @@ def read_rows(
     columns: Sequence[str],
     read: Callable[[Path, int, Sequence[str]], Row],
     anew: str,
+    optional: Sequence[str] = (),
 ) -> list[Row]:
     """The queries of a table that :func:`write_cells` wrote.
 
@@ -68,6 +69,7 @@ def read_rows(
         columns: those that it has.
         read: makes a query of a row, given the table's path and the number of the line.
         anew: the command that makes the table, for messages.
+        optional: columns that it may have behind the others; without them their cells are empty.
 
     Raises:
         TableError: naming file, line and column; or the table is not the one that its
@@ -81,7 +83,7 @@ def read_rows(
     if (path, sha256) not in _READ:
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
-        rows = _lines(path, data, columns, anew)
+        rows = _lines(path, data, columns, anew, optional)
         queries = [read(path, number, cells) for number, cells in rows]
         seen: set[int] = set()
         for query in queries:
@@ -99,21 +101,22 @@ _READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
 
 
 def _lines(
-    path: Path, data: bytes, columns: Sequence[str], anew: str
+    path: Path, data: bytes, columns: Sequence[str], anew: str, optional: Sequence[str]
 ) -> Iterator[tuple[int, Sequence[str]]]:
     csv.field_size_limit(2**31 - 1)
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
-        if header != list(columns):
+        if header not in ([*columns], [*columns, *optional]):
             missing = [c for c in columns if c not in header]
             raise TableError(
                 f"{path}: columns are {header}, should be {list(columns)}"
                 + (f" (missing: {', '.join(missing)})" if missing else "")
                 + f"; make it anew with: {anew}"
             )
+        absent = [""] * (len(columns) + len(optional) - len(header))
         for cells in lines:
-            yield lines.line_num, cells
+            yield lines.line_num, cells + absent
     except (csv.Error, UnicodeDecodeError) as error:
         raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
 

@@ -65,24 +65,27 @@ def outlined_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> Non
 def plain_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
     """The filling alone; opaque where the pixels themselves are given."""
     if area.given is not None:
-        canvas[area.given.astype(bool)] = colour
+        canvas[area.given.view(np.bool_)] = colour
     else:
         _blend(canvas, area, colour)
 
 
 def _blend(canvas: Canvas, area: Area, colour: Colour) -> None:
     """Half of a lighter tint over half of what has been drawn so far; halves to the even number."""
-    inside = area.filled(canvas.shape[:2]).astype(bool)
-    tint = np.array([part + (255 - part) // 2 for part in colour], dtype=np.uint16)
-    total = canvas[inside] + tint
-    half = total >> 1
-    canvas[inside] = half + (total & half & 1)
+    inside = area.filled(canvas.shape[:2]).view(np.bool_)
+    values = np.arange(256, dtype=np.uint16)
+    for place, part in enumerate(colour):
+        total = values + (part + (255 - part) // 2)
+        half = total >> 1
+        blended = (half + (total & half & 1)).astype(np.uint8)
+        channel = canvas[..., place]
+        channel[inside] = blended[channel[inside]]
 
 
 def under_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
     """What contrast looks at: the stroke, or the pixels themselves where they are given."""
     if area.given is not None:
-        canvas[area.given.astype(bool)] = colour
+        canvas[area.given.view(np.bool_)] = colour
     else:
         tight_contour(canvas, area, colour, width)
 

@@ -1,6 +1,7 @@
 """Marks drawn on a picture, one region after the other.
 
-Hard edges, and the same bytes with every OpenCV 4; OpenCV 5 draws other letters and is refused.
+Hard edges, and the same bytes with every OpenCV 4 from 4.8 on; but before 4.13 ovals of one pixel
+lie up to a pixel elsewhere.  OpenCV 5 draws other letters and is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .style import COLOURS, ONLY, Shape, Style, StyleError, rgb_of
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
         f"OpenCV {cv2.__version__} draws other letters than the marks have: "
-        "pip install 'opencv-python>=4.8,<5'"
+        "pip install 'opencv-python<5'"
     )
 
 
@@ -183,5 +184,5 @@ def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.N
     """The picture's pixels (n x 3) where a paint would draw, row by row."""
     covered = np.zeros(canvas.shape[:2], dtype=np.uint8)
     paint(covered, piece, (1,), width)
-    under: npt.NDArray[np.uint8] = canvas[covered.astype(bool)]
+    under: npt.NDArray[np.uint8] = canvas[covered.view(np.bool_)]
     return under

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .geometry import pixel_box
-from .grid import WIDTHS
+from .grid import WIDTHS, grid
 from .region import Region
 from .render import draw_marks
-from .style import COLOURS, CONTRAST, STYLES, Shape, Style
+from .style import COLOURS, CONTRAST, DEFAULT_WIDTH, STYLES, Shape, Style
 
 Picture = npt.NDArray[np.uint8]
 
-CELL = (120, 112)
+CELL = (132, 116)
 """Width and height of one mark's part of the sheet, in pixels: the largest tag fits."""
-OBJECT_AT = (82, 56)
+OBJECT_AT = (75, 58)
 """Where the middle of the object stands in it: with room for an arrow from the left."""
 OBJECT_SIZE = 48
 """The longer side of the object at most, in pixels; larger ones are scaled down before marking."""
@@ -81,6 +81,7 @@ def sheet(shown: Subject) -> Picture:
     width = _MARGIN + _NAMES_WIDTH + len(colours) * (group + _GROUP_GAP) - _GROUP_GAP + _MARGIN
     height = _MARGIN + _HEAD + len(rows) * (CELL[1] + _GAP) + _MARGIN
     paper = np.full((height, width, 3), _PAPER, dtype=np.uint8)
+    _write(paper, (_MARGIN, _MARGIN + 30), f"{len(grid())} marks", _INK, 1.1, 2)
     for place, colour in enumerate(colours):
         x = _MARGIN + _NAMES_WIDTH + place * (group + _GROUP_GAP)
         _head(paper, x, group, colour)
@@ -98,10 +99,13 @@ def _marks(
     """One variant in one colour: a cell a width; one cell where the width does not show."""
     x, y = at
     shape, variant = what
-    for width in WIDTHS if STYLES[shape][variant].has_width else WIDTHS[:1]:
+    has_width = STYLES[shape][variant].has_width
+    for width in WIDTHS if has_width else (DEFAULT_WIDTH,):
         drawn = draw_marks(shown.pixels, [shown.region], Style(shape, variant, width), colour)
         paper[y : y + CELL[1], x : x + CELL[0]] = drawn.pixels
         x += CELL[0] + _GAP
+    if not has_width:
+        _write(paper, (x + 12, y + CELL[1] // 2 + 10), "has no line", _PALE, 0.9, 1)
 
 
 def _head(paper: Picture, x: int, width: int, colour: str) -> None:

@@ -6,8 +6,8 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
-from enum import Enum
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
 
 def _fields(question: Question) -> dict[str, Any]:
     """The fields of a question, where it is a record."""
-    values = asdict(question) if is_dataclass(question) else {}
+    values: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
     return {
         name: value.value if isinstance(value, Enum) else value for name, value in values.items()
     }

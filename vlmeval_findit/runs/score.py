@@ -23,6 +23,7 @@ from ..core.replies import Reply
 from ..core.row_ranges import rows_text
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
+from ..models.dual_encoder.encoder import EncoderError
 from .prediction_names import split_name
 
 
@@ -311,11 +312,17 @@ def score_file(
     try:
         done = score(found.model, found.task, found.replies, settings, found.identity)
     except SpaceError as error:
-        raise SpaceError(
-            f"{error}\nThe predictions are safe in {path}; score them without running the model "
-            f"again:\n  python run_findit.py score --space SPACE {path}"
-        ) from None
+        raise SpaceError(_are_safe(error, path, "--space SPACE")) from None
+    except EncoderError as error:
+        raise EncoderError(_are_safe(error, path, "--encoder ENCODER")) from None
     return replace(done, forced=(*found.forced, *done.forced))
+
+
+def _are_safe(error: Exception, path: Path, flag: str) -> str:
+    return (
+        f"{error}\nThe predictions are safe in {path}; score them without running the model "
+        f"again:\n  python run_findit.py score {flag} {path}"
+    )
 
 
 def _named(

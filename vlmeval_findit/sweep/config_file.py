@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.grid import AXIS_VALUES, WINNER, Axes, Table, Views, benchmark, formats
+from ..benchmarks.findit.grid import (
+    AXIS_VALUES,
+    NONE,
+    WINNER,
+    Axes,
+    Table,
+    Views,
+    benchmark,
+    formats,
+)
 from ..benchmarks.findit.grid import variants as cells_of
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
@@ -277,7 +286,8 @@ def _used_values(used: Iterable[Any]) -> dict[str, set[Any]]:
         values["representations"].add(cell.representation)
         values["outputs"].add(cell.output)
         values["structures"].add(cell.structure)
-        values["centres"].add(cell.centre or "none")
+        values["centres"].add(cell.centre or NONE)
+        values["marks"].add(cell.mark or NONE)
         values["frames"].add(cell.frames)
         values["captions"].add(cell.caption)
         # Text has no key and `decomposed` names its own: their default is nobody's wish.

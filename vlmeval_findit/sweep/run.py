@@ -196,12 +196,13 @@ class Tables:
         return self._left_out[at]
 
 
-_Rows = tuple[str, str]
+_Rows = tuple[object, ...]
 
 
 def _rows_of(question: Question) -> _Rows:
-    """What says which rows a question asks: all of a column are asked the same."""
-    return benchmark_of(question.name).name, question.column
+    """What says which rows a question asks, of whatever benchmark."""
+    benchmark = benchmark_of(question.name)
+    return benchmark.name, *benchmark.rows(question)
 
 
 def cells_of(

@@ -2,9 +2,11 @@
 
 A TSV holds a dataset's rows after the thinning of protocol section 2, one row a query: ``index``
 (the row number in the subset), ``label``, ``width``, ``height``, ``boxes``, ``box_labels``,
-``image_path``, ``support_shots``, ``frame_indices``, ``caption``.  Lists are JSON; boxes are
-[x1, y1, x2, y2] in pixels of the original image, one list of boxes a frame for videos.  Beside it
-lies ``<table>.meta.json``: where the rows came from, with which checksum, and what is odd in them.
+``image_path``, ``support_shots``, ``frame_indices``, ``caption``; and ``sightings`` where a row has
+any: a list of {"image", "box"}, the pictures that its shots were taken from.  Lists are JSON; boxes
+are [x1, y1, x2, y2] in pixels of the original image, one list of boxes a frame for videos.  Beside
+it lies ``<table>.meta.json``: where the rows came from, with which checksum, and what is odd in
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from ...boxes.representation import Corners
 from ...core.table_files import TableError, all_of, list_cell, paths_cell, read_rows, write_cells
 from .oddities import Oddity, oddities
 from .places import how_to_make
-from .query import Query
+from .query import Query, Sighting
 
 COLUMNS = (
     "index",
@@ -35,6 +37,8 @@ COLUMNS = (
     "frame_indices",
     "caption",
 )
+OPTIONAL = ("sightings",)
+"""Columns behind these that a table may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,9 @@ def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
 ) -> Prepared:
     """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
-    return write_rows(out / f"{table}.tsv", COLUMNS, map(_cells, queries), queries, origin)
+    columns = (*COLUMNS, *(OPTIONAL if any(query.sightings for query in queries) else ()))
+    cells = (_cells(query)[: len(columns)] for query in queries)
+    return write_rows(out / f"{table}.tsv", columns, cells, queries, origin)
 
 
 def write_rows(
@@ -93,6 +99,7 @@ def _cells(query: Query) -> list[Any]:
         _json(query.support) if query.support else "",
         _json(query.frame_indices) if query.frame_indices else "",
         query.caption,
+        _json([seen._asdict() for seen in query.sightings]) if query.sightings else "",
     ]
 
 
@@ -107,13 +114,13 @@ def read_table(path: Path) -> list[Query]:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
-    return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem))
+    return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem), OPTIONAL)
 
 
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
     column = "index"
     try:
-        row = dict(zip(COLUMNS, cells, strict=True))
+        row = dict(zip((*COLUMNS, *OPTIONAL), cells, strict=True))
         index = int(row["index"])
         column = "boxes"
         boxes = json.loads(row["boxes"])
@@ -130,6 +137,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         support = paths_cell(row["support_shots"] or "[]")
         column = "frame_indices"
         indices = list_cell(int, row["frame_indices"] or "[]")
+        column = "sightings"
+        sightings = tuple(map(_sighting, list_cell(dict, row["sightings"] or "[]")))
         column = "width"
         width = _side(row["width"])
         column = "height"
@@ -149,8 +158,16 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         support=support,
         caption=row["caption"],
         frame_indices=indices,
+        sightings=sightings,
         truth=Truth(flat, frames, names),
     )
+
+
+def _sighting(said: Mapping[str, Any]) -> Sighting:
+    if said.keys() != {"image", "box"}:
+        raise ValueError(f"{said!r} is not an image and a box")
+    (image,) = paths_cell(json.dumps([said["image"]]))
+    return Sighting(image, corners(said["box"]))
 
 
 def _side(cell: str) -> int:

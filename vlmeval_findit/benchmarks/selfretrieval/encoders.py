@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...core.benchmark import Scorer
 from ...core.settings import Settings, SettingsError
 from ...core.spelling import nearest
-from ...models.dual_encoder.encoder import Encoder, Padding
+from ...models.dual_encoder.encoder import Encoder, EncoderError, Padding
 from ...models.dual_encoder.table import ENCODERS
 from .pairs import SETS
 
@@ -66,7 +66,7 @@ def encoder_in_force(table: str, settings: Settings) -> EncoderInForce:
     """The encoder that scores a table, ready to use.
 
     Raises:
-        SettingsError, ValueError, OSError: it cannot be had; the message says why.
+        SettingsError, EncoderError: it cannot be had; the message says why.
     """
     refuse_unknown(table, settings)
     name, source = encoder_name(table, settings)
@@ -75,8 +75,15 @@ def encoder_in_force(table: str, settings: Settings) -> EncoderInForce:
 
 @lru_cache(maxsize=1)
 def loaded(name: str) -> Encoder:
-    """The encoder of a name; the last one is kept.  Imports torch."""
-    # Not at the top: it brings torch, which nothing but this needs.
-    from ...models.dual_encoder.loading import named_encoder
+    """The encoder of a name; the last one is kept.  Imports torch.
 
-    return named_encoder(name)
+    Raises:
+        EncoderError: there is none, or it cannot be read.
+    """
+    try:
+        # Not at the top: it brings torch, which nothing but this needs.
+        from ...models.dual_encoder.loading import named_encoder
+
+        return named_encoder(name)
+    except (ImportError, ValueError, OSError) as error:
+        raise EncoderError(f"encoder {name}: {error}") from error

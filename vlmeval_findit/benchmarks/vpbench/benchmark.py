@@ -61,6 +61,10 @@ class VPBench(Benchmark):
             return stage2_task.for_model(task, model, recorded)
         return cast("Task[Any, VPQuery]", task)
 
+    def rows(self, question: Any) -> tuple[object, ...]:
+        """The ways of stage 2 share a table, and show other pictures of it."""
+        return (question.column,)
+
     def prompts(self) -> Sequence[PromptSet]:
         return [PROMPTS]
 

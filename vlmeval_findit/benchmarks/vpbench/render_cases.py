@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 
 CaseRow = Mapping[str, Any]
 Picture = npt.NDArray[np.uint8]
+Changed = npt.NDArray[np.bool_]
+"""height x width: which pixels were drawn on."""
 
 LEAST = 0.9
 """Intersection over union of the changed pixels."""
 LEAST_OF_TEXT_AND_SPLINES = 0.7
 """For tags and loose contours, whose pixels depend on more than whole numbers."""
+
+FARTHEST = 3
+"""Pixels by which a side of the extent may differ."""
 
 
 class Comparison(NamedTuple):
@@ -77,7 +82,7 @@ def compared(case: CaseRow) -> Comparison:
     changed = np.where(either, theirs, changed)
     union = np.count_nonzero(changed | theirs)
     iou = np.count_nonzero(changed & theirs) / union if union else 1.0
-    return Comparison(iou, _difference(case, ours, iou))
+    return Comparison(iou, _difference(case, ours, changed, iou))
 
 
 def background(case: CaseRow) -> Picture:
@@ -110,8 +115,8 @@ def _drawn(
     return draw_marks(picture, regions, style_of(case), case["colours"], contrast, fit)
 
 
-def _changed(picture: Picture, drawn: Drawn) -> npt.NDArray[np.bool_]:
-    changed: npt.NDArray[np.bool_] = (drawn.pixels != picture).any(axis=2)
+def _changed(picture: Picture, drawn: Drawn) -> Changed:
+    changed: Changed = (drawn.pixels != picture).any(axis=2)
     return changed
 
 
@@ -122,12 +127,15 @@ def _meets(picture: Picture, mark: CaseRow) -> bool:
     return bool(0 <= x < width and 0 <= y < height)
 
 
-def _difference(case: CaseRow, ours: Drawn, iou: float) -> str | None:
+def _difference(case: CaseRow, ours: Drawn, changed: Changed, iou: float) -> str | None:
     expected = case["authors"]
     by_hand = case["shape"].startswith("tag") or case["variant"] == "loose"
     least = LEAST_OF_TEXT_AND_SPLINES if by_hand else LEAST
     if iou < least:
         return f"the pixels overlap by {iou:.3f}, should be {least} or more"
+    extent = _extent(changed)
+    if np.abs(np.subtract(extent, expected["extent"] or extent)).max(initial=0) > FARTHEST:
+        return f"the extent is {extent}, should be {expected['extent']}"
     if expected["frequent"]:
         colour, count = expected["frequent"][0]
         mine = np.count_nonzero((ours.pixels == colour).all(axis=2))
@@ -140,6 +148,12 @@ def _difference(case: CaseRow, ours: Drawn, iou: float) -> str | None:
     return _unlike("as published", ours, expected["colours_used"]) or _unlike(
         "by true Lab", in_true_lab, true_lab
     )
+
+
+def _extent(changed: Changed) -> list[int]:
+    """x0, y0, x1, y1, inclusive; [] where nothing changed."""
+    ys, xs = changed.nonzero()
+    return [int(xs.min()), int(ys.min()), int(xs.max()), int(ys.max())] if len(xs) else []
 
 
 def _unlike(how: str, drawn: Drawn, expected: Sequence[str]) -> str | None:

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...benchmarks.selfretrieval.pairs import Both, Pair, write_table
+from ...core import stored_png
 from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
+from ...core.stored_png import png
 from ...core.table_facts import made_of
+from . import drawing, pairs, scene
 from .pairs import scene_pair
-from .picture import png
 from .scene import SPLITS
 
 
@@ -44,22 +46,22 @@ def prepare(name: str) -> Path:
     size = SETS[name]
     folder = image_folder(name).path
     seeds = SPLITS[size.split][: size.pairs]
-    pairs = [_pair(folder, index, seed) for index, seed in enumerate(seeds)]
+    rows = [_pair(folder, index, seed) for index, seed in enumerate(seeds)]
     origin = {"source": "rendered", "source_sha256": recipe_sha256()}
-    return write_table(lmu_data_root(), name, pairs, origin)
+    return write_table(lmu_data_root(), name, rows, origin)
 
 
 def recipe_sha256() -> str:
     """A checksum of the code that decides what is rendered and how it is described."""
-    here = Path(__file__).parent
-    names = ("drawing.py", "scene.py", "pairs.py", "picture.py", "pair_tables.py")
-    return sha256_of(*((here / name).read_bytes() for name in names))
+    modules = (drawing, scene, pairs, stored_png)
+    sources = (*(module.__file__ for module in modules), __file__)
+    return sha256_of(*(Path(str(source)).read_bytes() for source in sources))
 
 
 def _pair(folder: Path, index: int, seed: int) -> Pair:
     made = scene_pair(seed)
     images = (f"{seed}-left.png", f"{seed}-right.png")
-    for name, scene in zip(images, (made.left, made.right), strict=True):
-        write_once(folder / name, png(scene.pixels))
+    for name, shown in zip(images, (made.left, made.right), strict=True):
+        write_once(folder / name, png(shown.pixels))
     captions = Both(made.left_caption, made.right_caption)
     return Pair(index, str(seed), images, captions, made.attribute)

@@ -70,9 +70,7 @@ def scene_pair(seed: int) -> ScenePair:
     >>> pair.right_caption
     'a large striped red ring at the lower left; a large striped green triangle at the right'
     """
-    rng = rng_of(Stream.SCENE, seed, _PAIRS)
-    frame = SIZES[rng.randint(len(SIZES))]
-    attribute = pick(rng, CHANGES)
+    rng, frame, attribute = _begun(seed)
     background = drawing.background(rng, *frame)
     objects, changed = _two_ways(rng, frame, CHANGES[attribute])
     scenes = [_painted(background, objects), _painted(background, [changed, *objects[1:]])]
@@ -80,6 +78,17 @@ def scene_pair(seed: int) -> ScenePair:
         scenes.reverse()
     left, right = scenes
     return ScenePair(left, right, attribute, caption(left), caption(right))
+
+
+def attribute_of(seed: int) -> str:
+    """What the pair of a seed differs in, without painting it."""
+    return _begun(seed)[2]
+
+
+def _begun(seed: int) -> tuple[Rng, tuple[int, int], str]:
+    """The random numbers of a seed's pair, its frame (width, height), and what it differs in."""
+    rng = rng_of(Stream.SCENE, seed, _PAIRS)
+    return rng, SIZES[rng.randint(len(SIZES))], pick(rng, CHANGES)
 
 
 # --- captions -------------------------------------------------------------------------------------

@@ -58,8 +58,8 @@ class KeptFeatures:
     def _read(self, content: str) -> Vectors | None:
         try:
             return np.frombuffer(self._path(content).read_bytes(), dtype="<f4")
-        except FileNotFoundError:
-            return None
+        except OSError:
+            return None  # not kept, or out of reach: it is made anew
 
     def _write(self, content: str, vector: Vectors) -> None:
         path = self._path(content)

@@ -85,7 +85,14 @@ class Towers:
 
     @cached_property
     def _model(self) -> Any:
-        model = self._class.from_pretrained(self.checkpoint, dtype=torch.float32, **self._pinned)
+        try:
+            model = self._class.from_pretrained(
+                self.checkpoint, dtype=torch.float32, **self._pinned
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise EncoderError(
+                f"{self.checkpoint}: no weights that can be read: {error}"
+            ) from error
         return model.eval().to(self.device)
 
     def images(self, paths: Sequence[Path]) -> Vectors:
