@@ -40,6 +40,7 @@ from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.marks.style import COLOURS, Shape
+from vlmeval_findit.runs.intervals import compare
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.scored_run import Run
 from vlmeval_findit.sweep.calls import Cell, ImageHashes, keyed
@@ -509,6 +510,8 @@ def test_models_with_marks_of_their_own_are_compared_and_two_marks_of_one_are_no
     (column,), apart = columns_of([older, newer, other])
     assert column.name == "Stage2_bvp"
     assert {run.model for run in column.runs} == {"Seer", "Other"}
+    kept = {run.model: run for run in column.runs}
+    assert set(compare(kept["Seer"], kept["Other"])) >= {"Accuracy", "Read"}
     (left,) = apart
     assert left.run.model == "Seer"
     assert "another run of this cell" in left.reason

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stage2_stand_in import HEIGHT, SOURCES, WIDTH, Layout, boxes_of, picture, row, rows, write_part
+from vpbench_stand_in import write_tsv
 
+from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench.stage2 import release, table, values
 from vlmeval_findit.benchmarks.vpbench.stage2.boxes import (
     Quad,
@@ -62,6 +64,19 @@ def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
     assert found.facts["rows without an answer"] == 6
     assert found.facts["marks"] == 24
     assert found.facts["marks without an outline"] == 21
+
+
+def test_two_pictures_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    boxes = {"b/x.jpg": [10, 10, 20, 20], "a/x.jpg": [60, 60, 20, 20]}
+    made = row(
+        "SD-100",
+        0,
+        Layout.JSON,
+        image=json.dumps({"a/x.jpg": picture(1), "b/x.jpg": picture(2)}),
+        meta_bbox=json.dumps({name: {"default": box} for name, box in boxes.items()}),
+    )
+    (found,) = read([made], tmp_path, Layout.JSON).rows
+    assert [mark.box[0] for mark in found.marks] == [60, 10]
 
 
 OUTLINE = [[40, 30], [90, 30], [65, 80]]
@@ -300,3 +315,23 @@ def test_nothing_is_an_empty_cell() -> None:
     for nothing in cases:
         assert values.is_absent(nothing)
     assert not values.is_absent(0)
+
+
+def test_prepare_takes_both_stages_or_the_one_that_is_there(
+    lmu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["prepare", "--vp-bench"]
+    part = write_part(tmp_path / "both", 0, rows(Layout.LISTS), Layout.LISTS)
+    for place in (part, part.parent):
+        assert cli.main([*words, str(place)]) == 0
+        said = capsys.readouterr().out
+        assert "VPBench_Stage2              18 queries" in said
+        assert "6 questions without an answer: asked, not scored" in said
+        assert "VPBench_Stage1" not in said
+    write_tsv(part.parent / "vp_bench_stage_1.tsv")
+    assert cli.main([*words, str(part.parent)]) == 0
+    said = capsys.readouterr().out
+    assert "VPBench_Stage1" in said
+    assert "VPBench_Stage2" in said
+    (tmp_path / "none").mkdir()
+    assert cli.main([*words, str(tmp_path / "none")]) == 2

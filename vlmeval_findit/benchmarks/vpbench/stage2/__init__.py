@@ -4,6 +4,7 @@ The folder reads in the order in which the data flows:
 
 ``row``        one row: pictures, regions, question, options
 ``values``     what stands in a cell of the authors' files, which hold lists or JSON
+``regions``    which box and outline belong to which picture and role
 ``boxes``      which of two readings the boxes of a source have
 ``release``    the authors' Parquet files, read as they are
 ``table``      annotation tables

@@ -37,6 +37,7 @@ def unsaid(row: Stage2Row) -> VPQuery:
         kind=Kind.UNKNOWN,
         absent=False,
         source=TASKS[row.source],
+        unmarked=row.images[0],
     )
 
 

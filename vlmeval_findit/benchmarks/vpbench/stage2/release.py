@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from ....core.files import file_sha256
 from ....core.spelling import nearest
 from ....core.table_files import TableError
 from ..cells import text
 from ..query import LETTERS
-from . import values
+from . import regions, values
 from .boxes import Found, Quad, as_xywh, reading_of
 from .pictures import keep
-from .row import Marked, Role, Source, Stage2Row
+from .row import Source, Stage2Row
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"
 
@@ -153,11 +153,15 @@ def _row(cells: Mapping[str, Any], folder: Path, where: str) -> Stage2Row:
         answer = _answer(text(cell("answer")), options)
         given = values.pictures(cell("image"))
         stored = [keep(data, folder) for data in given.values()]
-        names = _names(list(given), values.parsed(cell("data_file")))
-        by_role = _by_role(_by_picture(values.parsed(cell("meta_bbox")), names), source)
+        called = regions.names(list(given), values.parsed(cell("data_file")))
+        by_role = regions.by_role(
+            regions.by_picture(values.parsed(cell("meta_bbox")), called), source
+        )
         boxes = [{role: values.quads(one) for role, one in by.items()} for by in by_role]
-        polygons = _by_role(_by_picture(values.parsed(cell("meta_polygon")), names), source)
-        marks = tuple(_marks(boxes, polygons))
+        polygons = regions.by_role(
+            regions.by_picture(values.parsed(cell("meta_polygon")), called), source
+        )
+        marks = tuple(regions.marks_of(boxes, polygons))
         column = "meta_bbox"
         if not marks:
             raise ValueError("holds no box: every question is about a region")
@@ -217,84 +221,3 @@ def _answer(said: str, options: Sequence[tuple[str, str]]) -> str:
         if option in (said, _without_letter(letter, said)):
             return letter
     raise ValueError(f"{said!r} is no option: {', '.join(letters)}")
-
-
-# --- regions --------------------------------------------------------------------------------------
-
-
-def _names(given: Sequence[str], data_file: Any) -> list[str]:
-    """What the pictures of a row are called in its other cells."""
-    listed = data_file if isinstance(data_file, list) else [data_file]
-    numbered = list(given) == [str(at) for at in range(len(given))]
-    if numbered and len(listed) == len(given) and all(isinstance(one, str) for one in listed):
-        return listed
-    return list(given)
-
-
-def _by_picture(value: Any, names: Sequence[str]) -> list[Any]:
-    """What a cell says of each picture, in the order of pictures."""
-    if value is None:
-        return [None] * len(names)
-    if isinstance(value, Mapping):
-        if len(names) == 1 and set(value) <= {role.value for role in Role}:
-            return [value]
-        files = {PurePosixPath(name).name: one for name, one in value.items()}
-        wanted = [PurePosixPath(name).name for name in names]
-        if len(value) == len(names) == 1:
-            return list(value.values())
-        if len(files) == len(wanted) and set(files) == set(wanted):
-            return [files[name] for name in wanted]
-        raise ValueError(f"is about {', '.join(value)}, the pictures are {', '.join(names)}")
-    if len(names) == 1:
-        return [value]
-    if not isinstance(value, list) or len(value) != len(names):
-        raise ValueError(f"has no entry for each of {len(names)} pictures")
-    return value
-
-
-def _by_role(pictures: Sequence[Any], source: Source) -> list[dict[Role, Any]]:
-    """What stands under each role, picture by picture.
-
-    Lists name no roles: of two entries of the source that asks for relations the first is the
-    subject.
-    """
-    found = []
-    for value in pictures:
-        if source is Source.SGG and isinstance(value, list) and len(value) == 2:
-            found.append({Role.SUBJECT: value[0], Role.OBJECT: value[1]})
-        else:
-            found.append(values.roles(value))
-    return found
-
-
-class _Where(NamedTuple):
-    picture: int
-    role: Role
-
-
-def _marks(
-    boxes: Sequence[Mapping[Role, Sequence[values.Numbers]]],
-    polygons: Sequence[Mapping[Role, Any]],
-) -> Iterator[Marked]:
-    outlined = {
-        _Where(at, role): value for at, by in enumerate(polygons) for role, value in by.items()
-    }
-    for at, by in enumerate(boxes):
-        for role, quads in by.items():
-            lines = _one_a_box(outlined.pop(_Where(at, role), None), len(quads))
-            for quad, line in zip(quads, lines, strict=True):
-                yield Marked(at, role, quad, line)  # type: ignore[arg-type]
-    for left in outlined:
-        which = f"picture {left.picture + 1}, {left.role.value}"
-        raise ValueError(f"has outlines of {which}, which has no box")
-
-
-def _one_a_box(value: Any, boxes: int) -> list[values.Outlines]:
-    """The outlines of each box."""
-    if values.is_absent(value):
-        return [()] * boxes
-    if boxes == 1:
-        return [values.outlines(value)]
-    if len(value) != boxes:
-        raise ValueError(f"has {len(value)} entries for {boxes} boxes")
-    return [values.outlines(one) for one in value]
