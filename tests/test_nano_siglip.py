@@ -16,10 +16,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from training.dual_encoder import lessons, train  # noqa: E402
+from training.dual_encoder.batches import batch_of  # noqa: E402
 from training.dual_encoder.evaluate import evaluate  # noqa: E402
 from training.dual_encoder.lessons import ATTRIBUTES, BONDS, NOTHING, VALUES  # noqa: E402
 from training.dual_encoder.losses import both_right  # noqa: E402
-from training.dual_encoder.train import Training, batch_of, read_recipe  # noqa: E402
+from training.dual_encoder.recipe import RECIPE as RECIPE_FILE  # noqa: E402
+from training.dual_encoder.recipe import read_recipe  # noqa: E402
+from training.dual_encoder.train import Training  # noqa: E402
 from vlmeval_findit.data.rendered.drawing import Rng  # noqa: E402
 from vlmeval_findit.data.rendered.pairs import CHANGES, scene_pair  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS  # noqa: E402
@@ -30,7 +33,7 @@ from vlmeval_findit.models.dual_encoder.towers import Towers  # noqa: E402
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 FOLDER = Path(checkpoint_of(NANO_SIGLIP))
-RECIPE = read_recipe(train.RECIPE)
+RECIPE = read_recipe(RECIPE_FILE)
 TOWER = {"hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 2}
 SMALL = replace(
     RECIPE,
@@ -173,7 +176,7 @@ def test_it_is_a_few_megabytes_of_a_real_siglip() -> None:
 def test_its_card_holds_the_recipe_that_is_in_the_repository() -> None:
     card = (FOLDER / "README.md").read_text()
     (yaml_text,) = re.findall(r"```yaml\n(.*?)```", card, re.DOTALL)
-    assert yaml_text.strip() == train.RECIPE.read_text().strip()
+    assert yaml_text.strip() == RECIPE_FILE.read_text().strip()
     assert "license: apache-2.0" in card
     assert "python -m training.dual_encoder.evaluate" in card
 

@@ -11,167 +11,26 @@ import copy
 import io
 import json
 import math
-import multiprocessing
-import os
 import time
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-import yaml
 
 from training.dual_encoder import architecture, lessons
-from training.dual_encoder.lessons import Lesson
+from training.dual_encoder.batches import batch_of, batches, processor_of
 from training.dual_encoder.losses import Batch, Heads, both_right, features, grade
+from training.dual_encoder.recipe import RECIPE, Recipe, read_recipe
 from training.optimizers import Muon
 from vlmeval_findit.core.files import write_once
 from vlmeval_findit.data.rendered.scene import SPLITS
 
-RECIPE = Path(__file__).with_name("recipe.yaml")
 CHECKPOINT = "checkpoint"
 CURVE, VALIDATION = "curve.jsonl", "validation.jsonl"
 _STATE = "training.pt"
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A part of the training, up to step ``until``.
-
-    ``cells`` weighs the loss of what lies under patches; ``shares`` say how often pairs differ in
-    each attribute, as weights.
-    """
-
-    until: int
-    cells: float
-    shares: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """All that a training depends on.
-
-    The tokenizer has at most ``vocabulary`` tokens, learnt from the captions of ``corpus`` pairs.
-    ``pairs`` are those of a step, of which the share ``plain`` keeps its own captions.  ``rate`` is
-    the greatest learning rate, reached after ``warmup`` steps and falling to nothing along a half
-    cosine; ``matrices`` is Muon's, as a multiple of it.  ``within`` and ``facts`` weigh the losses
-    beside SigLIP's own; the last and that of a stage's cells fade to a tenth.  ``validation`` is a
-    number of pairs.
-    """
-
-    seed: int
-    corpus: int
-    vocabulary: int
-    side: int
-    text: Mapping[str, int]
-    vision: Mapping[str, int]
-    pairs: int
-    plain: float
-    rate: float
-    matrices: float
-    warmup: int
-    decay: float
-    sharpness: float
-    within: float
-    facts: float
-    save_every: int
-    evaluate_every: int
-    validation: int
-    stages: tuple[Stage, ...]
-
-    @property
-    def steps(self) -> int:
-        return self.stages[-1].until
-
-    def stage(self, step: int) -> Stage:
-        return next(stage for stage in self.stages if step < stage.until)
-
-
-def read_recipe(path: Path) -> Recipe:
-    """The recipe of a YAML file.
-
-    Raises:
-        ValueError: a key is missing or unknown; the message names the file.
-    """
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    try:
-        return Recipe(**{**values, "stages": tuple(Stage(**stage) for stage in values["stages"])})
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-# --- batches --------------------------------------------------------------------------------------
-
-
-@cache
-def _processor(seed: int, tens: int, plain: float, vocabulary: int, side: int) -> Any:
-    captions = lessons.corpus(seed, tens, plain)
-    return architecture.build_processor(architecture.build_tokenizer(captions, vocabulary), side)
-
-
-def processor_of(recipe: Recipe) -> Any:
-    """The processor, its tokenizer learnt from captions of pairs."""
-    tens = recipe.corpus // 10
-    return _processor(recipe.seed, tens, recipe.plain, recipe.vocabulary, recipe.side)
-
-
-def batch_of(recipe: Recipe, made: Sequence[Lesson]) -> Batch:
-    """The tensors of lessons."""
-    processor = processor_of(recipe)
-    scenes = [scene for lesson in made for scene in (lesson.pair.left, lesson.pair.right)]
-    captions = [caption for lesson in made for caption in lesson.captions]
-    full = [
-        caption in (lesson.pair.left_caption, lesson.pair.right_caption)
-        for lesson in made
-        for caption in lesson.captions
-    ]
-    said = processor.tokenizer(captions, padding="max_length", truncation=True, return_tensors="pt")
-    shown = processor.image_processor([scene.pixels for scene in scenes], return_tensors="pt")
-    grid = recipe.side // recipe.vision["patch_size"]
-    return Batch(
-        shown.pixel_values,
-        said.input_ids,
-        torch.from_numpy(np.stack([lessons.cells_of(scene, grid) for scene in scenes])),
-        torch.from_numpy(np.stack([lessons.facts_of(scene) for scene in scenes])),
-        torch.tensor(full),
-    )
-
-
-def _begin_maker() -> None:
-    """One thread, and after the training where both would run: that waits for all its threads."""
-    torch.set_num_threads(1)
-    os.nice(5)
-
-
-def _numpy_batch(recipe: Recipe, step: int) -> list[Any]:
-    shares = recipe.stage(step).shares
-    made = lessons.lessons_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
-    return [tensor.numpy() for tensor in batch_of(recipe, made)]
-
-
-_AHEAD = 6
-
-
-def batches(recipe: Recipe, first: int) -> Iterator[Batch]:
-    """The batches of the steps from ``first`` on, made by a process beside this one."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, initializer=_begin_maker) as maker:
-        waiting = deque(
-            maker.submit(_numpy_batch, recipe, step) for step in range(first, first + _AHEAD)
-        )
-        for step in range(first + _AHEAD, recipe.steps + _AHEAD):
-            yield Batch(*map(torch.from_numpy, waiting.popleft().result()))
-            if step < recipe.steps:
-                waiting.append(maker.submit(_numpy_batch, recipe, step))
-
-
-# --- the training ---------------------------------------------------------------------------------
 
 
 class Training:
