@@ -88,7 +88,7 @@ def test_a_killed_sweep_over_all_benchmarks_ends_with_the_files_of_an_undisturbe
         "FindIt",
         "Ref-L4",
         "VP-Bench",
-        "Self-retrieval",
+        "Self-Retrieval",
     ]
     assert len(benchmarks()) == len(NAMES), "a benchmark that this sweep leaves out"
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"
@@ -123,6 +123,6 @@ def test_a_killed_sweep_over_all_benchmarks_ends_with_the_files_of_an_undisturbe
             assert done.returncode == 0, done.stdout
         boards.append((quiet / "board" / "leaderboard.md").read_text())
     assert boards[0] == boards[1]
-    for name in ("Ref-L4", "VP-Bench", "Self-retrieval"):
+    for name in ("Ref-L4", "VP-Bench", "Self-Retrieval"):
         assert MODEL in (quiet / "board" / name / "leaderboard.md").read_text()
         assert (quiet / f"report-{name}.html").stat().st_size > 10_000
