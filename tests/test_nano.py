@@ -14,7 +14,7 @@ import yaml
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from training import lessons, train  # noqa: E402
+from training import lessons, saving, train  # noqa: E402
 from training.batches import IGNORED  # noqa: E402
 from training.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
@@ -240,7 +240,7 @@ def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(
     stopped = Training(SMALL, "cpu")
     for _ in range(2):
         stopped.advance(stopped.batch())
-    stopped.save(tmp_path / "stopped")
+    saving.save(stopped, tmp_path / "stopped")
     (tmp_path / "stopped" / "curve.jsonl").write_text('{"step": 2}\n{"step": 3}\n')
     train.train(recipe_file, tmp_path / "stopped", "cpu", report_every=2)
     whole, other = (weights(tmp_path / name / "checkpoint") for name in ("whole", "stopped"))

@@ -15,6 +15,7 @@ import yaml
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from training import saving  # noqa: E402
 from training.dual_encoder import lessons, train  # noqa: E402
 from training.dual_encoder.batches import batch_of  # noqa: E402
 from training.dual_encoder.evaluate import evaluate  # noqa: E402
@@ -144,8 +145,8 @@ def test_a_training_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Pat
     (tmp_path / "parts").mkdir()
     for training in (first, second):
         if training is second:
-            first.save(tmp_path / "parts")
-            second.resume(tmp_path / "parts")
+            saving.save(first, tmp_path / "parts")
+            saving.resume(second, tmp_path / "parts")
         for step in range(training.step, training.step + 2):
             shares = training.recipe.stage(step).shares
             made = lessons.lessons_of(SMALL.seed, step, SMALL.pairs, SMALL.plain, shares)

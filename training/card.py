@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from training.architecture import COORDINATE_STEP
+from training.saving import CHECKPOINT
 from vlmeval_findit.benchmarks.findit.metrics import METRICS
 from vlmeval_findit.core.files import atomic_write
 from vlmeval_findit.runs.intervals import intervals
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
-CHECKPOINT = "checkpoint"
 CURVE = "curve.jsonl"
 VALIDATION = "validation.jsonl"
 RECIPE = "recipe.yaml"

@@ -8,8 +8,6 @@ stopped goes on as if it had not been (from the last save), and one that is spre
 from __future__ import annotations
 
 import argparse
-import copy
-import io
 import json
 import math
 import os
@@ -23,7 +21,7 @@ import torch
 import torch.distributed as dist
 import yaml
 
-from training import architecture, card, lessons
+from training import architecture, card, lessons, saving
 from training.batches import Batch, Writer
 from training.evaluate import VALIDATION, evaluate
 from training.lessons import Lesson, Shares
@@ -187,35 +185,6 @@ class Training:
         figures = {name: part.item() for name, part in parts.items()}
         return figures | {"right": losses.right, "off": losses.off, "norm": norm.item()}
 
-    def save(self, folder: Path) -> None:
-        """The checkpoint, in float16 as Hugging Face writes it, and what going on needs."""
-        checkpoint = folder / card.CHECKPOINT
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        halves = copy.deepcopy(self.model).to("cpu", torch.float16)
-        halves.save_pretrained(checkpoint)
-        self.processor.save_pretrained(checkpoint)
-        state = {
-            "step": self.step,
-            "model": self.model.state_dict(),
-            "heads": self.heads.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer, _ in self.optimizers],
-        }
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        write_once(folder / _STATE, buffer.getvalue())
-
-    def resume(self, folder: Path) -> None:
-        """Go on from a save."""
-        state = torch.load(folder / _STATE, map_location=self.device)
-        self.step = state["step"]
-        self.model.load_state_dict(state["model"])
-        self.heads.load_state_dict(state["heads"])
-        for (optimizer, _), values in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(values)
-
-
-_STATE = "training.pt"
-
 
 def _optimizers(recipe: Recipe, model: Any, heads: Any) -> list[tuple[Any, float]]:
     """Muon for the matrices inside, AdamW for tables, heads and vectors; with their rates."""
@@ -266,8 +235,8 @@ def train(recipe_file: Path, out: Path, device: str, report_every: int = 50) -> 
     if rank == 0:
         _keep_recipe(recipe_file, out)
     training = Training(recipe, device)
-    if (out / _STATE).is_file():
-        training.resume(out)
+    if (out / saving.STATE).is_file():
+        saving.resume(training, out, training.device)
     if rank == 0:
         for name in (card.CURVE, card.VALIDATION):
             _forget_after(training.step, out / name)
@@ -287,7 +256,7 @@ def train(recipe_file: Path, out: Path, device: str, report_every: int = 50) -> 
             recent = []
         evaluates = training.step % recipe.evaluate_every == 0 or last
         if training.step % recipe.save_every == 0 or evaluates:
-            training.save(out)
+            saving.save(training, out)
         if evaluates:
             _validate(out, training.step, device)
             card.write_card(out)
@@ -320,7 +289,7 @@ _LONGEST = 256
 
 
 def _validate(out: Path, step: int, device: str) -> None:
-    runs = evaluate(out / card.CHECKPOINT, VALIDATION, device, longest=_LONGEST)
+    runs = evaluate(out / saving.CHECKPOINT, VALIDATION, device, longest=_LONGEST)
     line = {"step": step} | {
         run.task.question.table: round(run.figures["F1@0.5"] or 0.0, 1) for run in runs
     }

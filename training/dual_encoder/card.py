@@ -15,7 +15,8 @@ import torch
 from training.card import read_lines, table, thinned
 from training.dual_encoder.evaluate import evaluate
 from training.dual_encoder.recipe import RECIPE
-from training.dual_encoder.train import CHECKPOINT, CURVE, VALIDATION
+from training.dual_encoder.train import CURVE, VALIDATION
+from training.saving import CHECKPOINT
 from vlmeval_findit.core.files import atomic_write
 
 PAIRS = 1000

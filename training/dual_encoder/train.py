@@ -7,8 +7,6 @@ stopped goes on as if it had not been, from its last save.
 from __future__ import annotations
 
 import argparse
-import copy
-import io
 import json
 import math
 import time
@@ -20,6 +18,7 @@ from typing import Any
 
 import torch
 
+from training import saving
 from training.dual_encoder import architecture, lessons
 from training.dual_encoder.batches import batch_of, batches, processor_of
 from training.dual_encoder.losses import Batch, Heads, both_right, features, grade
@@ -28,9 +27,7 @@ from training.optimizers import Muon
 from vlmeval_findit.core.files import write_once
 from vlmeval_findit.data.rendered.scene import SPLITS
 
-CHECKPOINT = "checkpoint"
 CURVE, VALIDATION = "curve.jsonl", "validation.jsonl"
-_STATE = "training.pt"
 
 
 class Training:
@@ -78,31 +75,6 @@ class Training:
         if self.precision is torch.float32:
             return nullcontext()
         return torch.autocast("cpu", dtype=self.precision)
-
-    def save(self, folder: Path) -> None:
-        """The checkpoint, in float16 as Hugging Face writes it, and what going on needs."""
-        checkpoint = folder / CHECKPOINT
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        copy.deepcopy(self.model).half().save_pretrained(checkpoint)
-        self.processor.save_pretrained(checkpoint)
-        state = {
-            "step": self.step,
-            "model": self.model.state_dict(),
-            "heads": self.heads.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer, _ in self.optimizers],
-        }
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        write_once(folder / _STATE, buffer.getvalue())
-
-    def resume(self, folder: Path) -> None:
-        """Go on from a save."""
-        state = torch.load(folder / _STATE)
-        self.step = state["step"]
-        self.model.load_state_dict(state["model"])
-        self.heads.load_state_dict(state["heads"])
-        for (optimizer, _), values in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(values)
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def validate(self) -> dict[str, float]:
@@ -154,8 +126,8 @@ def train(recipe_file: Path, out: Path, precision: Any, report_every: int = 20) 
         raise ValueError(f"{out} was begun with another recipe ({kept}); name another --out")
     write_once(kept, recipe_file.read_bytes())
     training = Training(recipe, precision)
-    if (out / _STATE).is_file():
-        training.resume(out)
+    if (out / saving.STATE).is_file():
+        saving.resume(training, out)
     recent: list[dict[str, float]] = []
     began, first = time.monotonic(), training.step
     for batch in batches(recipe, first):
@@ -169,7 +141,7 @@ def train(recipe_file: Path, out: Path, precision: Any, report_every: int = 20) 
             _report(out / CURVE, {"step": training.step, "seconds": seconds, **mean})
             recent = []
         if training.step % recipe.save_every == 0 or last:
-            training.save(out)
+            saving.save(training, out)
         if training.step % recipe.evaluate_every == 0 or last:
             _report(out / VALIDATION, {"step": training.step, **training.validate()})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...core.conformance import Agreement, CaseError, lines_of
+from ...core.conformance import Agreement, tried
 from ...core.spelling import nearest
 from ...marks.contrast import Contrast
 from ...marks.parabola import Fit
@@ -48,18 +48,7 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
         CaseError: a line is no case.
         OSError: the file cannot be read.
     """
-    total, found = 0, []
-    for number, case in lines_of(path):
-        total += 1
-        try:
-            why = compared(case).why
-        except KeyError as error:
-            raise CaseError(f"{path}, line {number}: {error} is missing") from None
-        except (TypeError, AttributeError, ValueError) as error:
-            raise CaseError(f"{path}, line {number}: {error}") from None
-        if why is not None:
-            found.append(f"{path.name}, line {number}, case {case.get('case')}: {why}")
-    return Agreement(total - len(found), total, found)
+    return tried(path, lambda case: compared(case).why)
 
 
 def compared(case: CaseRow) -> Comparison:
