@@ -147,7 +147,7 @@ _DECIMALS = {"unit": 3, "longer1": 3, "letterbox1": 3, "crop1": 3, "percent": 1}
 
 @dataclass(frozen=True)
 class Fault:
-    """What a deployment does to coordinates: by axis a scale and an offset in shares of the picture."""
+    """By axis a scale and an offset, in shares of the picture, that a deployment adds."""
 
     scale: tuple[float, float] = (1.0, 1.0)
     offset: tuple[float, float] = (0.0, 0.0)
@@ -169,13 +169,15 @@ def run(
 ) -> list[Query]:
     """A run of so many queries; ``says`` may draw a convention for every query."""
     weights = np.array([often for *_, often in profile.sizes])
+    weights = weights / weights.sum()
+    weights = weights / weights.sum()
     counts = np.array(profile.objects, float)
     found: list[Query] = []
     picture, size, others = -1, (0, 0), np.zeros((0, 4))
     for _ in range(queries):
         if picture < 0 or rng.random() < 1 / profile.queries_a_picture:
             picture += 1
-            width, height, _often = profile.sizes[rng.choice(len(weights), p=weights / weights.sum())]
+            width, height, _often = profile.sizes[rng.choice(len(weights), p=weights)]
             size, others = (width, height), objects(rng, profile, 3)
         truths = objects(rng, profile, int(rng.choice(len(counts), p=counts / counts.sum())))
         boxes = _drawn(rng, profile, truths, np.concatenate([others, truths]), habit)

@@ -15,6 +15,7 @@ ROOMS = (
     "boxes",
     "models",
     "benchmarks",
+    "doctor",
     "data",
     "runs",
     "sweep",

@@ -1,1 +1,1 @@
-"""In which coordinates does a deployment really answer?  A library of its own; no score reads it."""
+"""In which coordinates does a deployment really answer?  No score reads this library."""

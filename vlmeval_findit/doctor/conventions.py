@@ -38,6 +38,11 @@ class Order(NamedTuple):
     cost: float
     corners: Floats
 
+    @property
+    def numbers(self) -> Floats:
+        """(4, 4): the inverse of ``corners``."""
+        return np.linalg.inv(self.corners).astype(float)
+
 
 class Convention(NamedTuple):
     """A space and an order."""
@@ -84,11 +89,13 @@ def _turned_rows() -> list[SpaceRow]:
             ("rot180", "turned by 180 degrees", frames.mirrored(size, (True, True))),
             ("flipy", "counted from the bottom", frames.mirrored(size, (False, True))),
         ):
-            found.append(SpaceRow(f"{name}_{turn}", f"{means} of the picture {what}", EXOTIC, frame))
+            found.append(
+                SpaceRow(f"{name}_{turn}", f"{means} of the picture {what}", EXOTIC, frame)
+            )
     return found
 
 
-_ROWS = [
+_COMMON = [
     _known("grid1000", "thousandths of width and height", USUAL, Space("grid1000")),
     _known("unit", "fractions of width and height", USUAL, Space("unit")),
     _known("pixels", "pixels of the picture", USUAL, Space("pixels")),
@@ -112,6 +119,11 @@ _ROWS = [
         frames.squared(1000, frames.longer_edge),
     ),
     SpaceRow("longer1000", "thousandths of the longer side", KNOWN, frames.longer(1000)),
+]
+"""Those whose numbers come in rare orders too."""
+
+_ROWS = [
+    *_COMMON,
     _within(3136, 1003520),
     _within(200704, 1003520),
     _within(401408, 1605632),
@@ -230,9 +242,8 @@ def conventions(first: Convention | None = None) -> list[Convention]:
     (328, 'grid1000/xyxy')
     """
     found = [Convention(row, ORDERS[name]) for row in _ROWS for name in _EVERYWHERE]
-    common = [row for row in _ROWS[:11]]
     rare = [order for order in ORDERS.values() if order.name not in _EVERYWHERE]
-    found += [Convention(row, order) for row in common for order in rare]
+    found += [Convention(row, order) for row in _COMMON for order in rare]
     if first is not None and first.name not in {one.name for one in found}:
         others = [Convention(first.space, ORDERS[name]) for name in _EVERYWHERE]
         found += [first, *(one for one in others if one.name != first.name)]

@@ -61,7 +61,10 @@ def times(left: Floats, right: Floats) -> Floats:
 def located(numbers: Floats, frame: Frame, order: Order) -> Located:
     """Numbers (4, n) as boxes in shares of their pictures; ``frame`` is by box."""
     corners = times(order.corners, numbers)
-    low, high = (corners[:2] - frame.offset) / frame.scale, (corners[2:] - frame.offset) / frame.scale
+    low, high = (
+        (corners[:2] - frame.offset) / frame.scale,
+        (corners[2:] - frame.offset) / frame.scale,
+    )
     centre, side = (low + high) / 2, (high - low) * np.sign(frame.scale)
     scale = np.abs(frame.scale)
     if frame.turned:
@@ -80,7 +83,7 @@ def said(boxes: Floats, frame: Frame, order: Order) -> Floats:
     low, high = (boxes[1::-1], boxes[:1:-1]) if frame.turned else (boxes[:2], boxes[2:])
     low, high = low * frame.scale + frame.offset, high * frame.scale + frame.offset
     corners = np.concatenate([np.minimum(low, high), np.maximum(low, high)])
-    return times(np.linalg.inv(order.corners), corners)
+    return times(order.numbers, corners)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def seen_in(evidence: Evidence, frame: Frame, order: Order) -> Seen:
     boxes = located(evidence.numbers, frame.of(evidence.owner), order)
     truths = evidence.truths[:, evidence.truth]
     truth_centre, truth_side = (truths[:2] + truths[2:]) / 2, truths[2:] - truths[:2]
-    is_box = (boxes.side > 0).all(0)
+    is_box = np.logical_and(boxes.side[0] > 0, boxes.side[1] > 0)
     log_side = np.log(np.where(is_box, boxes.side, 1.0))
     units = -2 * np.log(boxes.scale).sum(0) - _outside(boxes) - log_side.sum(0)
     log_truth, box = np.log(truth_side), evidence.box

@@ -1,8 +1,8 @@
 """How well a convention explains a run, given that models have habits; and what bends it to fit.
 
 Everything is expectation and maximisation: boxes are shared out among the kinds of
-:mod:`.densities`, then habits (or a bend of the frame) are fitted to the boxes that mean objects, by
-weighted least squares.
+:mod:`.densities`, then habits (or a bend of the frame) are fitted to the boxes that mean objects,
+by weighted least squares.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .conventions import Convention, SpaceRow
+from .conventions import Convention
 from .densities import (
     NO_HABITS,
     START,
@@ -36,6 +36,7 @@ PSEUDO_BOXES = 2.0
 PULL, SHIFT, SIZE = 0.07, 0.04, 0.07
 """How large habits are, as standard deviations of their priors."""
 
+_SCALES = np.exp(np.linspace(-2.2, 2.2, 41))
 _ROUNDS = 12
 _SETTLED = 0.05
 
@@ -122,7 +123,9 @@ def _habits(seen: Seen, precision: Floats) -> Habits:
         rows = np.stack([seen.truth_centre[axis] - 0.5, seen.truth_side[axis]])
         weight = 2 * precision[axis] / seen.truth_side[axis] ** 2
         prior = np.diag([PULL**-2, SHIFT**-2])
-        more, shift[axis] = np.linalg.solve(_normal(rows, weight) + prior, times(rows, weight * off[axis]))
+        more, shift[axis] = np.linalg.solve(
+            _normal(rows, weight) + prior, times(rows, weight * off[axis])
+        )
         pull[axis] += more
         half = precision[axis] / 2
         size[axis] = times(half, seen.log_size[axis]) / (half.sum() + SIZE**-2)
@@ -154,6 +157,12 @@ class Bend:
         """(2,): where the corner (0, 0) of the picture is said, in shares of the picture."""
         corner: Floats = 0.5 + self.offset - self.scale / 2
         return corner
+
+    @property
+    def at_origin_error(self) -> Floats:
+        """(2,): its standard error; offset in the middle and scale are nearly independent."""
+        error: Floats = np.hypot(self.offset_error, self.scale_error / 2)
+        return error
 
 
 def bend(
@@ -210,7 +219,8 @@ def _bend_once(seen: Seen, precision: Floats) -> tuple[Floats, Floats, Floats, F
         weight, half = 2 * precision[axis] / side**2, precision[axis] / 2
         normal = _normal(centres, weight) + _normal(sides, half) + priors
         off, log_size = offs[axis], seen.log_size[axis]
-        values = np.linalg.solve(normal, times(centres, weight * off) + times(sides, half * log_size))
+        right = times(centres, weight * off) + times(sides, half * log_size)
+        values: Floats = np.linalg.solve(normal, right).astype(float)
         scores = centres * (weight * (off - times(values, centres)))
         scores += sides * (half * (log_size - times(values, sides)))
         by_picture = np.stack([np.bincount(picture, row) for row in scores])
@@ -223,24 +233,12 @@ def _bend_once(seen: Seen, precision: Floats) -> tuple[Floats, Floats, Floats, F
     return found, shift, size, error
 
 
-def scales_worth_a_try(
-    evidence: Evidence, conventions: Sequence[Convention], steps: int = 45
-) -> list[tuple[Convention, Floats]]:
-    """By convention the scale about the corner (0, 0), alike on both axes, that fits best unfitted."""
-    grid = np.exp(np.linspace(-2.2, 2.2, steps))
-    found = []
-    for convention in conventions:
-        own = evidence.frame(convention.space.frame)
-        values = []
-        for scale in grid:
-            both = np.full(2, scale)
-            frame = own.bent(both, (both - 1) / 2)
-            seen = seen_in(evidence, frame, convention.order)
-            values.append(log_likelihood(densities(seen), START).sum())
-        found.append((convention, np.full(2, grid[int(np.argmax(values))])))
-    return found
-
-
-def same_order(space: SpaceRow, convention: Convention) -> Convention:
-    """Another space in the order of a convention."""
-    return Convention(space, convention.order)
+def best_scale(evidence: Evidence, convention: Convention) -> Floats:
+    """(2,) the scale about the corner (0, 0), alike on both axes, that fits best unfitted."""
+    own = evidence.frame(convention.space.frame)
+    values = []
+    for scale in _SCALES:
+        both = np.full(2, scale)
+        seen = seen_in(evidence, own.bent(both, (both - 1) / 2), convention.order)
+        values.append(log_likelihood(densities(seen), START).sum())
+    return np.full(2, _SCALES[int(np.argmax(values))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -85,6 +85,23 @@ class Evidence:
         """How many queries have a box."""
         return len(np.unique(self.owner))
 
+    def some(self, most: int) -> Evidence:
+        """At most so many boxes of it, spread over the run, with the pairs that they are in."""
+        if self.boxes <= most:
+            return self
+        kept = np.linspace(0, self.boxes - 1, most).astype(np.intp)
+        place = np.full(self.boxes, -1)
+        place[kept] = np.arange(most)
+        pairs = place[self.box] >= 0
+        return replace(
+            self,
+            numbers=self.numbers[:, kept],
+            owner=self.owner[kept],
+            box=place[self.box[pairs]],
+            truth=self.truth[pairs],
+            choices=self.choices[kept],
+        )
+
     def frame(self, frame_of: FrameOf) -> Frame:
         """What numbers refer to, by query."""
         if frame_of not in self._frames:
@@ -94,13 +111,12 @@ class Evidence:
     def by_picture(self, of_boxes: Floats) -> Floats:
         """Sums over the boxes of every picture that has one."""
         picture = self.pictures[self.owner]
-        sums: Floats = np.bincount(picture, of_boxes, len(self.pictures))
+        sums = np.bincount(picture, of_boxes, len(self.pictures)).astype(float)
         return sums[np.bincount(picture, minlength=len(self.pictures)) > 0]
 
     def by_query(self, of_boxes: Floats) -> Floats:
         """Sums over the boxes of every query: (q,)."""
-        sums: Floats = np.bincount(self.owner, of_boxes, self.queries)
-        return sums
+        return np.bincount(self.owner, of_boxes, self.queries).astype(float)
 
 
 def evidence_of(queries: Sequence[Query]) -> Evidence:

@@ -95,12 +95,14 @@ def squared(side: float, fit: Callable[[Floats], Floats]) -> FrameOf:
 
 def longer_edge(sizes: Floats) -> Floats:
     """The longer edge of every picture, in pixels."""
-    return sizes.max(0)
+    edge: Floats = sizes.max(0)
+    return edge
 
 
 def shorter_edge(sizes: Floats) -> Floats:
     """The shorter edge of every picture, in pixels."""
-    return sizes.min(0)
+    edge: Floats = sizes.min(0)
+    return edge
 
 
 def twice(size: FrameOf) -> FrameOf:
