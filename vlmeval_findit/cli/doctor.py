@@ -41,9 +41,12 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
     parser.add_argument("--space", help="the space to hold answers against, whatever the run says")
+    parser.add_argument(
+        "--force", action="store_true", help="go on although something contradicts the run's record"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
     args = parser.parse_args(argv)
-    settings = settings_from({"space": args.space, "force": args.space is not None})
+    settings = settings_from({"space": args.space, "force": args.force or args.space is not None})
     told: list[dict[str, Any]] = []
     alarms = 0
     for path in prediction_files(args.runs):
@@ -67,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _folded(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
+    for line in map(str.rstrip, lines):
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         yield from wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=True) or [line]
 
@@ -75,9 +78,9 @@ def _folded(lines: Sequence[str]) -> Iterator[str]:
 def text_of(seen: Consultation) -> Iterator[str]:
     """What is printed of a run, line by line, before long lines are folded."""
     diagnosis = seen.diagnosis
-    yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} pictures asked"
+    yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
     yield verdict_line(seen)
-    if diagnosis.found is not None:
+    if diagnosis.found is not None and diagnosis.verdict is not Verdict.NONE:
         yield from _evidence(diagnosis, diagnosis.found)
     yield ""
     yield "F1@0.5   mIoU  if the answers were read as"

@@ -53,6 +53,7 @@ def best_ious(evidence: Evidence, frame: Frame, one: Convention) -> Floats:
 
 
 _CLIP = 10.0
+_MOST = 1000.0
 
 
 def steadiness(evidence: Evidence, one: Fitted, other: Fitted) -> tuple[float, float]:
@@ -71,4 +72,5 @@ def steadiness(evidence: Evidence, one: Fitted, other: Fitted) -> tuple[float, f
 def _z(values: Floats) -> float:
     if not values.size:
         return 0.0
-    return float(values.sum() / (np.sqrt(((values - values.mean()) ** 2).sum()) + 1e-9))
+    spread = np.sqrt(((values - values.mean()) ** 2).sum())
+    return float(np.clip(values.sum() / max(spread, 1e-9), -_MOST, _MOST))
