@@ -304,7 +304,7 @@ def bent(scale: tuple[float, float], offset: tuple[float, float], **changes: flo
     [
         (found(), Verdict.OTHER),
         (found(llr=14.9), Verdict.UNDECIDED),
-        (found(z=2.4), Verdict.UNDECIDED),
+        (found(z=1.9), Verdict.UNDECIDED),
         (found(z_iou=1.9), Verdict.UNDECIDED),
         (found(distance=0.01), Verdict.FITS),
         (found(distance=0.01, rivals=("unit/xyxy",)), Verdict.UNDECIDED),

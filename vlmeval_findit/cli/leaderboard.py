@@ -17,6 +17,7 @@ from ..leaderboard.rows import (
     TIED,
     GridCell,
     apart_rows,
+    doctor_lines,
     failure_lines,
     forced_lines,
     grid,
@@ -133,7 +134,7 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 def print_remarks(board: Board) -> None:
     """What a reader of the figures must know: failed calls, what was forced, what is left out."""
-    for line in (*failure_lines(board), *forced_lines(board)):
+    for line in (*failure_lines(board), *forced_lines(board), *doctor_lines(board)):
         print(visible(line))
     rows = apart_rows(board)
     if rows:

@@ -16,7 +16,7 @@ FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
 ALIKE = 0.02
 """Conventions at most so far apart are one; see :func:`.distance.apart`."""
 
-DECIDES, STEADY, STEADY_IOU = 15.0, 2.5, 2.0
+DECIDES, STEADY = 15.0, 2.0
 """Nats for another convention, and how steadily pictures must speak for it."""
 
 SIGNAL, SIGNAL_A_BOX = 25.0, 0.1
@@ -153,6 +153,6 @@ def decide(found: Found, declared: Convention, boxes: int) -> tuple[Verdict, boo
         return Verdict.MIXED, drift
     if found.distance < ALIKE:
         return (Verdict.UNDECIDED if found.rivals else Verdict.FITS), drift
-    if found.llr >= DECIDES and found.z >= STEADY and found.z_iou >= STEADY_IOU:
+    if found.llr >= DECIDES and min(found.z, found.z_iou) >= STEADY:
         return Verdict.OTHER, drift
     return Verdict.UNDECIDED, drift

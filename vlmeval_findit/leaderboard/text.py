@@ -13,6 +13,7 @@ from .rows import (
     TIED,
     GridCell,
     apart_rows,
+    doctor_lines,
     failure_lines,
     forced_lines,
     format_note,
@@ -35,6 +36,7 @@ def as_markdown(board: Board) -> str:
     for title, lines in (
         ("Failed calls", failure_lines(board)),
         ("Forced", forced_lines(board)),
+        ("Coordinate space in doubt", doctor_lines(board)),
         ("Published figures, not ranked", published_notes(board)),
     ):
         if lines:

@@ -33,7 +33,8 @@ class Basis:
     short name, ``forced`` what ``--force`` overruled in the run or in its scoring.
     ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
     ``missing`` those that were not, of which ``left_out`` had no usable image.  ``versions`` are
-    those at inference, ``scored_with`` those of the scoring.
+    those at inference, ``scored_with`` those of the scoring.  ``doctor`` says why the declared
+    coordinate space is in doubt (None: it is not, or nobody looked).
     """
 
     identity: Identity | None
@@ -52,6 +53,7 @@ class Basis:
     scored_with: Mapping[str, str]
     predictions_sha256: str
     scored_at: str
+    doctor: str | None = None
 
 
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
@@ -69,6 +71,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "digest": run.identity.digest if run.identity else None,
         "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
         "spaces": [dict(space) for space in run.spaces],
+        "doctor": run.doctor,
         "sizes_recorded": run.replies.with_sizes,
         "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
         "table": {
@@ -108,6 +111,7 @@ _SHAPE: Shape = {
     "identity": dict | None,
     "digest": str | None,
     "forced": [str],
+    "doctor": str | None,
     "table": {"file": str, "sha256": str},
     "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
     "spaces": [{"kind": str, "source": str}],
@@ -150,6 +154,7 @@ def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
         scored_with=dict(values["scored_with"]),
         predictions_sha256=values["predictions"]["sha256"],
         scored_at=values["scored_at"],
+        doctor=values.get("doctor"),
     )
 
 

@@ -23,6 +23,8 @@ from ..core.replies import Reply
 from ..core.row_ranges import rows_text
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
+from ..doctor import check
+from ..doctor.evidence import Query
 from .prediction_names import split_name
 
 
@@ -60,7 +62,9 @@ class RunScore:
     """The score of one run and all that it rests on.
 
     ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
-    as settings with a ``source``; ``forced`` what of a contradiction was overruled.
+    as settings with a ``source``; ``forced`` what of a contradiction was overruled.  ``sample`` are
+    answers for the doctor to look at, ``doctor`` what it said of them (:func:`looked_at`): no
+    figure depends on either.
     """
 
     model: str
@@ -71,6 +75,8 @@ class RunScore:
     identity: Identity | None
     replies: AboutReplies
     forced: tuple[str, ...] = ()
+    sample: tuple[Query, ...] = ()
+    doctor: str | None = None
 
     @property
     def benchmark(self) -> Benchmark:
@@ -159,7 +165,10 @@ def _part(
         for row, reply in zip(made.rows, replies, strict=True)
     )
     sums = totals(rows)
-    return RunScore(model, task, rows, sums, made.spaces, run, _about(replies))
+    about = _about(replies)
+    return RunScore(
+        model, task, rows, sums, made.spaces, run, about, sample=check.sample(task, rows)
+    )
 
 
 def _recorded(reply: Reply) -> dict[str, Any]:
@@ -187,7 +196,14 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
         spaces=tuple(spaces.values()),
         replies=sum((run.replies for run in others), first.replies),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
+        sample=check.joined_samples([run.sample for run in runs]),
     )
+
+
+def looked_at(run: RunScore) -> RunScore:
+    """A run's score with what the doctor says of its convention; without the sample."""
+    said = check.warning(run.task, run.sample, run.spaces)
+    return replace(run, doctor=said, sample=())
 
 
 def without_details(run: RunScore) -> RunScore:
@@ -309,7 +325,7 @@ def score_file(
             f"{error}\nThe predictions are safe in {path}; score them without running the model "
             f"again:\n  python run_findit.py score --space SPACE {path}"
         ) from None
-    return replace(done, forced=(*found.forced, *done.forced))
+    return looked_at(replace(done, forced=(*found.forced, *done.forced)))
 
 
 def _named(
