@@ -18,7 +18,7 @@ from vlmeval_findit.doctor.densities import located, said
 from vlmeval_findit.doctor.diagnosis import diagnose
 from vlmeval_findit.doctor.distance import apart, iou
 from vlmeval_findit.doctor.estimate import Bend, bend, fit
-from vlmeval_findit.doctor.evidence import MOST_BOXES, Query, evidence_of
+from vlmeval_findit.doctor.evidence import MOST_BOXES, MOST_SAID, Query, evidence_of
 from vlmeval_findit.doctor.inflation import inflation
 from vlmeval_findit.doctor.verdict import Found, Second, Unlisted, Verdict, decide
 
@@ -115,6 +115,11 @@ def test_of_a_long_run_a_fixed_sample_is_looked_at() -> None:
     first, again = evidence_of(queries), evidence_of(queries)
     assert MOST_BOXES - 4 < first.boxes <= MOST_BOXES
     assert np.array_equal(first.numbers, again.numbers)
+
+
+def test_of_a_reply_without_an_end_the_first_boxes_are_looked_at() -> None:
+    query = Query(10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000)
+    assert evidence_of([query]).boxes == MOST_SAID
 
 
 def test_a_part_of_the_boxes_keeps_its_pairs() -> None:

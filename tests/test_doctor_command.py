@@ -28,7 +28,7 @@ from vlmeval_findit.doctor.evidence import Query
 from vlmeval_findit.doctor.of_run import NotBoxesError, figures_read_in, replies_of_run
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
-from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.score import score, score_file
 from vlmeval_findit.runs.scored_run import load_run
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
@@ -234,7 +234,17 @@ def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> 
     path = deployment(queries=30)
     replies = json.loads(path.read_text(encoding="utf-8"))
     for reply in replies:
-        reply["prediction"] = '[{"bbox_2d": [1e999, 1, 2, 3], "label": "thing"}]'
+        reply["prediction"] = '[{"bbox_2d": [1e305, 1, 2, 3], "label": "thing"}]'
     path.write_text(json.dumps(replies), encoding="utf-8")
     assert score_file(path).doctor is None
     assert doctor(path) == 0
+
+
+def test_of_a_reply_with_very_many_boxes_a_few_are_kept(deployment: Deployment) -> None:
+    path = deployment(queries=8)
+    replies = json.loads(path.read_text(encoding="utf-8"))
+    replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)
+    path.write_text(json.dumps(replies), encoding="utf-8")
+    task = benchmarks.load(NAME)
+    run_ = score("Model", task, read_predictions(path), Settings(), read_identity(path))
+    assert max(len(query.said) for query in run_.sample) == 50

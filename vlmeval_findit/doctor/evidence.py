@@ -17,6 +17,9 @@ Places = NDArray[np.intp]
 MOST_BOXES = 2000
 """Boxes that are looked at; of longer runs a sample of queries is."""
 
+MOST_SAID = 200
+"""Boxes of a reply that are looked at."""
+
 MOST_TRUTHS = 40
 """Objects of a query that a box is compared with."""
 
@@ -126,7 +129,7 @@ def evidence_of(queries: Sequence[Query]) -> Evidence:
     >>> seen.truths.tolist(), seen.owner.tolist(), seen.box.tolist(), seen.truth.tolist()
     ([[0.1], [0.2], [0.2], [0.4]], [0, 0], [0, 1], [0, 0])
     """
-    queries = _sample(queries)
+    queries = _sample([_cut(query) for query in queries])
     sizes = np.array([(q.width, q.height) for q in queries], float).reshape(-1, 2).T
     names: dict[str, int] = {}
     pictures = np.array([names.setdefault(q.picture, len(names)) for q in queries], np.intp)
@@ -150,6 +153,13 @@ def evidence_of(queries: Sequence[Query]) -> Evidence:
         choices=np.bincount(box, minlength=len(owner)).clip(1),
         step=_step(numbers),
     )
+
+
+def _cut(query: Query) -> Query:
+    """A query with the first boxes of a reply that has very many."""
+    if len(query.said) <= MOST_SAID:
+        return query
+    return query._replace(said=query.said[:MOST_SAID], labels=query.labels[:MOST_SAID])
 
 
 def _sample(queries: Sequence[Query]) -> Sequence[Query]:
