@@ -37,7 +37,7 @@ def version():
 
 
 # VLMEvalKit asks for any OpenCV 4.7 or newer, but OpenCV 5 dropped the cascades and HOG that
-# OpenCV-Detector is made of.
+# OpenCV-Detector is made of, and draws other letters into marks.
 OPENCV = "opencv-python>=4.8,<5"
 
 setup(
@@ -52,7 +52,7 @@ setup(
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
     package_data={
         "vlmeval_findit.data.demo": ["*.yaml"],
-        "vlmeval_findit.models": ["findit_nano/*"],
+        "vlmeval_findit.models": ["findit_nano/*", "findit_nano_siglip/*"],
         "vlmeval_findit.report": ["templates/*"],
     },
     install_requires=[
@@ -76,9 +76,19 @@ setup(
         # rouge_score: VLMEvalKit's runner imports it without asking for it.
         "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
         # For models on this machine: the release that the tiny checkpoints were built with.
-        "local": ["torch>=2.11", "torchvision", "transformers>=5.23", "accelerate"],
+        # sentencepiece and protobuf: the tokenizer of SigLIP's published checkpoints.
+        "local": [
+            "torch>=2.11",
+            "torchvision",
+            "transformers>=5.23",
+            "accelerate",
+            "sentencepiece",
+            "protobuf",
+        ],
         "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
+        # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
+        "marks": ["opencv-python>=4.13,<5"],
         "ray": ["ray>=2.9"],
         "test": [
             "pytest>=8",

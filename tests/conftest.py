@@ -21,6 +21,7 @@ OWN_SETTINGS = (
     "FINDIT_CONFIG",
     "FINDIT_SKIP_MISSING",
     "FINDIT_REPLAY",
+    "FINDIT_ENCODER",
 )
 """Settings of a user's shell that must not reach a test."""
 

@@ -18,6 +18,7 @@ from chat_server import Answer, Asked, ChatServer, Script, completion, error
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 from perfect_answers import content, perfect_answers
 
+from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError
 from vlmeval_findit.models.http.payload import openrouter_manner, server_manner
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.host
 
 DATA = "FindIt_Demo_xyxy_json"
 SHOWN = "FindIt_Demo_insdet_xywh_text"
+LETTERS = "VPBench_Stage1"
 MODEL = "GPT-5.4"
 KEY = "sk-or-v1-c0ffee-SECRET"
 ROWS = 19
@@ -111,8 +113,10 @@ def test_a_server_s_model_takes_its_space_from_the_environment(
     import vlmeval.api
 
     server = partial(vlmeval.api.FindItServer, "my-own", "http://localhost:8000/v1")
+    asked = server().asker._model
     with pytest.raises(SpaceError, match="not guessed"):
-        server()
+        asked.describe(parse(DATA), [])
+    assert asked.describe(benchmarks.parse(LETTERS), []).space is None, "letters have no space"
     monkeypatch.setenv("FINDIT_SPACE", "pixels")
     assert server().asker._model.space(parse(DATA)) == Space("pixels")
     assert server(space="unit").asker._model.space(parse(DATA)) == Space("unit")

@@ -13,7 +13,7 @@ import pytest
 from own_data import CATEGORIES, coco_values, make_images, write_coco
 
 from vlmeval_findit.benchmarks import is_question
-from vlmeval_findit.benchmarks.findit.annotation_tables import TableError, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
 from vlmeval_findit.benchmarks.findit.names import forget_names, parse
 from vlmeval_findit.benchmarks.findit.places import find_table
@@ -24,6 +24,7 @@ from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
 from vlmeval_findit.core.own_images import DatasetFileError
 from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.core.table_files import TableError
 
 
 @pytest.fixture(autouse=True)

@@ -192,6 +192,7 @@ def test_a_light_installation_asks_for_no_host(source: Path, tmp_path: Path) -> 
         lines = z.read(name).decode().splitlines()
         assert "vlmeval_findit/data/demo/annotations.yaml" in z.namelist()
         assert "vlmeval_findit/models/findit_nano/model.safetensors" in z.namelist()
+        assert "vlmeval_findit/models/findit_nano_siglip/model.safetensors" in z.namelist()
         assert HOOK in z.namelist()
         assert not [n for n in z.namelist() if n.startswith(("training", "tests"))]
     needs = [line for line in lines if line.startswith("Requires-Dist:")]

@@ -23,8 +23,8 @@ from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant, grid  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
+from vlmeval_findit.core.stored_png import png  # noqa: E402
 from vlmeval_findit.data.rendered import questions as asking  # noqa: E402
-from vlmeval_findit.data.rendered.picture import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
 from vlmeval_findit.models.families import Bounds  # noqa: E402
 from vlmeval_findit.models.local.encoding import Encoder  # noqa: E402

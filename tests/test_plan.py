@@ -21,7 +21,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
     variants,
 )
 from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.variant import grid, problem
+from vlmeval_findit.benchmarks.findit.variant import MARKS, grid, problem
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
 from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
@@ -75,7 +75,7 @@ def test_all_axes_over_all_tables_are_the_whole_grid() -> None:
     views = Views(frames=tuple(range(1, 65)), captions=(False, True))
     made = variants(benchmark(), formats(axes), views)
     assert len(made) == len(set(made))
-    assert set(made) == {v for v in grid() if v.data.maker is None}
+    assert set(made) == {v for v in grid(marks=(None, *MARKS)) if v.data.maker is None}
     assert all(problem(v) is None for v in made)
 
 
@@ -88,6 +88,19 @@ def test_frames_that_a_table_does_not_have_are_left_out() -> None:
         ("RoboTools", 1), ("RoboTools", 8), ("RoboTools", 64),
     ]  # fmt: skip
     assert [v.frames for v in variants(both, wanted)] == [1, 8, 64]
+
+
+def test_a_mark_is_not_taken_where_there_is_no_reference_picture() -> None:
+    """As text has no key: `marks: [none, box]` is one cell of Pascal and two of HR-InsDet."""
+    tables = [all_tables()[name] for name in ("Pascal", "HRInsDet_easy")]
+    axes = Axes(("xyxy",), ("json",), marks=("none", "box"))
+    assert [v.name for v in variants(tables, formats(axes))] == [
+        "FindIt_Pascal_xyxy_json",
+        "FindIt_HRInsDet_easy_xyxy_json",
+        "FindIt_HRInsDet_easy_xyxy_json_vp-box",
+    ]
+    alone = variants(tables, formats(Axes(("xyxy",), ("json",), marks=("box",))))
+    assert [v.mark for v in alone] == [None, "box"]
 
 
 # --- calls ----------------------------------------------------------------------------------------

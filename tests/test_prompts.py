@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import json_example, message
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, grid
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant, grid
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
@@ -34,7 +34,6 @@ LABELS = {"Pascal": "dog", "iGround": "dog", "RefCOCO": "dog on the left", "D3":
 
 def query_for(v: Variant) -> Query:
     """A made-up query of a variant's dataset."""
-    family = v.family
     return Query(
         index=7,
         label="dog, traffic light" if v.multilabel else LABELS.get(v.dataset, "obj_000010"),
@@ -42,10 +41,16 @@ def query_for(v: Variant) -> Query:
         height=480,
         images=tuple(f"{n}.jpg" for n in range(1, v.frames + 1)),
         truth=Truth((), ()),
-        support=("shot1.jpg", "shot2.jpg") if family.has_references else (),
+        support=_support(v),
         caption="A dog waits at a traffic light." if v.data.has_caption else "",
         frame_indices=tuple(range(v.frames)) if v.data.family.is_video else (),
     )
+
+
+def _support(v: Variant) -> tuple[str, ...]:
+    if v.mark is not None:
+        return (f"{v.mark}.png",)
+    return ("shot1.jpg", "shot2.jpg") if v.family.has_references else ()
 
 
 def written(parts: Message) -> str:
@@ -76,17 +81,22 @@ SPELT_OUT = (
     "iGround_multilabel_f3_xyxy_json_class_name_nested",
     # The centre experiments.
     *(f"Pascal_cxcywh_{output}_cx-{centre}" for centre in CENTRES for output in OUTPUTS),
+    # Every mark.
+    *(f"HRInsDet_easy_xyxy_text_vp-{mark}" for mark in MARKS), "RoboTools_f3_xyxy_json_vp-oval",
 )  # fmt: skip
-"""The wordings that the snapshot spells out; its last line has a hash of all."""
+"""The wordings that the snapshot spells out; its last lines have hashes of all."""
 
 GRID = [v for v in grid() if v.frames in (1, 3)]
+MARKED = [v for v in grid(marks=MARKS) if v.frames in (1, 3)]
 
 
 def snapshot() -> str:
     variants = [parse(f"FindIt_{name}") for name in dict.fromkeys(SPELT_OUT)]
     entries = [f"# {v.name}\n{written(message(query_for(v), v))}" for v in variants]
-    every = prompt_hash(message(query_for(v), v) for v in GRID)
-    entries.append(f"# All {len(GRID)} variants of the grid with 1 or 3 frames\n{every}")
+    for which, all_of_it in (("", GRID), ("marked ", MARKED)):
+        every = prompt_hash(message(query_for(v), v) for v in all_of_it)
+        found = f"All {len(all_of_it)} {which}variants of the grid with 1 or 3 frames"
+        entries.append(f"# {found}\n{every}")
     return "\n\n".join(entries) + "\n"
 
 
@@ -202,8 +212,9 @@ def test_images_are_at_their_places(name: str, images: list[str]) -> None:
     assert [line[: len(start)] for line, start in zip(lines, images, strict=True)] == images
 
 
-def test_no_support_shot_no_reference() -> None:
-    v = parse("FindIt_HRInsDet_hard_xyxy_text")
+@pytest.mark.parametrize("mark", ["", "_vp-box"])
+def test_no_support_shot_no_reference(mark: str) -> None:
+    v = parse(f"FindIt_HRInsDet_hard_xyxy_text{mark}")
     parts = message(replace(query_for(v), support=()), v)
     assert [p.value for p in parts][:2] == ["Scene:", "1.jpg"]
 
@@ -366,6 +377,12 @@ def test_arguments_of_the_release(name: str, expected: dict[str, Any]) -> None:
     assert {key: kwargs[key] for key in expected} == expected
     assert ("max_frames" in kwargs) == parse(name).data.family.is_video
     assert ("json_key" in kwargs) == (parse(name).output == "json")
+
+
+def test_the_release_does_not_speak_of_marks(clone) -> None:
+    clone("Find it.")
+    with pytest.raises(PromptError, match=r"vp-box: .* do not speak of marked .* without FINDIT_P"):
+        of_release("FindIt_HRInsDet_easy_xyxy_text_vp-box")
 
 
 def test_multilabel_rows_have_the_releases_layout(clone) -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from refl4_stand_in import BOXES, TEST, VAL, rows, write_parquet
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.annotation_tables import TableError
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS as FINDIT_DATASETS
 from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.benchmarks.refl4.annotations import Annotation, Split, annotation, of_split
@@ -42,6 +41,7 @@ from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply
 from vlmeval_findit.core.scored_row import ScoredRow, totals
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.core.table_files import TableError
 
 NAME = "FindIt_RefL4Full_val_xyxy_json"
 

@@ -14,12 +14,12 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
-from vlmeval_findit.benchmarks.findit.table_facts import meta_path
 from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.core.stored_png import png
+from vlmeval_findit.core.table_facts import meta_path
 from vlmeval_findit.data.rendered import drawing, tables
 from vlmeval_findit.data.rendered import questions as asking
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place
-from vlmeval_findit.data.rendered.picture import png
 from vlmeval_findit.data.rendered.questions import ATTRIBUTES, RELATIONS
 from vlmeval_findit.data.rendered.scene import (
     HALVES,

@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "vlmeval_findit"
 ROOMS = (
     "core",
     "boxes",
+    "marks",
     "models",
     "benchmarks",
     "doctor",
@@ -31,7 +32,11 @@ COMMANDS = {"__init__": (), "__main__": ("cli",), "_autoload": ("host",), "confo
 
 BY_NAME = {
     # A dataset's row names the part of data/ that makes its tables when they are first asked for.
-    ("benchmarks", "data"): {"benchmarks/findit/task.py"},
+    ("benchmarks", "data"): {
+        "benchmarks/findit/task.py",
+        "benchmarks/selfretrieval/pairs.py",
+        "benchmarks/vpbench/tables.py",
+    },
 }
 """What climbs by the name of a module, when a function is called."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.benchmarks.findit.formats import Format
+from vlmeval_findit.benchmarks.findit.formats import Format, format_of
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.task import load_task
@@ -216,6 +217,33 @@ def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.Mon
         write_formats(path, {"A": outcome(results, "p")})
 
 
+def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
+    """A third stage: the best format with the object marked in place of a crop."""
+    places = (tmp_path / "search", tmp_path / "calls.jsonl")
+    entry, table = ModelEntry("FullImage"), all_tables()["Demo_insdet"]
+    sweep = search_sweep(entry, table, 2, places, marks=("box", "point"))
+    results = go(sweep, FakeHost(FakeModel()))
+    asked = [format_of(result.question) for result in results]
+    assert [made.mark for made in asked[:19]] == [None] * 19
+    winner = best_format([result for result in results if result.question.mark is None])
+    assert asked[19:] == [replace(winner, mark=mark) for mark in ("box", "point")]
+    with pytest.raises(ValueError, match="Demo shows no reference pictures: there is nothing"):
+        search_sweep(entry, all_tables()["Demo"], 2, places, marks=("box",))
+
+
+def test_a_mark_can_win_and_is_left_out_where_nothing_can_be_marked(tmp_path: Path) -> None:
+    path = tmp_path / "formats.yaml"
+    path.write_text(WINNER + "{representation: xyxy, output: json, mark: oval}")
+    assert read_formats(path) == {"M": Format("xyxy", "json", mark="oval")}
+    chosen = {"FullImage": Format("xyxy", "json", mark="oval")}
+    text = "models: FullImage\ndatasets: [Demo, Demo_insdet]\nlimit: 2"
+    results = go(demo_sweep(tmp_path, text), FakeHost(FakeModel()), chosen)
+    assert [result.question.name for result in results] == [
+        "FindIt_Demo_xyxy_json",
+        "FindIt_Demo_insdet_xyxy_json_vp-oval",
+    ]
+
+
 WINNER = "models:\n  M:\n    winner: "
 
 
@@ -229,6 +257,7 @@ WINNER = "models:\n  M:\n    winner: "
         (WINNER + "{representation: xyxx, output: text}", "line 3: no representation 'xyxx'"),
         (WINNER + "{representation: all, output: json, structure: decomposed}",
          "line 3: all has no decomposed structure"),
+        (WINNER + "{representation: all, output: text, mark: bxo}", "line 3: no mark 'bxo'"),
         (WINNER + "{representation: all, ouput: json}", "did you mean output?"),
     ],
 )  # fmt: skip

@@ -28,6 +28,7 @@ from engine_fakes import (
     reply_to,
 )
 
+from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
@@ -554,12 +555,15 @@ def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host = ServersHost(["http://localhost:8000/v1"], Inference())
-    host.check(ModelEntry("Qwen3-VL-8B-Instruct"))
-    host.check(ModelEntry("my-own", space="unit"))
-    with pytest.raises(SpaceError, match="not guessed"):
-        host.check(ModelEntry("my-own"))
+    boxes, letters = parse("FindIt_Demo_xyxy_json"), benchmarks.parse("VPBench_Stage1")
+    nobody = ModelEntry("my-own", line=3)
+    assert host.describe(ModelEntry("Qwen3-VL-8B-Instruct"), boxes).space == {"kind": "grid1000"}
+    assert host.describe(ModelEntry("my-own", space="unit"), boxes).space == {"kind": "unit"}
+    with pytest.raises(SpaceError, match=r"line 3: my-own: .*not guessed"):
+        host.describe(nobody, boxes)
+    assert host.describe(nobody, letters).space is None, "letters have no space"
     monkeypatch.setenv("FINDIT_SPACE", "pixels")
-    host.check(ModelEntry("my-own"))
+    assert host.describe(nobody, boxes).space == {"kind": "pixels"}
 
 
 class SaysItsSpace(FakeHost):

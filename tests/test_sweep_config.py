@@ -86,6 +86,8 @@ BAD = [
     pytest.param(GOOD + "structures: nest", "line 3: no structure 'nest': did you mean nested?",
                  id="structure"),
     pytest.param(GOOD + "centres: [formulas]", "did you mean formula?", id="centre"),
+    pytest.param(GOOD + "marks: [none, bxo]", "no mark 'bxo': did you mean box?", id="mark"),
+    pytest.param(GOOD + "marks: [none, box]", "marks: box fits no cell", id="nothing to mark"),
     pytest.param(
         GOOD + "keys: [bbox, class_name]", "line 3: keys: class_name fits no cell", id="unfit key"
     ),
@@ -334,3 +336,10 @@ def test_a_stage_that_waits_for_a_winner_needs_a_table() -> None:
     stages = "stages: [{outputs: json}, {representations: winner, outputs: json}]"
     with pytest.raises(ConfigError, match="no table is named"):
         parse_sweep(f"models: FullImage\ndatasets: FindIt_Demo_xyxy_json\n{stages}")
+
+
+def test_a_model_that_nobody_knows_may_be_asked_for_letters() -> None:
+    """The coordinate space of an answer matters where the answer is boxes."""
+    assert parse_sweep("models: my-own\ndatasets: VPBench_Stage1").models[0].name == "my-own"
+    with pytest.raises(ConfigError, match="no model 'my-own' in the model table"):
+        parse_sweep("models: my-own\ndatasets: [VPBench_Stage1, Demo]")

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import (
     COLUMNS,
-    TableError,
     read_table,
     write_table,
 )
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset, Subset
 from vlmeval_findit.benchmarks.findit.oddities import Oddity, oddities
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.query import Query, Sighting
 from vlmeval_findit.benchmarks.findit.release_subsets import (
     check_counts,
     parquet_rows,
@@ -32,10 +31,11 @@ from vlmeval_findit.benchmarks.findit.release_subsets import (
     subset_queries,
     tables_of,
 )
-from vlmeval_findit.benchmarks.findit.table_facts import meta_path
 from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core.table_facts import meta_path
+from vlmeval_findit.core.table_files import TableError
 
 ALL_TABLES = list(tables_of(None))
 PASCAL, IGROUND = DATASETS["Pascal"], DATASETS["iGround"]
@@ -218,6 +218,37 @@ def test_a_bad_cell_is_named_by_file_line_and_column(
     assert str(error.value).startswith(f"{path}, line 2, column {column}: ")
 
 
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [
+        ("[1]", "[1] is not a list of dict"),
+        ('[{"image": "a.jpg"}]', "{'image': 'a.jpg'} is not an image and a box"),
+        ('[{"image": 7, "box": [1, 2, 3, 4]}]', "[7] is not a list of str"),
+        ('[{"image": "../a.jpg", "box": [1, 2, 3, 4]}]', "'../a.jpg' climbs out of its folder"),
+        ('[{"image": "a.jpg", "box": [1, 2, 3]}]', "not enough values to unpack"),
+        ('[{"image": "a.jpg", "box": [1, 2, 3, null]}]', "[1, 2, 3, None] is not four finite"),
+    ],
+)
+def test_where_a_shot_was_taken_from_is_read_with_care(tmp_path: Path, cell: str, why: str) -> None:
+    seen = (Sighting("b.jpg", (1.0, 2.0, 3.0, 4.5)),)
+    made = write_table(tmp_path, "T", [query(1), query(2, sightings=seen)], {})
+    assert [q.sightings for q in read_table(made.path)] == [(), seen]
+    text = made.path.read_text()
+    right = '"[{""image"":""b.jpg"",""box"":[1.0,2.0,3.0,4.5]}]"'
+    assert text.count(right) == 1
+    made.path.write_text(text.replace(right, '"' + cell.replace('"', '""') + '"'))
+    meta_path(made.path).unlink()
+    with pytest.raises(TableError) as error:
+        read_table(made.path)
+    assert str(error.value).startswith(f"{made.path}, line 3, column sightings: {why}")
+
+
+def test_a_table_without_sightings_has_no_column_for_them(tmp_path: Path) -> None:
+    path = write_table(tmp_path, "T", [query(1)], {}).path
+    assert path.read_text().splitlines()[0].split("\t") == list(COLUMNS)
+    assert read_table(path) == [query(1)]
+
+
 @pytest.mark.parametrize("column", ["image_path", "support_shots"])
 @pytest.mark.parametrize(
     ("name", "why"),
@@ -303,7 +334,7 @@ def test_what_is_known_of_a_table_is_damaged(tmp_path: Path, content: str) -> No
 def test_a_kill_between_the_two_files_leaves_no_contradiction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.benchmarks.findit import annotation_tables as tables
+    from vlmeval_findit.core import table_files as tables
 
     path = write_table(tmp_path, "T", [query()], {}).path
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, grid, problem
+from vlmeval_findit.benchmarks.findit.variant import MARKS, Variant, VariantError, grid, problem
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 
-GRID = list(grid())
+GRID = list(grid(marks=(None, *MARKS)))
 
 
 def test_the_grid_has_unique_names_that_parse_back() -> None:
@@ -28,10 +28,18 @@ def test_the_grid_is_exactly_the_valid_combinations() -> None:
 
 
 def test_the_grid_of_one_dataset() -> None:
-    names = [v.name for v in grid([DATASETS["SVG"]])]
+    marks = (None, *MARKS)
+    names = [v.name for v in grid([DATASETS["SVG"]], marks)]
     # 8 representations as text; as JSON 4 keys, each per box or nested; 5 can be decomposed; and
     # the two centre experiments of cxcywh double and triple its 1 + 8 + 1 cells.
-    assert len(names) == 8 + 8 * 4 * 2 + 5 + 2 * (1 + 8 + 1)
+    cells = 8 + 8 * 4 * 2 + 5 + 2 * (1 + 8 + 1)
+    assert len(names) == cells
+    assert len(list(grid([DATASETS["HRInsDet_easy"]], marks))) == cells * (1 + 5)
+    assert len(list(grid([DATASETS["RoboTools"]], marks))) == 64 * cells * (1 + 5)
+
+
+def test_nothing_is_marked_unless_marks_are_asked_for() -> None:
+    assert list(grid()) == [v for v in GRID if v.mark is None]
 
 
 def test_all_datasets_of_the_protocol_are_there() -> None:
@@ -67,6 +75,10 @@ def test_all_datasets_of_the_protocol_are_there() -> None:
         ),
         ("FindIt_RoboTools_f64_all-labelled_text", Variant("RoboTools", "all-labelled", "text",
                                                            frames=64)),
+        ("FindIt_Scenes_insdet_xyxy_json_bbox_2d_vp-box",
+         Variant("Scenes_insdet", "xyxy", "json", key="bbox_2d", mark="box")),
+        ("FindIt_RoboTools_f8_cxcywh_text_cx-formula_vp-oval",
+         Variant("RoboTools", "cxcywh", "text", frames=8, centre="formula", mark="oval")),
         ("FindIt_RefCOCO_testA_all_text", Variant("RefCOCO_testA", "all", "text")),
         ("FindIt_RefCOCOplus_testB_yxhw_json_decomposed",
          Variant("RefCOCOplus_testB", "yxhw", "json", structure="decomposed")),
@@ -90,6 +102,7 @@ def test_canonical_names(name: str, variant: Variant) -> None:
         ("FindIt_Pascal_f1_xyxy_text", "FindIt_Pascal_xyxy_text"),
         ("FindIt_iGround_xyxy_text", "FindIt_iGround_f8_xyxy_text"),
         ("FindIt_RoboTools_xyxy_text", "FindIt_RoboTools_f64_xyxy_text"),
+        ("FindIt_RoboTools_xyxy_json_bbox_vp-tag", "FindIt_RoboTools_f64_xyxy_json_vp-tag"),
     ],
 )
 def test_defaults_may_be_said(name: str, canonical: str) -> None:
@@ -118,6 +131,8 @@ def test_defaults_may_be_said(name: str, canonical: str) -> None:
         ),
         ("FindIt_hr_insdet_hard_insdet_text_all-labelled",
          "FindIt_HRInsDet_hard_all-labelled_text"),
+        ("FindIt_robotools_insdet_video_text_xyxy_f8_vp-point",
+         "FindIt_RoboTools_f8_xyxy_text_vp-point"),
     ],
 )  # fmt: skip
 def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> None:
@@ -154,13 +169,31 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
         ("FindIt_Pascal_xyxy_json_bbox_2d_decomposed", "the decomposed structure names its own"),
         ("FindIt_Pascal_xyxy_json_cx-formula", "cx-formula is for cxcywh only"),
         ("FindIt_Pascal_cxcywh_json_cx-formulas", "'formulas': did you mean formula?"),
+        ("FindIt_Pascal_xyxy_json_vp-box", "vp-box is for instance detection only: Pascal shows"),
+        ("FindIt_RefCOCO_xyxy_text_vp-bxo", "vp-bxo is for instance detection only"),
+        ("FindIt_HRInsDet_hard_xyxy_json_vp-bxo", "no mark 'bxo': did you mean box?"),
+        ("FindIt_HRInsDet_hard_xyxy_json_vp-Box", "did you mean vp-box?"),
+        ("FindIt_HRInsDet_hard_xyxy_json_vp_box", "'vp_box': did you mean vp-box?"),
+        ("FindIt_HRInsDet_hard_xyxy_json_vp-", "did you mean vp-"),
+        ("FindIt_HRInsDet_hard_xyxy_json_vp-circle", "no mark 'circle' (there are: box, oval,"),
+        ("FindIt_HRInsDet_hard_xyxy_json_vp-box_vp-oval", "no JSON key or structure 'vp-oval'"),
+        ("FindIt_HRInsDet_hard_vp-box_xyxy_json", "no representation 'vp-box'"),
+        ("FindIt_HRInsDet_hard_cxcywh_json_vp-box_cx-formula", "structure 'cx-formula'"),
+        *(
+            (
+                f"FindIt_HRInsDet_hard_xyxy_json_vp-{shape}",
+                f"vp-{shape} follows the outline of an object, and tables have its box alone (",
+            )
+            for shape in ("mask", "contour", "scribble")
+        ),
         # Each part stands in one place only, and nothing is left over.
         ("FindIt_Pascal_xyxy_json_", "'_'"),
         ("FindIt_Pascal_cxcywh_json_cx-formula\n", "no JSON key or structure"),
         ("FindIt_Pascal_json_xyxy", "no representation 'json'"),
         ("FindIt_", "no dataset ''"),
         ("", "a FindIt name begins with FindIt_"),
-        # An alias whose family is not the dataset's.
+        # An alias whose family is not the dataset's, one whose dataset has no references.
+        ("FindIt_refcoco_test_refexp_json_xyxy_vp-box", "no dataset"),
         ("FindIt_refcoco_test_objdet_json_xyxy", "no dataset"),
     ],
 )
@@ -178,8 +211,10 @@ def test_what_is_no_text_is_no_variant(other: object) -> None:
 
 
 PARTS = [
-    *("FindIt", "multilabel", "caption", "f1", "f8", "cx-formula", "cx-", "", "_", "bbox_2d"),
+    *("FindIt", "multilabel", "caption", "f1", "f8", "cx-formula", "cx-", "vp-box", "", "_"),
+    "bbox_2d", "vp-mask",
     *DATASETS, *REPRESENTATIONS, *OUTPUTS, *KEYS, *STRUCTURES,
+    *(f"vp-{mark}" for mark in MARKS),
     *(family.value for family in Family), "refcoco_test", "iground", "d3",
 ]  # fmt: skip
 

@@ -51,20 +51,20 @@ def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
     parts = [_HEAD]
     if runs:
         rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.question.name)]
-        parts.append(f"## Scores\n\nIn percent, with 95 % intervals.\n\n{_table(rows)}\n")
-    validation = _lines(training / VALIDATION)
+        parts.append(f"## Scores\n\nIn percent, with 95 % intervals.\n\n{table(rows)}\n")
+    validation = read_lines(training / VALIDATION)
     if validation:
         parts.append(
             "## Validation while training\n\nF1@0.5 on `Scenes_mini`, in percent, by the package's "
-            f"own scorer.\n\n{_table(validation)}\n"
+            f"own scorer.\n\n{table(validation)}\n"
         )
-    curve = _thinned(_lines(training / CURVE))
+    curve = thinned(read_lines(training / CURVE))
     if curve:
         parts.append(
             "## Curve\n\nMeans since the line before: the losses of reply tokens, of what lies "
             "under visual tokens, and of where coordinates look; the share of reply tokens that "
             "were foreseen; how far coordinates were off, in thousandths; the gradient's norm. "
-            f"Seconds are of the process that was running.\n\n{_table(curve)}\n"
+            f"Seconds are of the process that was running.\n\n{table(curve)}\n"
         )
     recipe = (training / RECIPE).read_text(encoding="utf-8").strip()
     parts.append(f"## Recipe\n\n```yaml\n{recipe}\n```\n")
@@ -84,18 +84,21 @@ def _scored_row(run: Run) -> dict[str, str]:
     return row
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The figures of a JSON-lines file, none where there is no such file."""
     if not path.is_file():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _thinned(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def thinned(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One line in so many, so that a card stays short."""
     every = max(1, -(-len(lines) // _MOST_LINES))
     return lines[every - 1 :: every]
 
 
-def _table(rows: Iterable[Mapping[str, Any]]) -> str:
+def table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """A Markdown table of rows that have the same keys."""
     rows = list(rows)
     names = list(rows[0])
     cells = [[_text(row[name]) for name in names] for row in rows]

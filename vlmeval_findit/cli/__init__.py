@@ -22,6 +22,7 @@ COMMANDS = {
     "search": ("search", "find the format that a model answers best in"),
     "sweep": ("sweep", "run models x datasets x formats from a file"),
     "models": ("models", "list the models: names, checkpoints, coordinate spaces, image bounds"),
+    "marks": ("marks", "list the visual marks that are drawn into pictures, or show them all"),
     "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
     "report": ("report", "one page with plots and every answer on its picture"),
     "demo": ("demo", "the demonstration"),

@@ -1,4 +1,4 @@
-"""``run_findit.py import``: a dataset of one's own, with all the variants."""
+"""``run_findit.py import``: a dataset of one's own, or questions about marks on a dataset."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ EPILOG = """\
 --voc DIR     Annotations/*.xml; images: DIR/JPEGImages, unless --images says otherwise
 --csv FILE    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
               pixels unless --units says fractions; tabs where the file ends in .tsv
+--vp-questions FROM
+              VP-Bench questions about marks that are drawn on the pictures of FROM, a dataset of
+              object detection: Scenes, Demo, Pascal, OpenImages or one of your own
 
 Images stay where they are. Every one is decoded, every box is checked. Tables count the pixels of
 a picture as it is stored. Where EXIF tells viewers to turn it and the stated size does not show
@@ -37,8 +40,11 @@ def main(argv: Sequence[str]) -> int:
     source.add_argument("--yolo", type=Path, metavar="DIR")
     source.add_argument("--voc", type=Path, metavar="DIR")
     source.add_argument("--csv", type=Path, metavar="FILE")
+    source.add_argument("--vp-questions", metavar="FROM")
     parser.add_argument("--images", type=Path, metavar="DIR", help="folder of the images")
-    parser.add_argument("--name", required=True, help="the dataset will be FindIt_NAME_…")
+    parser.add_argument(
+        "--name", required=True, help="the dataset will be FindIt_NAME_…, questions VPBench_NAME"
+    )
     parser.add_argument("--replace", action="store_true", help="replace your dataset of that name")
     parser.add_argument(
         "--units", choices=[one.value for one in Units], help="what the numbers of --csv count"
@@ -46,7 +52,17 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--exif", choices=[one.value for one in Drawn], help="what boxes of such pictures count"
     )
+    parser.add_argument("--count", type=int, metavar="N", help="of questions (400)")
+    parser.add_argument("--seed", type=int, metavar="N", help="of questions (0)")
     args = parser.parse_args(argv)
+    asks = args.vp_questions is not None
+    for flag, is_of_questions in _FLAGS.items():
+        if getattr(args, flag) is not None and asks is not is_of_questions:
+            parser.error(f"--{flag} is {'' if is_of_questions else 'not '}for --vp-questions")
+    if asks:
+        from .vp_questions import make
+
+        return make(args.vp_questions, args.name, args.count, args.seed, args.replace)
     if args.units is not None and args.csv is None:
         parser.error("--units is for --csv; the other formats have units of their own")
     folder = _images(args)
@@ -63,6 +79,10 @@ def main(argv: Sequence[str]) -> int:
         f"Run it: python run_findit.py --data FindIt_{args.name}_xyxy_json --model MODEL"
     )
     return 0
+
+
+_FLAGS = {"count": True, "seed": True, "images": False, "units": False, "exif": False}
+"""Flags that are for questions about marks only, or for all but them."""
 
 
 def _images(args: argparse.Namespace) -> Path:

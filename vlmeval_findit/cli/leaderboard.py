@@ -22,6 +22,7 @@ from ..leaderboard.rows import (
     forced_lines,
     grid,
     rank_text,
+    scorer_lines,
 )
 from ..runs.scored_run import load_runs
 from .printing import console
@@ -133,7 +134,10 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def print_remarks(board: Board) -> None:
-    """What a reader of the figures must know: failed calls, what was forced, what is left out."""
+    """What a reader of the figures must know: what scored, failed calls, what was forced, what is
+    left out."""
+    for line in scorer_lines(board):
+        print(visible(f"Scored by: {line}"))
     for line in (*failure_lines(board), *forced_lines(board), *doctor_lines(board)):
         print(visible(line))
     rows = apart_rows(board)

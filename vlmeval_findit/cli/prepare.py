@@ -1,74 +1,163 @@
-"""``run_findit.py prepare``: Parquet files of FindIt's release, or of Ref-L4's, into tables."""
+"""``run_findit.py prepare``: files as authors publish them into annotation tables."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
-from ..benchmarks.findit.table_facts import meta_path
 from ..benchmarks.refl4 import table as ref_l4
 from ..benchmarks.refl4.variant import table_name
+from ..benchmarks.selfretrieval import release as self_retrieval
+from ..benchmarks.vpbench import release as vp_bench
+from ..benchmarks.vpbench.release_files import is_at
+from ..benchmarks.vpbench.stage2.release import parts_in
+from ..benchmarks.vpbench.stage2.table import prepare as prepare_stage_2
 from ..core.data_root import lmu_data_root
+from ..core.table_facts import meta_path
 from .printing import TABLES_EPILOG, where_tables_are
 
 
+class Wanted(NamedTuple):
+    """What is to be made of a source, and where to.
+
+    ``names`` are the tables that are asked for (None: all that there are); ``force``: also of
+    other annotations than the authors'.
+    """
+
+    source: Path
+    out: Path
+    names: Sequence[str] | None
+    force: bool
+
+
+class Made(NamedTuple):
+    """A table that was made; ``more`` is what it has beside queries, ``notes`` are printed."""
+
+    path: Path
+    queries: int
+    more: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Source(NamedTuple):
+    """Files of one benchmark: how help shows them, and what makes tables of them."""
+
+    metavar: str
+    help: str
+    make: Callable[[Wanted], Iterable[Made]]
+
+
 def main(argv: Sequence[str]) -> int:
-    """Tables from Parquet files."""
+    """Tables from files as authors publish them."""
     parser = argparse.ArgumentParser(
         prog="run_findit.py prepare", description=__doc__, epilog=TABLES_EPILOG
     )
-    parser.add_argument("--subsets", type=Path, help="folder of FindIt's Parquet files")
-    parser.add_argument(
-        "--ref-l4",
-        type=Path,
-        metavar="DIR",
-        help="folder of Ref-L4's ref-l4-val.parquet and ref-l4-test.parquet, or one of them",
-    )
+    for flag, source in SOURCES.items():
+        parser.add_argument(flag, type=Path, metavar=source.metavar, help=source.help)
     parser.add_argument("--demo", action="store_true", help="the demonstration's tables")
     parser.add_argument("--only", help="datasets, separated by commas: Pascal,RefCOCO")
     parser.add_argument("--out", type=Path, help="folder for tables (default: LMUData)")
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with --ref-l4: other annotations than the authors'; the .meta.json says how",
+        help="also of other annotations than the authors'; the .meta.json says how they differ",
     )
     args = parser.parse_args(argv)
-    if (args.subsets, args.ref_l4, args.demo or None).count(None) != 2:
-        parser.error("name one of --subsets DIR, --ref-l4 DIR and --demo")
+    places = {flag: getattr(args, flag.strip("-").replace("-", "_")) for flag in SOURCES}
+    given = {flag: place for flag, place in places.items() if place is not None}
+    if len(given) + args.demo != 1:
+        named = [f"{flag} {source.metavar}" for flag, source in SOURCES.items()]
+        parser.error(f"name one of {', '.join(named)} and --demo")
     names = args.only.split(",") if args.only else None
-    out = args.out or lmu_data_root()
-    if args.demo:
-        from ..data.demo.tables import prepare_demo
-
-        done = prepare_demo()
-    elif args.subsets is not None:
-        done = [prepare_subset(args.subsets, out, *table) for table in tables_of(names)]
-    else:
-        done = _ref_l4(args.ref_l4, out, names, args.force)
+    done = [] if given else list(_demo())
+    for flag, place in given.items():
+        wanted = Wanted(place, args.out or lmu_data_root(), names, args.force)
+        done = list(SOURCES[flag].make(wanted))
     for one in done:
-        print(f"{one.table:<24}{one.queries:>6} queries{one.boxes:>8} boxes{one.size:>10} bytes")
+        size = one.path.stat().st_size
+        print(f"{one.path.stem:<24}{one.queries:>6} queries{one.more}{size:>10} bytes")
     for one in done:
-        for what, count in sorted(Counter(odd.what for odd in one.oddities).items()):
-            print(f"{one.table}: {count} boxes {what}, left as they are: {meta_path(one.path)}")
+        for note in one.notes:
+            print(f"{one.path.stem}: {note}")
     print(where_tables_are([one.path for one in done]))
     return 0
 
 
-def _ref_l4(folder: Path, out: Path, names: Sequence[str] | None, force: bool) -> list[Prepared]:
+def _demo() -> Iterator[Made]:
+    from ..data.demo.tables import prepare_demo
+
+    return map(_with_boxes, prepare_demo())
+
+
+def _findit(wanted: Wanted) -> Iterable[Made]:
+    tables = tables_of(wanted.names)
+    return [_with_boxes(prepare_subset(wanted.source, wanted.out, *table)) for table in tables]
+
+
+def _ref_l4(wanted: Wanted) -> Iterable[Made]:
     """The tables of Ref-L4 that are asked for, else all that the folder has the files of.
 
     Every file is read and checked before the first table is written.
     """
+    folder, names = wanted.source, wanted.names
     splits = ref_l4.splits_in(folder) if names is None else list(map(ref_l4.split_of, names))
     releases = [ref_l4.read_release(folder, split) for split in splits]
     for release in releases:
-        if not force:
+        if not wanted.force:
             ref_l4.refuse_unlike(release)
         elif release.unlike:
             unlike = "; ".join(release.unlike)
             print(f"{table_name(release.split)}: not the authors' annotations: {unlike}")
-    return [ref_l4.prepare(release, out) for release in releases]
+    return [_with_boxes(ref_l4.prepare(release, wanted.out)) for release in releases]
+
+
+def _self_retrieval(wanted: Wanted) -> Iterable[Made]:
+    release = self_retrieval.read_release(wanted.source)
+    if not wanted.force:
+        self_retrieval.refuse_unlike(release)
+    path = self_retrieval.prepare(release, wanted.out)
+    unlike = [f"not the authors' pairs: {why}" for why in release.unlike]
+    return [Made(path, len(release.pairs), notes=tuple(unlike))]
+
+
+def _vp_bench(wanted: Wanted) -> Iterable[Made]:
+    """Stage 2, where a part of it is there, and stage 1, where it is, or nothing is."""
+    parts = parts_in(wanted.source)
+    if parts:
+        found = prepare_stage_2(parts, wanted.out)
+        yield Made(found.path, found.queries, notes=found.notes)
+    if not parts or is_at(wanted.source):
+        made = vp_bench.prepare(wanted.source, wanted.out)
+        kinds = ", ".join(f"{kind.value} {count}" for kind, count in made.table.kinds.items())
+        yield Made(made.table.path, made.table.queries, notes=(f"kinds: {kinds}", *made.notes))
+
+
+def _with_boxes(one: Prepared) -> Made:
+    odd = Counter(oddity.what for oddity in one.oddities)
+    notes = [
+        f"{count} boxes {what}, left as they are: {meta_path(one.path)}"
+        for what, count in sorted(odd.items())
+    ]
+    return Made(one.path, one.queries, f"{one.boxes:>8} boxes", tuple(notes))
+
+
+SOURCES = {
+    "--subsets": Source("DIR", "folder of FindIt's Parquet files", _findit),
+    "--ref-l4": Source(
+        "DIR",
+        "folder of Ref-L4's ref-l4-val.parquet and ref-l4-test.parquet, or one of them",
+        _ref_l4,
+    ),
+    "--vp-bench": Source(
+        "PATH",
+        "VP-Bench as its authors publish it: a TSV or Parquet files, of both stages",
+        _vp_bench,
+    ),
+    "--self-retrieval": Source("FILE", "the dataset.json of D3 self-retrieval", _self_retrieval),
+}
+"""By its flag every kind of files that tables are made of."""

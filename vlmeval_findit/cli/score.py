@@ -1,6 +1,6 @@
 """``run_findit.py score``: score prediction files again, without a model.
 
-With --protocol ref-l4, by Ref-L4's protocol: files of other programs too.
+With --protocol ref-l4 or self-retrieval, by that protocol: files of other programs too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 from ..benchmarks.refl4 import PROTOCOL as REF_L4
+from ..benchmarks.selfretrieval import PREFIX as PAIRS
+from ..benchmarks.selfretrieval import PROTOCOL as SELF_RETRIEVAL
 from ..boxes.spaces import SpaceError, spaces_help
 from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
@@ -37,7 +39,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--protocol",
         help=f"{REF_L4}: the figures of Ref-L4, also for files of others and for "
-        "every dataset whose answers are one box (default: the dataset's own score)",
+        f"every dataset whose answers are one box; {SELF_RETRIEVAL}: captions of others "
+        "(default: the dataset's own score)",
     )
     parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
     parser.add_argument("--space", help="coordinate space, where neither run nor model says it")
@@ -47,6 +50,11 @@ def main(argv: Sequence[str]) -> int:
         "--two-step", action="store_true", help="smart_resize of the chat interface"
     )
     parser.add_argument("--scene-max-size", type=int, help="longer side that scenes were shrunk to")
+    parser.add_argument(
+        "--encoder",
+        help="what scores captions: SigLIP, FindIt-Nano-SigLIP, any dual encoder of Hugging Face, "
+        "or a folder (default: the dataset's own)",
+    )
     parser.add_argument("--reads-like", help="model whose answers to `unconstrained` it shares")
     parser.add_argument(
         "--force",
@@ -54,6 +62,13 @@ def main(argv: Sequence[str]) -> int:
         help="score although something contradicts what the run recorded; the result says so",
     )
     _add_ref_l4_flags(parser)
+    group = parser.add_argument_group(f"with --protocol {SELF_RETRIEVAL}")
+    group.add_argument(
+        "--data",
+        default=PAIRS,
+        help="what the captions are of: a dataset's name, or a file like the authors' dataset.json "
+        f"(default: {PAIRS})",
+    )
     args = parser.parse_args(argv)
     settings = _settings(args)
     if args.protocol is not None:
@@ -72,14 +87,14 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-_PROTOCOLS = {REF_L4: "score_ref_l4"}
+_PROTOCOLS = {REF_L4: "score_ref_l4", SELF_RETRIEVAL: "score_self_retrieval"}
 """Scores that go by a protocol's name and not by the dataset's, and the modules that make them."""
 
 
 def _by_protocol(args: argparse.Namespace, settings: Settings) -> int:
     if args.protocol not in _PROTOCOLS:
         raise ValueError(f"no protocol {args.protocol!r}{nearest(args.protocol, _PROTOCOLS)}")
-    # Not at the top: it brings scipy, which no other score needs.
+    # Not at the top: they bring scipy or torch, which no other score needs.
     module = import_module(f"{__package__}.{_PROTOCOLS[args.protocol]}")
     status: int = module.run(args, settings)
     return status
@@ -123,4 +138,11 @@ def _settings(args: argparse.Namespace) -> Settings:
     if fields and not args.space:
         raise SpaceError(f"--{next(iter(fields)).replace('_', '-')} needs --space")
     space = {"kind": args.space, **fields} if args.space else None
-    return settings_from({"space": space, "reads_like": args.reads_like, "force": args.force})
+    return settings_from(
+        {
+            "space": space,
+            "reads_like": args.reads_like,
+            "force": args.force,
+            "encoder": args.encoder,
+        }
+    )

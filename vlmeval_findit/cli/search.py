@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks.findit.benchmark import BENCHMARK
+from ..benchmarks.findit.variant import MARKS
 from ..boxes.spaces import space_from
 from ..core.model_names import check_model_name
 from ..core.spelling import nearest
@@ -39,6 +40,12 @@ def main(argv: Sequence[str]) -> int:
         default=LIMIT,
         help=f"queries (default: {LIMIT}; the paper took 20 for proprietary models)",
     )
+    parser.add_argument(
+        "--marks",
+        metavar="SHAPE,…",
+        help="of an instance-detection dataset: also ask the winner with marked reference "
+        f"pictures ({', '.join(MARKS)}, or all)",
+    )
     parser.add_argument("--out", type=Path, default=Path("best_formats.yaml"))
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/search"))
     parser.add_argument("--journal", type=Path, default=Path("outputs/calls.jsonl"))
@@ -56,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
     if args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     places = (args.work_dir, args.journal)
-    sweep = search_sweep(entry, tables[args.dataset], args.limit, places)
+    sweep = search_sweep(entry, tables[args.dataset], args.limit, places, _marks(args.marks))
     sweep = replace(sweep, skip_missing=args.skip_missing_images, force=args.force)
     if args.dry_run:
         from .dry_run import of_sweep
@@ -65,6 +72,16 @@ def main(argv: Sequence[str]) -> int:
     budget = budget_for(sweep, args)
     status = run(sweep, host_for(sweep, args, budget), None, args.out)
     return report_spending(budget) or status
+
+
+def _marks(said: str | None) -> tuple[str, ...]:
+    if said is None or said == "all":
+        return MARKS if said else ()
+    marks = tuple(dict.fromkeys(said.split(",")))
+    for mark in marks:
+        if mark not in MARKS:
+            raise ValueError(f"--marks: no mark {mark!r}{nearest(mark, MARKS)}")
+    return marks
 
 
 def _entry(args: argparse.Namespace) -> ModelEntry:

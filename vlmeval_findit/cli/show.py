@@ -9,11 +9,13 @@ from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.query import Query as FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import reference_size
+from ..core.identity import Answering, Described
 from ..core.messages import Message, PartKind, located
 from ..core.places import image_folder
 from ..core.question import Query, Question
+from ..core.settings import Settings
 from ..models.families import LocalFamily
-from ..models.table import ModelRow, find_model, unknown_space
+from ..models.table import ModelRow, find_model
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,12 +29,14 @@ def main(argv: Sequence[str]) -> int:
         "NAME=CHECKPOINT for one of another folder or identifier",
     )
     args = parser.parse_args(argv)
-    task = load(args.data)
+    benchmark, task = benchmark_of(args.data), load(args.data)
+    if args.model:
+        task = benchmark.for_model(task, args.model.partition("=")[0])
     if args.index not in task.queries:
         raise ValueError(f"{args.data} has no row {args.index} (it has {len(task.queries)})")
     query, question = task.queries[args.index], task.question
     folder = image_folder(question.images)
-    words = benchmark_of(question.name).prompts()[0]
+    words = benchmark.prompts()[0]
     message = words.message(query, question)
     print(f"{question.name}, row {query.index}, prompts {words.name}, images in {folder.path}\n")
     for part in message:
@@ -53,7 +57,10 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     named, _, checkpoint = model.partition("=")
     row = find_model(named)
     if row is None:
-        raise unknown_space(named)
+        # A model that nobody knows can answer where answers have no space.
+        nobody = Described(Answering(), None)
+        benchmark_of(question.name).space(named, question, Settings(), nobody)
+        return
     space = row.space(question)
     if query.width:
         w, h = reference_size(space, query.width, query.height)

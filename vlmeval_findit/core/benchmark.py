@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from .contradictions import Contradiction
 from .drawing import Curve, Drawing
 from .identity import Described, Identity
-from .messages import Message
+from .messages import Message, prompt_hash
 from .metric import Metric
 from .question import AnyTask, Question
 from .replies import Recorded, Reply
@@ -39,17 +39,24 @@ class PromptSet(NamedTuple):
     name: str
     message: Callable[[Any, Any], Message]
 
+    def hash(self, task: AnyTask) -> str:
+        """A hash of all messages of a task, as all models share it."""
+        queries = task.of_all.queries.values()
+        return prompt_hash(self.message(query, task.question) for query in queries)
+
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """A model without weights: what a score means is seen beside it.
 
     ``answer`` makes of a message, its images paths of files, and its question a reply and what the
-    run records with it.  ``space`` is the coordinate space of its answers, where they have one.
+    run records with it.  ``space`` is the coordinate space of its answers, where they have one,
+    ``tables`` are those that it can answer (None: all of its benchmark).
     """
 
     answer: Callable[[Message, Any], tuple[str, Recorded]]
     space: Mapping[str, Any] | None = None
+    tables: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +73,34 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Scorer:
+    """What beside the benchmark's own code decided what is right, such as an encoder.
+
+    Runs are compared only where the ``settings`` of both are the same.  ``name`` is for people,
+    ``source`` says who chose it, ``versions`` what else was recorded of it.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    source: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        return f"{self.name} ({said})"
+
+
+@dataclass(frozen=True, slots=True)
 class BatchScore:
     """The scores of a batch of replies, in their order.
 
     ``spaces`` are the coordinate spaces in which they were read, as settings with a ``source``.
+    ``scorer`` is what decided beside the benchmark's own code (None: nothing).
     """
 
     rows: tuple[ScoredRow, ...]
     spaces: tuple[Mapping[str, Any], ...] = ()
+    scorer: Scorer | None = None
 
 
 class Benchmark(Protocol):
@@ -120,9 +147,39 @@ class Benchmark(Protocol):
             ValueError: it cannot be read; the message names file, row and column.
         """
 
+    def rows(self, question: Any) -> tuple[object, ...]:
+        """What decides the queries of a question: questions for which it is equal share them."""
+        return question.table, question.frames
+
+    def for_model(
+        self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
+    ) -> AnyTask:
+        """The task as one model is asked it: the same, unless what is asked depends on who is.
+
+        It keeps the rows, their labels and what is right of them, and says in ``chosen`` what was
+        settled for the model and in ``before`` what it was made of.
+
+        Args:
+            task: what :meth:`load` gave.
+            model: who is asked.
+            recorded: the ``chosen`` of a run that was made; None for a run of now.
+
+        Raises:
+            ValueError: nothing says how this model is asked; the message says what does.
+        """
+        return task
+
     @abstractmethod
     def prompts(self) -> Sequence[PromptSet]:
         """The prompt set in force, then others by which a run may have been asked."""
+
+    def check(self, question: Question, settings: Settings) -> None:
+        """Refuse settings with which replies could not be scored, before a model is asked.
+
+        Raises:
+            ValueError: they could not.
+        """
+        return None
 
     @abstractmethod
     def score(

@@ -67,3 +67,28 @@ def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if not isinstance(case, dict):
                 raise CaseError(f"{path}, line {number}: is no object")
             yield number, case
+
+
+def tried(path: Path, difference: Callable[[Mapping[str, Any]], str | None]) -> Agreement:
+    """Try the cases of a file one by one.
+
+    Args:
+        path: the file.
+        difference: how ours differs from what a case says; None where it does not.
+
+    Raises:
+        CaseError: a line is no case.
+        OSError: the file cannot be read.
+    """
+    total, found = 0, []
+    for number, case in lines_of(path):
+        total += 1
+        try:
+            why = difference(case)
+        except KeyError as error:
+            raise CaseError(f"{path}, line {number}: {error} is missing") from None
+        except (TypeError, AttributeError, IndexError, ValueError) as error:
+            raise CaseError(f"{path}, line {number}: {error}") from None
+        if why is not None:
+            found.append(f"{path.name}, line {number}, case {case.get('case')}: {why}")
+    return Agreement(total - len(found), total, found)

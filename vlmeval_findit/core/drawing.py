@@ -14,6 +14,8 @@ class Role(Enum):
     HIT = "hit"
     MISS = "miss"
     WRONG_LABEL = "wrong label"
+    OPTION = "option"
+    """What could have been answered."""
 
 
 class DrawnBox(NamedTuple):
@@ -39,7 +41,8 @@ class DrawnLine(NamedTuple):
 class DrawnPicture:
     """A picture of the scene: its path below the image folder, its size in pixels (0: not known).
 
-    ``number`` is its place among the frames of a query, from 0.
+    ``number`` is its place among the frames of a query, from 0.  Pictures with a ``name`` belong
+    side by side and are called by it.
     """
 
     path: str
@@ -47,6 +50,7 @@ class DrawnPicture:
     height: int
     number: int = 0
     boxes: tuple[DrawnBox, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

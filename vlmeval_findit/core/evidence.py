@@ -69,6 +69,14 @@ def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
     )
 
 
+def slice_of(given: Clustered, kind: str, value: str) -> Clustered:
+    """The rows of one slice; it has no slices of its own."""
+    slicing = given.slices[kind]
+    inside = slicing.of == slicing.values.index(value)
+    sums = {name: values[inside] for name, values in given.sums.items()}
+    return Clustered(given.pictures, given.picture[inside], sums, {})
+
+
 def _slicing(said: Sequence[str | None]) -> Slicing:
     values = tuple(sorted({value for value in said if value is not None}))
     place = {value: at for at, value in enumerate(values)}

@@ -58,8 +58,10 @@ class Described(NamedTuple):
 class Identity:
     """One run: a model over a variant.  None is not known, and contradicts nothing.
 
-    ``prompt_hash`` covers every row of the table, so that runs over different rows can be
-    compared.  ``rows`` are the indices that are asked, ``left_out`` those without a usable image.
+    ``prompt_hash`` covers every row of the table, as all models share it, so that runs over
+    different rows can be compared; ``chosen`` says what of the questions was settled otherwise
+    (:class:`.Task`).  ``rows`` are the indices that are asked, ``left_out`` those without a usable
+    image.
     ``space`` are the settings of the coordinate space of all replies (:func:`.space_from`).
     ``host`` and ``versions`` are those at inference.  ``forced`` says what ``--force`` overrode.
     """
@@ -69,6 +71,7 @@ class Identity:
     answering: Answering = field(default_factory=Answering)
     prompts: str | None = None
     prompt_hash: str | None = None
+    chosen: Mapping[str, str] = field(default_factory=dict)
     table: str | None = None
     table_sha256: str | None = None
     rows: tuple[int, ...] | None = None
@@ -113,6 +116,7 @@ class Identity:
             SPACE: dict(self.space) if self.space is not None else None,
             "reads_like": self.reads_like,
         }
+        values |= {f"{what} of the questions": how for what, how in self.chosen.items()}
         if who.kind is not None:
             values |= {f"setting {name}": value for name, value in who.settings.items()}
         if who.runs_here:

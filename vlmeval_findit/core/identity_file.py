@@ -34,7 +34,12 @@ def from_values(values: Mapping[str, Any]) -> Identity:
     Raises:
         TypeError, KeyError, ValueError: they say none.
     """
-    known = {**values, "answering": Answering(**_typed(values["answering"], _ANSWERING))}
+    # Runs of before have no "chosen": nothing was.
+    known = {
+        "chosen": {},
+        **values,
+        "answering": Answering(**_typed(values["answering"], _ANSWERING)),
+    }
     _typed(known, _IDENTITY)
     for name in ("rows", "left_out"):
         if known[name] is not None:
@@ -54,7 +59,7 @@ _IDENTITY: Mapping[str, Any] = {
     **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
     "reads_like": _TEXT,
     "space": dict | None,
-    **dict.fromkeys(("host", "versions"), dict),
+    **dict.fromkeys(("chosen", "host", "versions"), dict),
     "forced": list,
 }
 

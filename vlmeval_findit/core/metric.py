@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,13 @@ class Ratio:
     whole: Weights
 
 
+class Better(Enum):
+    """Which of two figures is the better one."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A named ratio of sums, in percent.
@@ -66,7 +74,7 @@ class Metric:
     is then the unweighted mean of the ratio over all slices of that kind that have a whole (a mean
     over classes).  ``empty`` is the value where there is no whole; None says that there is no
     figure then.  ``in_short_tables``: whether tables with little room show it.  ``key`` is its name
-    in files for programs ("": the same).
+    in files for programs ("": the same).  ``better`` says which way models are ranked by it.
 
     >>> f1 = Metric("F1", {"tp": 2}, {"predicted": 1, "expected": 1})
     >>> f1.value({"tp": 3, "predicted": 4, "expected": 4})
@@ -85,6 +93,12 @@ class Metric:
     empty: float | None = 0.0
     in_short_tables: bool = True
     key: str = ""
+    better: Better = Better.HIGHER
+
+    @property
+    def title(self) -> str:
+        """Its name, and which way is better where that is not plain."""
+        return self.name if self.better is Better.HIGHER else f"{self.name} (lower is better)"
 
     def ratios(self, names: Iterable[str]) -> list[Ratio]:
         """The ratios whose mean it is, given the names of the sums that there are."""

@@ -8,7 +8,7 @@ benchmark brings classes of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -25,7 +25,8 @@ class Question(Protocol):
     way only); runs of a column differ in their format alone.  ``family`` names the kind of task.
     ``table`` is the name of the annotation table, ``images`` the key of its image folder.
     ``has_references``: whether pictures of the object itself come before the scene; ``frames`` how
-    many pictures are no such references.  ``max_new_tokens`` is the longest reply.
+    many pictures are no such references.  ``max_new_tokens`` is the longest reply.  ``in_boxes``:
+    whether the answer is boxes, so that the coordinate space of its numbers must be known.
     """
 
     @property
@@ -56,6 +57,8 @@ class Question(Protocol):
     def frames(self) -> int: ...
     @property
     def max_new_tokens(self) -> int: ...
+    @property
+    def in_boxes(self) -> bool: ...
 
 
 class Query(Protocol):
@@ -98,6 +101,7 @@ class PlainQuestion:
     format: str = ""
     format_place: tuple[int, ...] = ()
     format_cell: tuple[str, str] = ("", "")
+    in_boxes: bool = False
 
     @property
     def column(self) -> str:
@@ -113,12 +117,22 @@ class Task(Generic[Asked, Row]):
     """A question over its table: every query of it by its index, in the table's order.
 
     ``name`` is what was typed; it may be another name of the question than its canonical one.
+    ``chosen`` is what of the questions the table leaves open, and how it was settled ("mark":
+    "oval-red").  ``before`` is the task before it was made that of one model
+    (:meth:`.Benchmark.for_model`); None where all models are asked alike.
     """
 
     name: str
     question: Asked
     table: Path
     queries: Mapping[int, Row]
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    before: Task[Asked, Row] | None = None
+
+    @property
+    def of_all(self) -> Task[Asked, Row]:
+        """The task as all models share it: what runs of several are compared by."""
+        return self.before or self
 
 
 AnyTask = Task[Question, Query]

@@ -6,11 +6,18 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class SettingsError(ValueError):
     """A setting that cannot be read; the message names it."""
+
+
+class ChosenEncoder(NamedTuple):
+    """The dual encoder that a user says scores captions, and where it was said."""
+
+    name: str
+    source: str = "setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +27,14 @@ class Settings:
     ``space`` is a name or the fields of :class:`.Space`; ``reads_like`` a row of the model table
     whose way of answering ``unconstrained`` prompts the model shares; ``force`` overrules what the
     run recorded.  ``source`` says where the space comes from: an environment variable never goes
-    before a record.
+    before a record.  ``encoder`` is what scores where a score needs one (None: the dataset's own).
     """
 
     space: str | Mapping[str, Any] | None = None
     reads_like: str | None = None
     force: bool = False
     source: str = "setting"
+    encoder: ChosenEncoder | None = None
 
 
 SPACE_VARIABLE = "FINDIT_SPACE"
@@ -35,9 +43,13 @@ SPACE_VARIABLE = "FINDIT_SPACE"
 FORCE_VARIABLE = "FINDIT_FORCE"
 
 
+ENCODER_VARIABLE = "FINDIT_ENCODER"
+
+
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Settings from ``--judge-args`` (other keys are the host's) or, where it has none, from
-    ``FINDIT_SPACE`` (a name or a JSON object), ``FINDIT_READS_LIKE`` and ``FINDIT_FORCE``.
+    ``FINDIT_SPACE`` (a name or a JSON object), ``FINDIT_READS_LIKE``, ``FINDIT_FORCE`` and
+    ``FINDIT_ENCODER``.
     """
     space, source = values.get("space"), "setting"
     if not space and os.environ.get(SPACE_VARIABLE):
@@ -48,7 +60,17 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         except ValueError as error:
             raise SettingsError(f"{SPACE_VARIABLE}={space}: {error}") from None
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
-    return Settings(space or None, reads_like, bool(values.get("force")) or is_forced(), source)
+    forced = bool(values.get("force")) or is_forced()
+    return Settings(space or None, reads_like, forced, source, _encoder(values.get("encoder")))
+
+
+def _encoder(said: object) -> ChosenEncoder | None:
+    if said and not isinstance(said, str):
+        raise SettingsError(f"encoder: {said!r} is no name")
+    if isinstance(said, str) and said:
+        return ChosenEncoder(said)
+    named = os.environ.get(ENCODER_VARIABLE)
+    return ChosenEncoder(named, ENCODER_VARIABLE) if named else None
 
 
 def is_forced() -> bool:

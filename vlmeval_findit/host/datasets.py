@@ -66,6 +66,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         skip_noimg: the host's; images are checked here in any case.
         space: the coordinate space of the replies (``--config`` files; else ``--judge-args``).
         reads_like: a model whose way of answering ``unconstrained`` prompts is expected.
+        encoder: what scores captions, where the dataset's own is not wanted.
         skip_missing: leave out rows without a usable image; the result says which.
         judge_args, mode: the host's command line, where it passes them.
 
@@ -84,6 +85,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         skip_noimg: bool = True,
         space: str | Mapping[str, Any] | None = None,
         reads_like: str | None = None,
+        encoder: str | None = None,
         skip_missing: bool | None = None,
         judge_args: str | None = None,
         mode: str = "all",
@@ -93,7 +95,8 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         if class_of(dataset) != type(self).__name__:
             raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
         given = json.loads(judge_args) if judge_args else entries.judge_args()
-        self._config = {**_ours({"space": space, "reads_like": reads_like}), **_ours(given)}
+        said = {"space": space, "reads_like": reads_like, "encoder": encoder}
+        self._config = {**_ours(said), **_ours(given)}
         self.settings = settings_from(self._config)
         check_settings(self.settings)
         self.prompts = prompts_of(self.task)
@@ -124,7 +127,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         )
 
     def build_prompt(self, line: int | Mapping[str, Any]) -> HostMessage:
-        """The interleaved message of a row, images as paths of files."""
+        """The interleaved message of a row, images as paths of files, as all models share it."""
         row = self.data.iloc[line] if isinstance(line, int) else line
         return host_message(self.prompts.message(int(row["index"])))
 
@@ -168,10 +171,13 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         Args:
             model: its name.
             settings: what its answers depend on beside the message.
+
+        Raises:
+            ValueError: nothing says how this model is asked.
         """
         return Cell(
             model=model,
-            prompts=self.prompts,
+            prompts=prompts_of(self.benchmark.for_model(self.task, model)),
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),
             settings=settings_of(self.task.question, settings),
@@ -207,7 +213,8 @@ def renamed(name: str, dataset: str) -> str:
 
 def _ours(values: Mapping[str, Any]) -> dict[str, Any]:
     """Our settings among the host's judge arguments."""
-    return {key: values[key] for key in ("space", "reads_like", "force") if values.get(key)}
+    ours = ("space", "reads_like", "encoder", "force")
+    return {key: values[key] for key in ours if values.get(key)}
 
 
 def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:

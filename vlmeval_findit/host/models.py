@@ -84,7 +84,7 @@ def _known(name: str) -> Baseline:
 
 
 def _baseline_for(name: str, question: Question) -> Baseline:
-    """The baseline of a name; refused where its benchmark is not the question's."""
+    """The baseline of a name; refused where it cannot answer the question."""
     made = _known(name)
     benchmark = benchmark_of(question.name)
     if benchmark.baselines.get(name) is not made:
@@ -92,7 +92,14 @@ def _baseline_for(name: str, question: Question) -> Baseline:
         raise ValueError(
             f"{name} cannot answer {question.name}; baselines of {benchmark.name}: {others}"
         )
+    if made.tables is not None and question.table not in made.tables:
+        tables = ", ".join(sorted(made.tables))
+        raise ValueError(f"{name} cannot answer {question.name}; it answers {tables}")
     return made
+
+
+REPLAY = "Replay"
+"""What it is called."""
 
 
 class FindItReplay(FindItModel):
@@ -148,7 +155,7 @@ class FindItReplay(FindItModel):
         path = _recorded_file(self._source, dataset)
         task = load(dataset)
         space = _space(path, task.question, self._settings)
-        prompts = prompts_of(task)
+        prompts = prompts_of(benchmark_of(dataset).for_model(task, REPLAY))
         return {
             prompts.message(reply.index): recorded_reply(
                 reply.text, replace(reply.recorded, space=reply.recorded.space or space)
@@ -213,4 +220,4 @@ MODEL_CLASSES: tuple[type[FindItModel], ...] = (FindItBaseline, FindItReplay)
 def models() -> dict[str, Callable[..., Any]]:
     """Our entries of the host's ``supported_VLM`` for models without weights."""
     own = {name: partial(FindItBaseline, baseline=name) for name in baselines()}
-    return {**own, "Replay": partial(FindItReplay)}
+    return {**own, REPLAY: partial(FindItReplay)}

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ..core.benchmark import Benchmark, Published
 from ..core.evidence import Evidence, mean
-from ..core.metric import Metric
+from ..core.metric import Better, Metric
 from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
@@ -221,7 +221,7 @@ def _ranked(group: Sequence[_Unranked]) -> Iterable[Standing]:
     entries: dict[str, dict[str, RankedFigure]] = {one.cell.model: {} for one in group}
     spreads = {one.cell.model: figure_intervals(one.evidence) for one in group}
     for metric in group[0].evidence.metrics if group else ():
-        for model, figure in _ranked_by(metric.name, group, spreads):
+        for model, figure in _ranked_by(metric, group, spreads):
             entries[model][metric.name] = figure
     for one in group:
         c = one.cell
@@ -229,17 +229,19 @@ def _ranked(group: Sequence[_Unranked]) -> Iterable[Standing]:
 
 
 def _ranked_by(
-    metric: str,
+    metric: Metric,
     group: Sequence[_Unranked],
     spreads: Mapping[str, Mapping[str, Interval | None]],
 ) -> Iterable[tuple[str, RankedFigure]]:
     """The figures by one metric of the models that have one, with their ranks."""
-    found = [(one.evidence.figure(metric), one) for one in group]
+    found = [(one.evidence.figure(metric.name), one) for one in group]
     there = [(value, one) for value, one in found if value is not None]
     # Rounded: equal figures must not be ordered by their last bits.
-    order = sorted(there, key=lambda item: (-round(item[0], 9), item[1].cell.model))
+    sign = 1 if metric.better is Better.LOWER else -1
+    order = sorted(there, key=lambda item: (sign * round(item[0], 9), item[1].cell.model))
     tests = correct(
-        difference(one.evidence, above.evidence, metric) for (_, above), (_, one) in pairwise(order)
+        difference(one.evidence, above.evidence, metric.name)
+        for (_, above), (_, one) in pairwise(order)
     )
     rank = 1
     for place, (value, one) in enumerate(order):
@@ -247,7 +249,7 @@ def _ranked_by(
         if to_above is not None and abs(to_above.value) > 1e-9:
             rank = place + 1
         model = one.cell.model
-        yield model, RankedFigure(value, spreads[model][metric], rank, to_above)
+        yield model, RankedFigure(value, spreads[model][metric.name], rank, to_above)
 
 
 def _ordered(

@@ -2,9 +2,9 @@
 
 A column is what is asked (``question.column``); how the answer was to be written, its format, is
 the run's own affair.  Two runs of a column are comparable when they were asked in the words of the
-same prompt set, over the same table, and scored over the same rows.  What is not comparable with
-the rest of its column is set apart with the reason; it is never mixed in and never silently
-dropped.
+same prompt set, over the same table, and scored over the same rows by the same scorer, where
+something beside the benchmark's own code decides what is right.  What is not comparable with the
+rest of its column is set apart with the reason; it is never mixed in and never silently dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ..runs.provenance import UNKNOWN_PROMPTS
+from ..runs.provenance import UNKNOWN_PROMPTS, Basis
 from ..runs.scored_run import Run
 
 
@@ -75,9 +75,9 @@ def _with_rows(runs: Sequence[Run]) -> Sorted:
 # --- the same questions ---------------------------------------------------------------------------
 
 
-def _key(run: Run) -> tuple[str, str, frozenset[int]]:
+def _key(run: Run) -> Hashable:
     basis = run.basis
-    return basis.prompts, basis.table_sha256, basis.rows
+    return basis.prompts, basis.table_sha256, basis.rows, basis.scored_under
 
 
 def _comparable(runs: Sequence[Run]) -> Sorted:
@@ -101,9 +101,19 @@ def _reason(run: Run, rest: Sequence[Run]) -> str:
             f"other subset: {ours.table} has SHA-256 {ours.table_sha256[:12]}…, "
             f"the rest {theirs.table_sha256[:12]}…"
         )
+    if ours.scored_under != theirs.scored_under:
+        why.append(_scorer_reason(ours, theirs))
     if ours.rows != theirs.rows:
         why.append(_rows_reason(run, theirs.rows))
     return "; ".join(why)
+
+
+def _scorer_reason(ours: Basis, theirs: Basis) -> str:
+    other = sorted({name for name, _ in ours.scored_under ^ theirs.scored_under})
+    return (
+        f"scored by {ours.scorer and ours.scorer.name}, the rest by "
+        f"{theirs.scorer and theirs.scorer.name}: other {', '.join(other)}; score it again by that"
+    )
 
 
 def _rows_reason(run: Run, rest: frozenset[int]) -> str:
@@ -150,9 +160,22 @@ def _newest(runs: Sequence[Run]) -> Sorted:
         kept.append(newest)
         for run in older:
             same = run.basis.predictions_sha256 == newest.basis.predictions_sha256
-            what = "the same predictions as" if same else "another run of this cell, older than"
-            apart.append(SetApart(run, f"{what} {newest.path}"))
+            asked = _asked_otherwise(run, newest)
+            again = same and not asked
+            what = "the same predictions as" if again else "another run of this cell, older than"
+            apart.append(SetApart(run, f"{what} {newest.path}{asked}"))
     return kept, apart
+
+
+def _asked_otherwise(run: Run, other: Run) -> str:
+    """In what two runs of one model were not asked the same, where that is chosen for a model."""
+    ours, theirs = (one.basis.identity.chosen if one.basis.identity else {} for one in (run, other))
+    told = [
+        f"{what} {ours.get(what)}, there {theirs.get(what)}"
+        for what in {**ours, **theirs}
+        if ours.get(what) != theirs.get(what)
+    ]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 # --- groups ---------------------------------------------------------------------------------------

@@ -92,14 +92,15 @@ def _figure_fields(metric: str, entry: RankedFigure | None) -> TableRow:
     """The fields of one figure, empty where there is none."""
     return {
         metric: entry.value if entry else None,
-        **_bounds(metric, entry.interval if entry else None),
+        **bounds_fields(metric, entry.interval if entry else None),
         f"{metric} rank": entry.rank if entry else None,
         **_tested(f"{metric} p to rank above", entry.to_above if entry else None),
         f"{metric} tied": TIED if entry and entry.tied else "",
     }
 
 
-def _bounds(metric: str, bounds: Interval | None) -> TableRow:
+def bounds_fields(metric: str, bounds: Interval | None) -> TableRow:
+    """The fields of a figure's interval, empty where there is none."""
     return {
         f"{metric} low": bounds.low if bounds else None,
         f"{metric} high": bounds.high if bounds else None,
@@ -127,7 +128,7 @@ def sweep_rows(board: Board) -> list[TableRow]:
                 for metric, figure in one.run.figures.items()
                 for key, value in {
                     metric: figure,
-                    **_bounds(metric, one.intervals.get(metric)),
+                    **bounds_fields(metric, one.intervals.get(metric)),
                 }.items()
             },
             with_failures.name: with_failures.value(one.run.sums),
@@ -241,6 +242,15 @@ def failure_lines(board: Board) -> list[str]:
 def _as_misses(board: Board, cell: Standing) -> str:
     value = board.benchmark.with_failures.value(cell.run.sums) if cell.run else None
     return "" if value is None else f"; as misses its {board.headline} is {value:.1f}"
+
+
+def scorer_lines(board: Board) -> list[str]:
+    """A sentence for every column in which more than the benchmark's own code decided."""
+    return [
+        f"{column.name}: {scorer}"
+        for column in board.columns
+        if (scorer := column.runs[0].basis.scorer)
+    ]
 
 
 def forced_lines(board: Board) -> list[str]:

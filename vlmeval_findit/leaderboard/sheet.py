@@ -29,6 +29,7 @@ from .rows import (
     formats_used,
     grid,
     header_of,
+    scorer_lines,
     sweep_rows,
 )
 from .slices import slice_rows
@@ -183,6 +184,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
         *failure_lines(board),
         *forced_lines(board),
         *doctor_lines(board),
+        *scorer_lines(board),
         *(f"Published, not ranked: {line}" for line in published_notes(board)),
     ]
     for row, line in enumerate(lines, 1):

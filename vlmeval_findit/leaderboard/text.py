@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..core.metric import Metric
 from ..core.visible import counted, visible
 from .board import OVERALL, Board
 from .published import PUBLISHED, published_lines, published_notes
@@ -20,6 +21,7 @@ from .rows import (
     formats_used,
     grid,
     rank_text,
+    scorer_lines,
 )
 
 # --- Markdown -------------------------------------------------------------------------------------
@@ -30,10 +32,11 @@ def as_markdown(board: Board) -> str:
     title = f"# {board.benchmark.name} leaderboard"
     parts = [title, NOTE, "## Overall", _overall_table(board)]
     for metric in board.metrics:
-        parts += [f"## {metric.name}", _metric_table(board, metric.name)]
+        parts += [f"## {metric.title}", _metric_table(board, metric.name)]
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
+        ("Scored by", scorer_lines(board)),
         ("Failed calls", failure_lines(board)),
         ("Forced", forced_lines(board)),
         ("Coordinate space in doubt", doctor_lines(board)),
@@ -67,7 +70,8 @@ def _overall_table(board: Board) -> str:
         rows.append([rank_text(found[0]), _md(model), *map(_md_cell, found)])
         rows[-1] += [str(sum(one.queries for one in counts)), str(sum(x.failures for x in counts))]
         rows[-1].append(f"{len(have)}/{len(board.columns)}")
-    return _table(["rank", "model", *metrics, "queries", "failed calls", "datasets"], rows)
+    titles = [metric.title for metric in board.metrics]
+    return _table(["rank", "model", *titles, "queries", "failed calls", "datasets"], rows)
 
 
 def _metric_table(board: Board, metric: str) -> str:
@@ -129,27 +133,27 @@ def as_latex(board: Board) -> str:
     return "\n".join(
         [
             "% needs \\usepackage{booktabs,graphicx}",
-            *(_latex_table(board, one.name) for one in board.metrics),
+            *(_latex_table(board, one) for one in board.metrics),
         ]
     )
 
 
-def _latex_table(board: Board, metric: str) -> str:
+def _latex_table(board: Board, metric: Metric) -> str:
     names = [_latex(name) for name in board.names()]
     lines = [
         r"\begin{table*}",
         r"\centering",
-        rf"\caption{{{_latex(f'{metric}. {_caption(board)}')}}}",
+        rf"\caption{{{_latex(f'{metric.title}. {_caption(board)}')}}}",
         r"\resizebox{\textwidth}{!}{%",
         rf"\begin{{tabular}}{{rl{'r' * len(names)}}}",
         r"\toprule",
         " & ".join(["", "Model", *names]) + r" \\",
         r"\midrule",
     ]
-    for model, cells in grid(board, metric):
+    for model, cells in grid(board, metric.name):
         figures = [_latex_cell(cell) for cell in cells]
         lines.append(" & ".join([_latex(rank_text(cells[0])), _latex(model), *figures]) + r" \\")
-    published = published_lines(board, metric)
+    published = published_lines(board, metric.name)
     lines += [r"\midrule"] * bool(published)
     for line in published:
         figures = [_latex(text) for text in line.texts]

@@ -35,6 +35,7 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
         "frames": [
             {
                 "frame": one.number,
+                "name": one.name,
                 "picture": place((folder / one.path, one.width, one.height)),
                 "boxes": [_box(box) for box in one.boxes],
             }

@@ -27,6 +27,7 @@ from ..leaderboard.rows import (
     formats_used,
     grid,
     rank_text,
+    scorer_lines,
 )
 from ..runs.scored_run import Run
 from .gallery import CARDS, choose_cards, gallery_data
@@ -58,11 +59,12 @@ def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
             heat_maps=list(heat_map_sections(board)),
             curves=list(curve_plots(board, found)),
             reasons=list(reason_plots(board)),
-            grids={metric.name: grid(board, metric.name) for metric in board.metrics},
-            published={m.name: published_lines(board, m.name) for m in board.metrics},
+            grids={metric.title: grid(board, metric.name) for metric in board.metrics},
+            published={m.title: published_lines(board, m.name) for m in board.metrics},
             sources=published_notes(board),
             formats=formats_used(board),
             apart=apart_rows(board),
+            scorers=scorer_lines(board),
             failures=failure_lines(board),
             forced=forced_lines(board),
             doubts=doctor_lines(board),

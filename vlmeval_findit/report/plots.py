@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -125,6 +126,10 @@ def _readable(value: float) -> str:
     return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#000000"
 
 
+_LABEL_WIDTH = 28
+"""Characters in a line under one of four panels."""
+
+
 def bars(
     name: str, title: str, models: Sequence[str], figures: Mapping[str, Sequence[Bar | None]]
 ) -> Plot:
@@ -144,7 +149,7 @@ def bars(
                     _bar(axes, y, bar)
             axes.set_xlim(0, 118)
             axes.set_xticks(range(0, 101, 25))
-            axes.set_xlabel(f"{metric} (%)")
+            axes.set_xlabel(fill(f"{metric} (%)", _LABEL_WIDTH))
             axes.grid(axis="x")
             axes.set_axisbelow(True)
         panels[0].set_yticks(range(len(models)), [_name(model) for model in models])

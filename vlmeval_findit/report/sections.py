@@ -32,8 +32,9 @@ def bar_plots(board: Board) -> Iterator[Plot]:
     """A plot of the average and of every column: models by metric."""
     for at, name in enumerate((OVERALL, *(column.name for column in board.columns))):
         figures = {
-            metric: [_bar(board, model, name, metric) for model in board.models]
-            for metric in short_metrics(board)
+            metric.title: [_bar(board, model, name, metric.name) for model in board.models]
+            for metric in board.metrics
+            if metric.in_short_tables
         }
         if any(bar is not None for values in figures.values() for bar in values):
             title = f"{name}: mean of {len(board.columns)} datasets" if not at else name

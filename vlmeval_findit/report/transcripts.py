@@ -7,14 +7,14 @@ there, or is not what was scored, is left out with a reason that the page shows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import benchmarks
 from ..core.benchmark import PromptSet
 from ..core.drawing import Drawing
 from ..core.files import file_sha256
-from ..core.messages import PartKind, prompt_hash
+from ..core.messages import PartKind
 from ..core.places import image_folder
 from ..core.prediction_reader import read_predictions
 from ..core.question import AnyTask
@@ -75,7 +75,9 @@ def gather(runs: Iterable[Run]) -> tuple[list[Transcript], list[Missing]]:
         try:
             if key not in tasks:
                 tasks[key] = benchmarks.load(run.question.name)
-            found.append(_transcript(run, tasks[key]))
+            task = replace(tasks[key], question=run.question)
+            recorded = run.basis.identity.chosen if run.basis.identity else {}
+            found.append(_transcript(run, run.benchmark.for_model(task, run.model, recorded)))
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
     return found, missing
@@ -120,10 +122,6 @@ def _check(transcript: Transcript, row: ScoredRow) -> None:
 def _words(run: Run, task: AnyTask) -> PromptSet | None:
     """The prompt set that a run was asked in: the one that gives the hash it recorded."""
     for words in run.benchmark.prompts():
-        if words.name == run.basis.prompts and _hash(words, run, task) == run.basis.prompt_hash:
+        if words.name == run.basis.prompts and words.hash(task) == run.basis.prompt_hash:
             return words
     return None
-
-
-def _hash(words: PromptSet, run: Run, task: AnyTask) -> str:
-    return prompt_hash(words.message(query, run.question) for query in task.queries.values())

@@ -33,7 +33,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
     A figure that one of them lacks has none.
 
     Raises:
-        StatisticsError: the runs have other rows, or none.
+        StatisticsError: the runs have other rows, or none, or were scored by something else.
     """
     ours, theirs = evidence(run), evidence(other)
     if run.basis.rows != other.basis.rows or ours.pictures != theirs.pictures:
@@ -41,6 +41,11 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
             f"{other.path} has {len(other.basis.rows)} rows of {len(theirs.pictures)} pictures, "
             f"{run.path} has {len(run.basis.rows)} of {len(ours.pictures)}: "
             "only runs over the same rows can be compared"
+        )
+    if run.basis.scored_under != other.basis.scored_under:
+        raise StatisticsError(
+            f"{other.path} was scored by {other.basis.scorer}, {run.path} by {run.basis.scorer}: "
+            "score both again by one of them"
         )
     return {
         metric.name: difference(ours, theirs, metric.name)

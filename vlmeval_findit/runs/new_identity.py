@@ -8,7 +8,6 @@ from typing import Any
 from ..benchmarks import benchmark_of
 from ..core.files import file_sha256
 from ..core.identity import ENGINES, Answering, Identity
-from ..core.messages import prompt_hash
 from ..core.question import AnyTask
 from ..core.versions import installed
 
@@ -25,14 +24,14 @@ def run_identity(
     Rows of the table that are not among ``rows`` are not said to be left out: the caller adds
     those without a usable image.
     """
-    question = task.question
-    words = benchmark_of(question.name).prompts()[0]
+    words = benchmark_of(task.question.name).prompts()[0]
     return Identity(
         model=model,
-        dataset=question.name,
+        dataset=task.question.name,
         answering=answering,
         prompts=words.name,
-        prompt_hash=prompt_hash(words.message(query, question) for query in task.queries.values()),
+        prompt_hash=words.hash(task),
+        chosen=task.chosen,
         table=task.table.name,
         table_sha256=file_sha256(task.table),
         rows=tuple(sorted(rows)),

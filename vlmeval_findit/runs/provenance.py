@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..core.benchmark import Scorer
 from ..core.files import file_sha256
 from ..core.identity import Identity
 from ..core.identity_file import as_values, from_values
@@ -32,9 +34,10 @@ class Basis:
     ``identity`` is what the run recorded before its first call (None: nothing), ``digest`` its
     short name, ``forced`` what ``--force`` overruled in the run or in its scoring.
     ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
-    ``missing`` those that were not, of which ``left_out`` had no usable image.  ``versions`` are
-    those at inference, ``scored_with`` those of the scoring.  ``doctor`` says why the declared
-    coordinate space is in doubt (None: it is not, or nobody looked).
+    ``missing`` those that were not, of which ``left_out`` had no usable image.  ``scorer`` is what
+    decided beside the benchmark's own code (None: nothing).  ``versions`` are those at inference,
+    ``scored_with`` those of the scoring.  ``doctor`` says why the declared coordinate space is in
+    doubt (None: it is not, or nobody looked).
     """
 
     identity: Identity | None
@@ -49,11 +52,17 @@ class Basis:
     missing: tuple[int, ...]
     left_out: tuple[int, ...]
     spaces: tuple[str, ...]
+    scorer: Scorer | None
     versions: Mapping[str, str]
     scored_with: Mapping[str, str]
     predictions_sha256: str
     scored_at: str
     doctor: str | None = None
+
+    @property
+    def scored_under(self) -> frozenset[tuple[str, str]]:
+        """The settings of the scorer: runs with others cannot be compared."""
+        return frozenset(self.scorer.settings.items() if self.scorer else ())
 
 
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
@@ -72,6 +81,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
         "spaces": [dict(space) for space in run.spaces],
         "doctor": run.doctor,
+        **({"scorer": asdict(run.scorer)} if run.scorer else {}),
         "sizes_recorded": run.replies.with_sizes,
         "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
         "table": {
@@ -96,7 +106,10 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
 
 def _fields(question: Question) -> dict[str, Any]:
     """The fields of a question, where it is a record."""
-    return asdict(question) if is_dataclass(question) else {}
+    values: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
+    return {
+        name: value.value if isinstance(value, Enum) else value for name, value in values.items()
+    }
 
 
 def versions() -> dict[str, str]:
@@ -115,6 +128,7 @@ _SHAPE: Shape = {
     "table": {"file": str, "sha256": str},
     "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
     "spaces": [{"kind": str, "source": str}],
+    "scorer": {"name": str, "settings": dict, "source": str, "versions": dict},
     "totals": dict,
     "scored_with": dict,
     "scored_at": str,
@@ -150,12 +164,18 @@ def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
         missing=tuple(values["predictions"]["rows_missing"]),
         left_out=run.left_out if run else (),
         spaces=tuple(_space_text(space) for space in values["spaces"]),
+        scorer=_scorer(values["scorer"]) if "scorer" in values else None,
         versions={**run.host, **run.versions} if run else {},
         scored_with=dict(values["scored_with"]),
         predictions_sha256=values["predictions"]["sha256"],
         scored_at=values["scored_at"],
         doctor=values.get("doctor"),
     )
+
+
+def _scorer(values: Mapping[str, Any]) -> Scorer:
+    settings = {name: str(value) for name, value in values["settings"].items()}
+    return Scorer(values["name"], settings, values["source"], values["versions"])
 
 
 def _space_text(space: Mapping[str, Any]) -> str:

@@ -36,6 +36,7 @@ def score_row(run: RunScore) -> dict[str, Any]:
         "left out": len(run.identity.left_out) if run.identity else 0,
         **{name: sums.get(key, 0) for name, key in benchmark.counts.items()},
         "space": "; ".join(sorted({space["kind"] for space in run.spaces})),
+        **({"scored by": run.scorer.name} if run.scorer else {}),
         "prompts": (run.identity and run.identity.prompts) or "unknown",
         "run": run.identity.digest if run.identity else "unknown",
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
-from ..core.benchmark import Benchmark
+from ..core.benchmark import Benchmark, Scorer
 from ..core.contradictions import Contradiction, overruled
 from ..core.files import file_sha256
 from ..core.identity import Identity, IdentityError
@@ -25,6 +25,7 @@ from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
 from ..doctor import check
 from ..doctor.evidence import Query
+from ..models.dual_encoder.encoder import EncoderError
 from .prediction_names import split_name
 
 
@@ -62,9 +63,9 @@ class RunScore:
     """The score of one run and all that it rests on.
 
     ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
-    as settings with a ``source``; ``forced`` what of a contradiction was overruled.  ``sample`` are
-    answers for the doctor to look at, ``doctor`` what it said of them (:func:`looked_at`): no
-    figure depends on either.
+    as settings with a ``source``; ``forced`` what of a contradiction was overruled; ``scorer`` what
+    decided beside the benchmark's own code.  ``sample`` are answers for the doctor to look at,
+    ``doctor`` what it said of them (:func:`looked_at`): no figure depends on either.
     """
 
     model: str
@@ -75,6 +76,7 @@ class RunScore:
     identity: Identity | None
     replies: AboutReplies
     forced: tuple[str, ...] = ()
+    scorer: Scorer | None = None
     sample: tuple[Query, ...] = ()
     doctor: str | None = None
 
@@ -166,8 +168,9 @@ def _part(
     )
     sums = totals(rows)
     about = _about(replies)
+    seen = check.sample(task, rows)
     return RunScore(
-        model, task, rows, sums, made.spaces, run, about, sample=check.sample(task, rows)
+        model, task, rows, sums, made.spaces, run, about, scorer=made.scorer, sample=seen
     )
 
 
@@ -309,7 +312,10 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
     model, name, renamed = _named(path, dataset, run)
     replies = read_predictions(path)
     notes = overruled(renamed, settings.force, f"{path}", "Give it back its name.")
-    return Predictions(model, benchmarks.load(name), replies, run, tuple(notes))
+    task = benchmarks.load(name)
+    if run is not None and run.chosen:
+        task = benchmarks.benchmark_of(name).for_model(task, model, run.chosen)
+    return Predictions(model, task, replies, run, tuple(notes))
 
 
 def score_file(
@@ -321,11 +327,17 @@ def score_file(
     try:
         done = score(found.model, found.task, found.replies, settings, found.identity)
     except SpaceError as error:
-        raise SpaceError(
-            f"{error}\nThe predictions are safe in {path}; score them without running the model "
-            f"again:\n  python run_findit.py score --space SPACE {path}"
-        ) from None
+        raise SpaceError(_are_safe(error, path, "--space SPACE")) from None
+    except EncoderError as error:
+        raise EncoderError(_are_safe(error, path, "--encoder ENCODER")) from None
     return looked_at(replace(done, forced=(*found.forced, *done.forced)))
+
+
+def _are_safe(error: Exception, path: Path, flag: str) -> str:
+    return (
+        f"{error}\nThe predictions are safe in {path}; score them without running the model "
+        f"again:\n  python run_findit.py score {flag} {path}"
+    )
 
 
 def _named(

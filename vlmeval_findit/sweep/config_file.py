@@ -7,10 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..benchmarks import begins_with_prefix, benchmarks, parse
+from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.grid import AXIS_VALUES, WINNER, Axes, Table, Views, benchmark, formats
+from ..benchmarks.findit.grid import (
+    AXIS_VALUES,
+    NONE,
+    WINNER,
+    Axes,
+    Table,
+    Views,
+    benchmark,
+    formats,
+)
 from ..benchmarks.findit.grid import variants as cells_of
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
@@ -68,8 +77,11 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         raise fields[both[0]].error(f"{both[0]} stands in every stage, where there are stages")
     work_dir = _path(fields.get("work_dir"), Path("outputs"))
     tables, questions = _datasets(fields["datasets"])
+    models = _models(fields["models"])
+    if tables or any(question.in_boxes for question in questions):
+        _refuse_unknown_spaces(fields["models"], models)
     sweep = Sweep(
-        models=_models(fields["models"]),
+        models=models,
         tables=tables,
         questions=questions,
         stages=_stages(fields),
@@ -107,7 +119,7 @@ def _models(given: YamlValue) -> tuple[ModelEntry, ...]:
 def _model(given: YamlValue) -> ModelEntry:
     if not given.is_mapping:
         entry = ModelEntry(_word(given), line=given.line)
-        _check_known(given, entry.name)
+        _check_name(given, entry.name)
         return entry
     fields = given.fields(_MODEL_KEYS)
     if "name" not in fields:
@@ -124,21 +136,27 @@ def _model(given: YamlValue) -> ModelEntry:
         headers=_optional(fields.get("headers"), _headers),
         line=fields["name"].line,
     )
-    _check_known(fields["name"], entry.name, entry.space is not None or entry.row is not None)
+    _check_name(fields["name"], entry.name)
     return entry
 
 
-def _check_known(given: YamlValue, name: str, said: bool = False) -> None:
-    """Results are scored at the end, so the space must be known at the start."""
+def _check_name(given: YamlValue, name: str) -> None:
     try:
         check_model_name(name)
     except PredictionError as error:
         raise given.error(f"{error} (`served` may have one)") from None
-    if not said and find_model(name) is None:
-        raise given.error(
-            f"no model {name!r} in the model table{nearest(name, MODELS)}; "
-            "one that the table does not have needs `row` or `space`"
-        )
+
+
+def _refuse_unknown_spaces(given: YamlValue, entries: Iterable[ModelEntry]) -> None:
+    """Boxes are scored at the end, so the space must be known at the start."""
+    for one, entry in zip(given.entries(), entries, strict=True):
+        name, said = entry.name, entry.space is not None or entry.row is not None
+        if not said and find_model(name) is None and name not in baselines():
+            where = one.fields(_MODEL_KEYS)["name"] if one.is_mapping else one
+            raise where.error(
+                f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
+                "one that the table does not have needs `row` or `space`"
+            )
 
 
 def _model_row(given: YamlValue) -> str:
@@ -277,7 +295,8 @@ def _used_values(used: Iterable[Any]) -> dict[str, set[Any]]:
         values["representations"].add(cell.representation)
         values["outputs"].add(cell.output)
         values["structures"].add(cell.structure)
-        values["centres"].add(cell.centre or "none")
+        values["centres"].add(cell.centre or NONE)
+        values["marks"].add(cell.mark or NONE)
         values["frames"].add(cell.frames)
         values["captions"].add(cell.caption)
         # Text has no key and `decomposed` names its own: their default is nobody's wish.

@@ -73,7 +73,7 @@ def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
         # Models that are asked the same are planned once: a key has the model's name in it, so
         # not where the journal knows one.
         known = group.model if group.model in finished else None
-        same = (known, *((cell.question, cell.rows, repr(cell.settings)) for cell in group.cells))
+        same = (known, *map(_asked_in, group.cells))
         if same not in plans:
             plans[same] = make_plan(group.cells, names)
         plan, done = plans[same], finished.get(group.model, frozenset())
@@ -92,6 +92,11 @@ def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
             )
         )
     return DryRun(tuple(counts), len(names.seen), len(names.missing))
+
+
+def _asked_in(cell: Cell) -> tuple[object, ...]:
+    """What says which calls a cell makes, beside who answers them."""
+    return cell.question, cell.rows, repr(cell.settings), repr(sorted(cell.task.chosen.items()))
 
 
 def sweep_groups(

@@ -64,10 +64,13 @@ def prepare_output(
 
     Raises:
         SpaceError: nothing says the model's coordinate space.
+        ValueError: the benchmark could not score with the settings.
         IdentityError: the predictions that lie there are of another run.
     """
     question = cell.question
-    space = benchmark_of(question.name).space(cell.model, question, settings, found)
+    benchmark = benchmark_of(question.name)
+    benchmark.check(question, settings)
+    space = benchmark.space(cell.model, question, settings, found)
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     recorded = read_identity(path)

@@ -14,6 +14,7 @@ from ..benchmarks.findit.grid import formats, variants
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.metric import figures
+from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Answer, Stop
@@ -143,7 +144,7 @@ class Tables:
         self._skip = skip_missing
         self._tasks: dict[_Rows, AnyTask] = {}
         self._left_out: dict[_Rows, frozenset[int]] = {}
-        self._prompts: dict[Question, Prompts] = {}
+        self._prompts: dict[tuple[Question, str | None], Prompts] = {}
 
     def task(self, question: Question) -> AnyTask:
         """The task of a question.
@@ -164,18 +165,11 @@ class Tables:
 
         Raises:
             ImageError: images are missing, and rows without are not to be left out.
+            ValueError: nothing says how this model is asked.
         """
-        if question not in self._prompts:
-            self._prompts[question] = prompts_of(self.task(question))
-        prompts, at = self._prompts[question], _rows_of(question)
+        left_out = self._rows_left_out(question)
+        prompts = self._prompts_for(question, model)
         queries = prompts.task.queries
-        if at not in self._left_out:
-            self._left_out[at] = (
-                frozenset()
-                if self._skip is None
-                else rows_to_leave_out(list(queries.values()), prompts.folder, self._skip)
-            )
-        left_out = self._left_out[at]
         return Cell(
             model=model,
             prompts=prompts,
@@ -184,13 +178,34 @@ class Tables:
             settings=settings_of(question, given),
         )
 
+    def _prompts_for(self, question: Question, model: str) -> Prompts:
+        """The messages of a question; models that are asked alike share them."""
+        for asked in (model, None):
+            if (question, asked) in self._prompts:
+                return self._prompts[question, asked]
+        task = benchmark_of(question.name).for_model(self.task(question), model)
+        made = prompts_of(task)
+        self._prompts[question, None if task.before is None else model] = made
+        return made
 
-_Rows = tuple[str, str, int]
+    def _rows_left_out(self, question: Question) -> frozenset[int]:
+        at = _rows_of(question)
+        if at not in self._left_out:
+            self._left_out[at] = frozenset()
+            if self._skip is not None:
+                queries = list(self.task(question).queries.values())
+                folder = image_folder(question.images)
+                self._left_out[at] = rows_to_leave_out(queries, folder, self._skip)
+        return self._left_out[at]
+
+
+_Rows = tuple[object, ...]
 
 
 def _rows_of(question: Question) -> _Rows:
-    """What says which rows a question asks: benchmark, table, frames."""
-    return benchmark_of(question.name).name, question.table, question.frames
+    """What says which rows a question asks, of whatever benchmark."""
+    benchmark = benchmark_of(question.name)
+    return benchmark.name, *benchmark.rows(question)
 
 
 def cells_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,9 @@ import yaml
 from ..benchmarks import benchmark_of
 from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
-from ..benchmarks.findit.grid import NO_CENTRE, WINNER, Axes, Table
-from ..benchmarks.findit.variant import CENTRES, Variant, problem
-from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
-from ..boxes.representation import REPRESENTATIONS
+from ..benchmarks.findit.grid import AXIS_FIELDS, AXIS_VALUES, NONE, WINNER, Axes, Table
+from ..benchmarks.findit.variant import Variant, problem
+from ..boxes.reply_format import KEYS
 from ..core.files import atomic_write
 from ..core.run_files import RunFiles
 from ..core.statistics import INTERVALS, Interval
@@ -33,16 +32,34 @@ STAGES = (
 """The paper's two stages: all representations in both outputs, then all keys at the winner."""
 
 
+def marks_stage(marks: Sequence[str]) -> Axes:
+    """A third stage: the winner of both with every one of some marks on its reference pictures."""
+    winner = dict.fromkeys(AXIS_FIELDS, (WINNER,))
+    return Axes(**{**winner, "marks": tuple(marks)})
+
+
 class SearchError(ValueError):
     """Results that name no winner; the message says why."""
 
 
-def search_sweep(entry: ModelEntry, table: Table, limit: int, places: tuple[Path, Path]) -> Sweep:
-    """The two stages for one model, as a sweep; ``places`` are its work dir and its journal."""
+def search_sweep(
+    entry: ModelEntry,
+    table: Table,
+    limit: int,
+    places: tuple[Path, Path],
+    marks: Sequence[str] = (),
+) -> Sweep:
+    """The stages for one model, as a sweep; ``places`` are its work dir and its journal.
+
+    Raises:
+        ValueError: there are ``marks``, and the table has no reference pictures.
+    """
+    if marks and not table.data.family.has_references:
+        raise ValueError(f"{table.name} shows no reference pictures: there is nothing to mark")
     return Sweep(
         models=(entry,),
         tables=(table,),
-        stages=STAGES,
+        stages=(*STAGES, marks_stage(marks)) if marks else STAGES,
         limit=limit,
         work_dir=places[0],
         journal=places[1],
@@ -147,7 +164,7 @@ def intervals_of(result: Result) -> dict[str, Interval | None]:
 
 def format_fields(made: Format) -> dict[str, str]:
     """A format as a file says it."""
-    return {name: value or NO_CENTRE for name, value in asdict(made).items()}
+    return {name: value or NONE for name, value in asdict(made).items()}
 
 
 def write_formats(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
@@ -180,13 +197,7 @@ def read_formats(path: Path) -> dict[str, Format]:
     return {name: _winner(models.fields(list(models.value))[name]) for name in models.value}
 
 
-_FIELDS: Mapping[str, Sequence[str]] = {
-    "representation": tuple(REPRESENTATIONS),
-    "output": OUTPUTS,
-    "key": KEYS,
-    "structure": STRUCTURES,
-    "centre": (NO_CENTRE, *CENTRES),
-}
+_FIELDS = {field: AXIS_VALUES[axis] for axis, field in AXIS_FIELDS.items()}
 
 
 def _winner(entry: YamlValue) -> Format:
@@ -201,11 +212,12 @@ def _winner(entry: YamlValue) -> Format:
     for name, given in fields.items():
         if given.value not in _FIELDS[name]:
             raise given.error(f"no {name} {given.value!r} (there are: {', '.join(_FIELDS[name])})")
-    values = {name: given.value for name, given in fields.items()}
-    if values.get("centre") == NO_CENTRE:
-        values["centre"] = None
+    values: dict[str, Any] = {
+        name: None if given.value == NONE else given.value for name, given in fields.items()
+    }
     made = Format(**values)
-    why = problem(Variant("Pascal", multilabel=True, **asdict(made)))
+    # Every format but a mark fits this table.
+    why = problem(Variant("Pascal", multilabel=True, **asdict(replace(made, mark=None))))
     if why is not None:
         raise winner.error(why)
     return made

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks import any_question
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..models.http.chat import ChatModel, served_key, server_model, token_limit
@@ -48,23 +47,23 @@ class ServersHost:
         endpoints(urls, headers=headers)  # what cannot be used is refused now
 
     def check(self, entry: ModelEntry) -> None:
-        """Servers know their models themselves; the space of the replies must be known here."""
-        where = f"line {entry.line}: " if entry.line else ""
+        """Servers know their models themselves."""
         try:
             if "max_usd" in entry.settings:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
-            # Whether a space needs bounds that only the user knows shows on any question.
-            chat_model(entry).space(any_question())
+            chat_model(entry)
             self._endpoints(entry)
         except ValueError as error:
-            # SpaceError is one, and stays one.
-            raise type(error)(f"{where}{entry.name}: {error}") from None
+            raise _said_of(entry, error) from None
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        return chat_model(entry).describe(question, self._endpoints(entry))
+        try:
+            return chat_model(entry).describe(question, self._endpoints(entry))
+        except ValueError as error:
+            raise _said_of(entry, error) from None
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return found
@@ -87,6 +86,12 @@ class ServersHost:
         given = {} if entry.headers is None else dict(entry.headers)
         flags = endpoints(self._urls, headers=self._headers)[0].headers
         return endpoints(self._urls, headers={**flags, **given}, limit_field=_limit_field(entry))
+
+
+def _said_of(entry: ModelEntry, error: ValueError) -> ValueError:
+    """The error of a model with its place in the sweep's file; a SpaceError stays one."""
+    where = f"line {entry.line}: " if entry.line else ""
+    return type(error)(f"{where}{entry.name}: {error}")
 
 
 def settings(entry: ModelEntry) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def parse_alias(name: str) -> Variant | None:
     """The variant of one of the release's task names, or None.
 
     Read: ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]`` with
-    our ``_f<N>`` and ``_cx-…`` at the end where they are needed, as in
+    our ``_f<N>``, ``_cx-…`` and ``_vp-…`` at the end where they are needed, as in
     ``FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box``.
     """
     rest = NameParts(name.removeprefix(PREFIX))
@@ -35,6 +35,7 @@ def parse_alias(name: str) -> Variant | None:
     key, structure = rest.take(KEYS), rest.take(STRUCTURES)
     frames = rest.take_match(r"f([1-9][0-9]{0,3})")
     centre = rest.take_match(r"cx-([a-z]+)")
+    mark = rest.take_match(r"vp-([a-z]+)")
     row, multilabel = SUBSETS[subset]
     variant = Variant(
         dataset=row.name,
@@ -45,6 +46,7 @@ def parse_alias(name: str) -> Variant | None:
         multilabel=multilabel,
         frames=int(frames) if frames else row.frames,
         centre=centre,
+        mark=mark,
     )
     if rest.text or problem(variant) or family not in (row.family.value, variant.family.value):
         return None

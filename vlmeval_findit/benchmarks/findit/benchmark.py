@@ -56,6 +56,9 @@ class FindIt(Benchmark):
     def load(self, name: str) -> FindItTask:
         return load_task(name)
 
+    def rows(self, question: Variant) -> tuple[object, ...]:
+        return *super().rows(question), question.mark
+
     def prompts(self) -> Sequence[PromptSet]:
         in_force = PromptSet(*prompt_set())
         return [in_force, PromptSet(own_prompts.NAME, own_prompts.message)]

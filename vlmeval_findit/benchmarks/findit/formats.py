@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE
-from .variant import Variant
+from .variant import Variant, endings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +17,16 @@ class Format:
     key: str = DEFAULT_KEY
     structure: str = DEFAULT_STRUCTURE
     centre: str | None = None
+    mark: str | None = None
 
     def __str__(self) -> str:
         parts = [self.representation, self.output]
         parts += [self.key] * (self.key != DEFAULT_KEY)
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
-        parts += [f"cx-{self.centre}"] * (self.centre is not None)
+        parts += endings(self.centre, self.mark)
         return " ".join(parts)
 
 
 def format_of(variant: Variant) -> Format:
     """The format of a variant."""
-    return Format(
-        variant.representation, variant.output, variant.key, variant.structure, variant.centre
-    )
+    return Format(**{field.name: getattr(variant, field.name) for field in fields(Format)})

@@ -1,8 +1,9 @@
 """From lists of axis values to variants of the grid.
 
-An axis that does not apply to a format is not taken: text has neither key nor structure, and the
-decomposed structure names its own keys.  So "text and JSON, key ``bbox_2d``" is one text cell and
-one JSON cell a representation, as in the paper's format search.
+An axis that does not apply to a format is not taken: text has neither key nor structure, the
+decomposed structure names its own keys, and a table without reference pictures has nothing to mark.
+So "text and JSON, key ``bbox_2d``" is one text cell and one JSON cell a representation, as in the
+paper's format search.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS,
 from ...boxes.representation import REPRESENTATIONS
 from .datasets import DATASETS, Dataset
 from .formats import Format
-from .variant import CENTRES, Variant, format_problem
+from .variant import CENTRES, MARKS, Variant, format_problem
 
-NO_CENTRE = "none"
-"""How a file says "no centre experiment"."""
+NONE = "none"
+"""How a file says "no centre experiment" and "no mark"."""
 
 WINNER = "winner"
 """How a stage says "as in the best format of the stage before"."""
@@ -68,7 +69,8 @@ class Axes:
     outputs: tuple[str, ...] = OUTPUTS
     keys: tuple[str, ...] = (DEFAULT_KEY,)
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
-    centres: tuple[str, ...] = (NO_CENTRE,)
+    centres: tuple[str, ...] = (NONE,)
+    marks: tuple[str, ...] = (NONE,)
 
     def after(self, winner: Format | None) -> Axes:
         """These axes with ``winner`` replaced by the values of a format.
@@ -82,7 +84,7 @@ class Axes:
             if WINNER in said:
                 if winner is None:
                     raise ValueError(f"{axis}: {WINNER} needs a stage before")
-                values[axis] = (getattr(winner, field) or NO_CENTRE,)
+                values[axis] = (getattr(winner, field) or NONE,)
         return replace(self, **values)
 
 
@@ -92,6 +94,7 @@ AXIS_FIELDS = {
     "keys": "key",
     "structures": "structure",
     "centres": "centre",
+    "marks": "mark",
 }
 """Axis by axis the field of :class:`Format`."""
 
@@ -100,7 +103,8 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {
     "outputs": OUTPUTS,
     "keys": KEYS,
     "structures": STRUCTURES,
-    "centres": (NO_CENTRE, *CENTRES),
+    "centres": (NONE, *CENTRES),
+    "marks": (NONE, *MARKS),
 }
 """What ``all`` means on every axis."""
 
@@ -108,15 +112,14 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {
 def formats(axes: Axes) -> Iterator[Format]:
     """Every format of the axes once, in the order of their lists; whether one fits is not asked."""
     seen: set[Format] = set()
-    lists = (axes.representations, axes.outputs, axes.keys, axes.structures, axes.centres)
-    for representation, output, key, structure, centre in product(*lists):
+    lists = (getattr(axes, axis) for axis in AXIS_FIELDS)
+    for representation, output, key, structure, centre, mark in product(*lists):
         if output == "text":
             key, structure = DEFAULT_KEY, DEFAULT_STRUCTURE
         if structure == "decomposed":
             key = DEFAULT_KEY
-        made = Format(
-            representation, output, key, structure, None if centre == NO_CENTRE else centre
-        )
+        experiments = (None if value == NONE else value for value in (centre, mark))
+        made = Format(representation, output, key, structure, *experiments)
         if made not in seen:
             seen.add(made)
             yield made
@@ -137,6 +140,7 @@ def variants(
     wanted = list(wanted)
     found: dict[Variant, None] = {}
     for table in tables:
+        has_references = table.data.family.has_references
         for frames in _frames(table, views.frames):
             for caption, made in product(views.captions, wanted):
                 variant = table.kind(
@@ -144,7 +148,7 @@ def variants(
                     multilabel=table.multilabel,
                     caption=caption,
                     frames=frames,
-                    **asdict(made),
+                    **asdict(made if has_references else replace(made, mark=None)),
                 )
                 if format_problem(variant) is None:
                     found[variant] = None

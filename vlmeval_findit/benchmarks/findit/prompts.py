@@ -15,6 +15,7 @@ from collections.abc import Callable
 from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
 from ...core.messages import Message, Part, image, text
 from .datasets import Family
+from .marked_pictures import words
 from .query import Query
 from .variant import Variant
 
@@ -30,7 +31,7 @@ def message(query: Query, variant: Variant) -> Message:
     parts: list[Part] = []
     if variant.family.has_references:
         for number, shot in enumerate(query.support, 1):
-            parts += [text(f"Reference image {number} of the object:"), image(shot)]
+            parts += [text(_introduced(number, variant.mark)), image(shot)]
         if variant.frames == 1:
             parts.append(text("Scene:"))
     if variant.frames > 1:
@@ -39,6 +40,12 @@ def message(query: Query, variant: Variant) -> Message:
     else:
         parts.append(image(query.images[0]))
     return (*parts, text(request(query, variant)))
+
+
+def _introduced(number: int, mark: str | None) -> str:
+    if mark is None:
+        return f"Reference image {number} of the object:"
+    return f"Reference image {number} of the object, marked with a {words(mark)}:"
 
 
 def request(query: Query, variant: Variant) -> str:

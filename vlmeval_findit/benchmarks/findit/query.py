@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...boxes.records import Truth
+from ...boxes.representation import Corners
+
+
+class Sighting(NamedTuple):
+    """A picture that shows an object in its surroundings, and the object's box in its pixels."""
+
+    image: str
+    box: Corners
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +24,8 @@ class Query:
     ``images`` are the scene (one path) or the frames, in order; ``support`` the reference shots of
     the object; both relative to the dataset's image folder.  ``width`` and ``height`` are pixels
     of the original image.  ``label`` is what to find: a name, an expression, or, for multi-label
-    queries, names separated by commas.
+    queries, names separated by commas.  ``sightings`` are the pictures that the shots were taken
+    from, where a table knows them; they may be the scene itself.
     """
 
     index: int
@@ -26,3 +37,9 @@ class Query:
     support: tuple[str, ...] = ()
     caption: str = ""
     frame_indices: tuple[int, ...] = ()
+    sightings: tuple[Sighting, ...] = ()
+
+    @property
+    def slices(self) -> Mapping[str, str]:
+        """The parts of its table that it belongs to, value by kind."""
+        return {}

@@ -44,6 +44,11 @@ def prompt_set() -> tuple[str, MessageMaker]:
     doc_to_text = _from(source)
 
     def message(query: Query, variant: Variant) -> Message:
+        if variant.mark is not None:
+            raise PromptError(
+                f"{variant.name}: the release's prompts do not speak of marked reference pictures; "
+                "ask without FINDIT_PROMPTS (--prompts)"
+            )
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
     return f"findit-release-{commit_of(_repository(source)) or 'unknown'}", message

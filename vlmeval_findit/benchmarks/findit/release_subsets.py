@@ -13,10 +13,11 @@ from typing import Any
 from ...boxes.records import Truth
 from ...core.files import file_sha256
 from ...core.spelling import nearest
-from .annotation_tables import Prepared, TableError, corners, write_table
+from ...core.table_files import TableError
+from .annotation_tables import Prepared, corners, write_table
 from .datasets import BENCHMARK, DATASETS, Dataset, Subset
 from .places import how_to_make
-from .query import Query
+from .query import Query, Sighting
 from .thinning import thinned
 
 SubsetRow = Mapping[str, Any]
@@ -78,6 +79,7 @@ def query_from_row(
         support=tuple(dataset.support_name(name) for name in row.get("support_shots") or ()),
         caption=str(row.get("caption") or ""),
         frame_indices=frame_indices,
+        sightings=tuple(Sighting(*seen) for seen in row.get("sightings") or ()),
         truth=Truth(tuple(boxes), tuple(frames), tuple(labels)),
     )
 

@@ -89,6 +89,7 @@ def scored_row(one: MatchedReply, is_video: bool) -> ScoredRow:
         sums=sums(one.reading, one.matched),
         failed=one.reply.failed,
         reason=reason.value if reason else None,
+        slices=one.query.slices,
         details=_details(one),
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 
 from ...core.question import Task
 from .annotation_tables import read_table
+from .marked_pictures import with_marks
 from .names import parse
 from .places import find_table
 from .query import Query
@@ -23,10 +25,14 @@ def load_task(name: str) -> FindItTask:
         VariantError: the name is not valid.
         FileNotFoundError: its table is nowhere.
         TableError: its table cannot be read.
+        PlaceError: it shows marked pictures, and the image folder cannot be written to.
     """
     variant = parse(name)
     if variant.data.maker is not None:
         import_module(f"vlmeval_findit.data.{variant.data.maker}.tables").ensure(variant.data)
     table = find_table(variant.table)
-    queries = (thinned(query, variant.frames) for query in read_table(table))
+    rows: Sequence[Query] = read_table(table)
+    if variant.mark is not None:
+        rows = with_marks(rows, variant)
+    queries = (thinned(query, variant.frames) for query in rows)
     return Task(name, variant, table, {query.index: query for query in queries})

@@ -7,7 +7,7 @@ query has, so that every file that is keyed by it holds the whole variant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...boxes.reply_format import (
@@ -22,11 +22,15 @@ from ...boxes.reply_format import (
 from ...boxes.representation import REPRESENTATIONS
 from ...core.question import QuestionError
 from ...core.spelling import nearest
+from ...marks.style import Shape
 from . import PREFIX
 from .datasets import DATASETS, Dataset, Family
 
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
+
+MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
+"""Marks on reference pictures: the shapes that a box is enough for.  Tables have no outlines."""
 
 
 class VariantError(QuestionError):
@@ -46,6 +50,7 @@ class Variant:
     caption: bool = False
     frames: int = 1
     centre: str | None = None
+    mark: str | None = None
 
     @property
     def data(self) -> Dataset:
@@ -66,6 +71,10 @@ class Variant:
     def max_new_tokens(self) -> int:
         """The most tokens that a reply may have (protocol section 2)."""
         return max(768, 192 * self.frames)
+
+    @property
+    def in_boxes(self) -> bool:
+        return True
 
     @property
     def images(self) -> str:
@@ -104,25 +113,26 @@ class Variant:
 
     @property
     def format_place(self) -> tuple[int, ...]:
-        """Its format's place in the grid: representation, output, key, structure, centre."""
+        """Its format's place in the grid: representation, output, key, structure, centre, mark."""
         return (
             list(REPRESENTATIONS).index(self.representation),
             OUTPUTS.index(self.output),
             KEYS.index(self.key),
             STRUCTURES.index(self.structure),
             (None, *CENTRES).index(self.centre),
+            (None, *MARKS).index(self.mark),
         )
 
     @property
     def format_cell(self) -> tuple[str, str]:
-        """Its format's row and column in a heat map: representation; output, key, structure."""
+        """Its format's row and column in a heat map: representation; all of the rest."""
         if self.output == "text":
             parts = ["text"]
         elif self.structure == DEFAULT_STRUCTURE:
             parts = ["json", self.key]
         else:
             parts = ["json", self.structure, *([self.key] if self.key != DEFAULT_KEY else [])]
-        parts += [f"cx-{self.centre}"] * (self.centre is not None)
+        parts += endings(self.centre, self.mark)
         return self.representation, " ".join(parts)
 
     @property
@@ -145,8 +155,13 @@ class Variant:
         parts += [self.representation, self.output]
         parts += [self.key] * (self.key != DEFAULT_KEY)
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
-        parts += [f"cx-{self.centre}"] * (self.centre is not None)
+        parts += endings(self.centre, self.mark)
         return PREFIX + "_".join(parts)
+
+
+def endings(centre: str | None, mark: str | None) -> list[str]:
+    """How centre experiment and mark stand at the end of a name."""
+    return [f"cx-{centre}"] * (centre is not None) + [f"vp-{mark}"] * (mark is not None)
 
 
 def problem(v: Variant) -> str | None:
@@ -190,18 +205,38 @@ def format_problem(v: Variant) -> str | None:
             return f"cx-{v.centre} is for {_CENTRE_REPRESENTATION} only"
         if v.centre not in CENTRES:
             return f"no centre experiment {v.centre!r}{nearest(v.centre, CENTRES)}"
-    return None
+    return None if v.mark is None else _mark_problem(v.mark, data)
 
 
-def grid(datasets: Iterable[Dataset] | None = None) -> Iterator[Variant]:
-    """Every valid variant of the datasets (default: all), with every frame count."""
+def _mark_problem(mark: str, data: Dataset) -> str | None:
+    if not data.family.has_references:
+        return f"vp-{mark} is for instance detection only: {data.name} shows no reference pictures"
+    if mark in MARKS:
+        return None
+    if mark in {shape.value for shape in Shape}:
+        return (
+            f"vp-{mark} follows the outline of an object, and tables have its box alone "
+            f"(marks: {', '.join(MARKS)})"
+        )
+    return f"no mark {mark!r}{nearest(mark, MARKS)}"
+
+
+def grid(
+    datasets: Iterable[Dataset] | None = None, marks: Sequence[str | None] = (None,)
+) -> Iterator[Variant]:
+    """Every valid variant of the datasets (default: all), with every frame count.
+
+    ``marks`` are those on reference pictures; by default there is none, as in the paper's grid.
+    """
     for row in DATASETS.values() if datasets is None else datasets:
         for representation in REPRESENTATIONS:
             for output in OUTPUTS:
                 first = Variant(row.name, representation, output)
                 for v in _dressings(first, row):
-                    if problem(v) is None:
-                        yield v
+                    for mark in marks:
+                        marked = replace(v, mark=mark)
+                        if problem(marked) is None:
+                            yield marked
 
 
 def _dressings(first: Variant, row: Dataset) -> Iterator[Variant]:

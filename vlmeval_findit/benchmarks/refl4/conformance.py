@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...core.conformance import Agreement, CaseError, Protocols, lines_of
+from ...core.conformance import Agreement, Protocols, tried
 from . import PROTOCOL
 from .annotations import Split, annotation
 from .predictions import predictions_from
@@ -27,18 +27,7 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
         CaseError: a line is no case.
         OSError: the file cannot be read.
     """
-    total, found = 0, []
-    for number, case in lines_of(path):
-        total += 1
-        try:
-            why = difference(case)
-        except KeyError as error:
-            raise CaseError(f"{path}, line {number}: {error} is missing") from None
-        except (TypeError, AttributeError) as error:
-            raise CaseError(f"{path}, line {number}: {error}") from None
-        if why is not None:
-            found.append(f"{path.name}, line {number}, case {case.get('case')}: {why}")
-    return Agreement(total - len(found), total, found)
+    return tried(path, difference)
 
 
 PROTOCOLS: Protocols = {PROTOCOL: agreement}

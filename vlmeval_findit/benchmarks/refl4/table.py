@@ -20,7 +20,8 @@ from ...core.paths import unsafe
 from ...core.places import find_table
 from ...core.question import Task
 from ...core.spelling import nearest
-from ..findit.annotation_tables import Prepared, TableError, read_rows, write_rows
+from ...core.table_files import TableError, read_rows
+from ..findit.annotation_tables import Prepared, write_rows
 from ..findit.query import Query
 from .annotations import (
     Annotation,

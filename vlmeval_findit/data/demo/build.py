@@ -20,6 +20,7 @@ import numpy.typing as npt
 import yaml
 from PIL import Image
 
+from ...boxes.representation import Corners
 from ...core.files import write_once
 
 Pixels = npt.NDArray[np.uint8]
@@ -228,6 +229,7 @@ class DemoBuilder:
                 self._write_support(f"{stem}-{shot}.png", support)
                 for shot, support in enumerate(entry["supports"])
             ]
+            row["sightings"] = [self._sighting(support) for support in entry["supports"]]
             rows.append(row)
         return rows
 
@@ -272,6 +274,12 @@ class DemoBuilder:
 
     def _boxes(self, name: str, raw: Sequence[Sequence[float]]) -> list[list[float]]:
         return [list(as_box(box, self._photos[name])) for box in raw]
+
+    def _sighting(self, support: Mapping[str, Any]) -> tuple[str, Corners]:
+        """The photograph that a support was cut out of, and where."""
+        name = support["photo"]
+        path = self._write(f"photos/{name}.png", self._photo_pixels(name))
+        return path, as_box(support["box"], self._photos[name])
 
     def _write_support(self, relative: str, support: Mapping[str, Any]) -> str:
         box = as_box(support["box"], self._photos[support["photo"]])

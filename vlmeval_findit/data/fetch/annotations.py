@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ...benchmarks.findit.annotation_tables import TableError, read_table
+from ...benchmarks.findit.annotation_tables import read_table
 from ...benchmarks.findit.datasets import Dataset
 from ...benchmarks.findit.places import find_table
 from ...benchmarks.findit.query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
-from ...benchmarks.findit.table_facts import made_of
 from ...benchmarks.refl4 import table as ref_l4
 from ...benchmarks.refl4.annotations import RELEASE, Split, file_name
 from ...benchmarks.refl4.variant import DATASETS as REF_L4
@@ -22,6 +21,8 @@ from ...core import places
 from ...core.data_root import lmu_data_root
 from ...core.files import file_sha256
 from ...core.image_files import Size
+from ...core.table_facts import made_of
+from ...core.table_files import TableError
 from .sources import WHOLE_REF_L4, Source, source_for
 
 if TYPE_CHECKING:

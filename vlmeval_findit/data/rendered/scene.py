@@ -72,6 +72,10 @@ class Scene:
         return int(self.pixels.shape[0])
 
 
+Owners = npt.NDArray[np.int64]
+"""height x width: the place of the object that is seen there, -1 where none is."""
+
+
 class Stream(Enum):
     """What random numbers of a seed are for: each has its own, so that none depends on another."""
 
@@ -95,16 +99,14 @@ def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | No
         count: fewest and most objects.
         size: (width, height) in pixels; one of :data:`SIZES` by the seed where it is None.
     """
-    rng = rng_of(Stream.SCENE, seed)
-    width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
-    while True:
-        canvas = drawing.background(rng, width, height)
-        found = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
-        if found is None:
-            continue
-        things = _painted(rng, canvas, found)
-        if things is not None:
-            return Scene(drawing.as_pixels(canvas), things)
+    canvas, _, things = _composed(seed, count, size)
+    return Scene(drawing.as_pixels(canvas), things)
+
+
+def seen_pixels(seed: int) -> Owners:
+    """Which object of ``scene(seed)`` is seen at every pixel."""
+    canvas, found, _ = _composed(seed, (3, 5), None)
+    return _paint(canvas, _places(found), [(0, 0, 0)] * len(found))
 
 
 def look(rng: Rng) -> Look:
@@ -134,6 +136,21 @@ def shot(seed: int, look: Look) -> Scene:
 # --- placing and painting -------------------------------------------------------------------------
 
 _Placing = tuple[Look, str, Place]
+
+
+def _composed(
+    seed: int, count: tuple[int, int], size: tuple[int, int] | None
+) -> tuple[drawing.Floats, list[_Placing], tuple[Thing, ...]]:
+    rng = rng_of(Stream.SCENE, seed)
+    width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
+    while True:
+        canvas = drawing.background(rng, width, height)
+        found = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        if found is None:
+            continue
+        things = _painted(rng, canvas, found)
+        if things is not None:
+            return canvas, found, things
 
 
 def _placed(rng: Rng, width: int, height: int, count: int) -> list[_Placing] | None:
@@ -167,13 +184,17 @@ def _overlap(a: Place, b: Place) -> float:
 def _painted(rng: Rng, canvas: drawing.Floats, found: list[_Placing]) -> tuple[Thing, ...] | None:
     """Paint them one over the other; None where one is hidden too much."""
     colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in found]
-    boxes = paint_all(canvas, [(looks, place) for looks, _, place in found], colours, _LEAST_SEEN)
+    boxes = paint_all(canvas, _places(found), colours, _LEAST_SEEN)
     things = []
     for (looks, size, _), box in zip(found, boxes, strict=True):
         if box is None:
             return None
         things.append(Thing(looks, size, box))
     return tuple(things)
+
+
+def _places(found: list[_Placing]) -> list[tuple[Look, Place]]:
+    return [(looks, place) for looks, _, place in found]
 
 
 def paint_all(
@@ -187,16 +208,24 @@ def paint_all(
     None stands for an object of which less than ``least_seen`` of its own pixels is seen; an object
     that leaves the canvas loses the pixels outside it.
     """
+    owner = _paint(canvas, objects, colours)
+    return [
+        _seen(owner == i, _own_pixels(looks, place) * least_seen)
+        for i, (looks, place) in enumerate(objects)
+    ]
+
+
+def _paint(
+    canvas: drawing.Floats, objects: list[tuple[Look, Place]], colours: list[drawing.Colour]
+) -> Owners:
     height, width, _ = canvas.shape
-    owner: npt.NDArray[np.int64] = np.full((height, width), -1)
-    whole = []
+    owner: Owners = np.full((height, width), -1)
     for i, ((looks, place), colour) in enumerate(zip(objects, colours, strict=True)):
         painted = drawing.paint(canvas, looks, place, colour)
         rows, columns = painted.mask.shape
         part = owner[painted.top : painted.top + rows, painted.left : painted.left + columns]
         part[painted.mask] = i
-        whole.append(_own_pixels(looks, place))
-    return [_seen(owner == i, whole[i] * least_seen) for i in range(len(objects))]
+    return owner
 
 
 def _own_pixels(looks: Look, place: Place) -> int:

@@ -9,21 +9,24 @@ can be asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import Dataset, Family
-from ...benchmarks.findit.query import Query
-from ...benchmarks.findit.table_facts import made_of
+from ...benchmarks.findit.query import Query, Sighting
 from ...boxes.records import Truth
+from ...core import stored_png
 from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
+from ...core.stored_png import png
+from ...core.table_facts import made_of
+from . import drawing
 from . import questions as asking
-from .picture import png
+from . import scene as scenes
 from .questions import PosedQuestion
 from .scene import SPLITS, Scene, Stream, clip, rng_of, scene, shot
 
@@ -113,9 +116,9 @@ def prepare(dataset: Dataset, multilabel: bool) -> Prepared:
 
 def recipe_sha256() -> str:
     """A checksum of the code that decides what is rendered and asked."""
-    here = Path(__file__).parent
-    names = ("drawing.py", "scene.py", "questions.py", "picture.py", "tables.py")
-    return sha256_of(*((here / name).read_bytes() for name in names))
+    modules = (drawing, scenes, asking, stored_png)
+    sources = (*(module.__file__ for module in modules), __file__)
+    return sha256_of(*(Path(str(source)).read_bytes() for source in sources))
 
 
 _QUESTION = {Family.OBJDET: "", Family.REFEXP: "refexp", Family.REFEXP_ALL: "described"}
@@ -129,12 +132,12 @@ def _asked(dataset: Dataset, multilabel: bool) -> Callable[[Path, Shown, int], Q
 def _instance_query(folder: Path, shown: Shown, index: int) -> Query:
     support = f"shots/{shown.seed}.png"
     write_once(folder / support, png(shown.shot.pixels))
-    return _query(folder, shown, index, shown.instance, (support,))
+    (thing,) = shown.shot.things
+    query = _query(folder, shown, index, shown.instance)
+    return replace(query, support=(support,), sightings=(Sighting(support, thing.box),))
 
 
-def _query(
-    folder: Path, shown: Shown, index: int, asked: PosedQuestion, support: tuple[str, ...] = ()
-) -> Query:
+def _query(folder: Path, shown: Shown, index: int, asked: PosedQuestion) -> Query:
     name = f"scenes/{shown.seed}.png"
     write_once(folder / name, png(shown.scene.pixels))
     return Query(
@@ -143,7 +146,6 @@ def _query(
         width=shown.scene.width,
         height=shown.scene.height,
         images=(name,),
-        support=support,
         truth=Truth(asked.boxes, (0,) * len(asked.boxes), asked.labels),
     )
 

@@ -63,7 +63,7 @@ class ChatModel:
                 endpoint=", ".join(sorted({server.name for server in servers})),
                 settings=said,
             ),
-            space.as_dict(),
+            _recorded(space, question),
         )
 
     def read(self, completion: Completion) -> Completion:
@@ -80,9 +80,9 @@ class ChatModel:
         images = tuple(image.as_record() for image in asked.images) if asked else ()
         if completion is None:
             who = {"identifier": self.manner(space).model, **who}
-            return Recorded(space=space.as_dict(), images=images, model=who)
+            return Recorded(space=_recorded(space, question), images=images, model=who)
         return Recorded(
-            space=space.as_dict(),
+            space=_recorded(space, question),
             images=images,
             finish_reason=completion.finish_reason,
             thought=completion.thought,
@@ -90,6 +90,11 @@ class ChatModel:
             tokens=completion.tokens,
             model={**completion.model, **who},
         )
+
+
+def _recorded(space: Space, question: Question) -> dict[str, Any] | None:
+    """What a run records of the space: nothing where no answer is a box."""
+    return space.as_dict() if question.in_boxes else None
 
 
 def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
@@ -125,8 +130,6 @@ def server_model(
         max_tokens: limit of a reply (None: the row's, else the question's).
         row: the row of the model table that it is like (None: that of its name).
 
-    Raises:
-        SpaceError: the coordinate space is not known.
     """
     rule = server_space(row or name, settings_from({"space": space}).space)
     known = find_model(row or name)

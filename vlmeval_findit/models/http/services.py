@@ -109,25 +109,29 @@ def proprietary(name: str) -> tuple[ModelRow, ApiFacts]:
 def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
     """The space of a served model by question: what the user ``said``, else its row.
 
-    The rule raises SpaceError where the row's space needs resize bounds: those are the server's.
-
-    Raises:
-        SpaceError: neither says it.
+    The rule raises SpaceError where the answer is boxes and neither says it, or where the row's
+    space needs resize bounds: those are the server's.
     """
     if said:
         space = space_from(said)
         return lambda question: space
     row = find_model(model)
-    if row is None:
-        raise unknown_space(model)
 
     def rule(question: Question) -> Space:
+        if not question.in_boxes:
+            return _SENT_AS_THEY_ARE
+        if row is None:
+            raise unknown_space(model)
         space = row.space(question)
         if space.kind == "smart_resize":
             raise SpaceError(_BOUNDS_WANTED.format(model=model))
         return space
 
     return rule
+
+
+_SENT_AS_THEY_ARE = Space("grid1000")
+"""Where no answer is a box: a space in which pictures are not resized.  No run records it."""
 
 
 _BOUNDS_WANTED = (

@@ -4,9 +4,9 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const at = (id) => document.getElementById(id);
   const PAGE = 24;
-  const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong" };
+  const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", option: "option" };
   // A sign and a word, so that no line is told by its colour alone.
-  const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label" };
+  const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
   const state = { found: [], page: 0, open: -1 };
 
   // --- elements ---------------------------------------------------------------------------------
@@ -74,7 +74,10 @@
       make("small", { textContent: `${card.model} · ${card.dataset} · row ${card.index}` }),
       ...(card.format ? [make("small", { textContent: card.format })] : []),
       make("span", { className: "reply", textContent: data.texts[card.reply] }));
-    const shown = first ? [picture(data.pictures[first.picture], first.boxes, `${card.dataset}, row ${card.index}: ${card.label}`)] : [];
+    const beside = card.frames.filter((frame) => frame.name);
+    const pictures = (beside.length ? beside : card.frames.filter((frame) => frame === first)).map((frame) =>
+      picture(data.pictures[frame.picture], frame.boxes, [`${card.dataset}, row ${card.index}: ${card.label}`, frame.name].filter(Boolean).join(", ")));
+    const shown = pictures.length ? [make("span", { className: "pictures" }, ...pictures)] : [];
     if (card.lines.length) shown.push(lines(card));
     const button = make("button", { type: "button", className: "card" }, ...shown, words);
     button.addEventListener("click", () => open(place));
@@ -133,9 +136,10 @@
     if (!card) return;
     state.open = place;
     at("detail-title").textContent = [card.model, card.dataset, card.format, `row ${card.index}`].filter(Boolean).join(" · ");
+    const called = (frame) => frame.name || (card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "");
     const figures = card.frames.map((frame) => make("figure", { className: card.frames.length === 1 ? "only" : "" },
-      picture(data.pictures[frame.picture], frame.boxes, `${card.label}, frame ${frame.frame + 1}`),
-      make("figcaption", { textContent: card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "" })));
+      picture(data.pictures[frame.picture], frame.boxes, `${card.label}, ${frame.name || `frame ${frame.frame + 1}`}`),
+      make("figcaption", { textContent: called(frame) })));
     const shots = card.shots.map((shot) => make("figure", { className: "shot" },
       picture(data.pictures[shot], [], "reference image"), make("figcaption", { textContent: "reference image" })));
     at("detail-body").replaceChildren(

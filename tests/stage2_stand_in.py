@@ -1,0 +1,130 @@
+"""Made-up rows of VP-Bench stage 2, of all six sources, in both layouts that the release has."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from enum import Enum
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image, ImageDraw
+
+WIDTH, HEIGHT = 160, 120
+
+SOURCES = ("MIA", "SD-100", "emotic", "mapillary_vistas", "see_click", "SGG")
+
+XYXY = ("emotic", "see_click")
+"""The sources whose boxes are two corners here."""
+
+A_QUESTION = "What is in the <color> <vp>?"
+
+QUESTIONS = {
+    "SD-100": "Is the <color> <vp> the same thing in both pictures?",
+    "SGG": "How is the <color> <vp> related to the <color> <vp>?",
+}
+
+
+class Layout(Enum):
+    """The two ways in which the release describes its cells."""
+
+    LISTS = "lists"
+    JSON = "json"
+
+
+def picture(number: int, size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
+    """A picture in base64: a rectangle on a ground, both of a colour of their own."""
+    made = Image.new("RGB", size, (200, 220 - number % 40, 180))
+    ImageDraw.Draw(made).rectangle((40, 30, 90, 80), fill=(number % 250, 120, 90))
+    file = BytesIO()
+    made.save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def boxes_of(source: str, number: int) -> list[list[float]]:
+    """The boxes of a row, one a region, as (x, y, w, h)."""
+    first = [60.0, 40.0, 50.0 + number % 3, 50.0]
+    return [first, [100.0, 60.0, 40.0, 30.0]] if source in ("SD-100", "SGG") else [first]
+
+
+def as_written(source: str, box: Sequence[float]) -> list[float]:
+    x, y, w, h = box
+    return [x, y, x + w, y + h] if source in XYXY else [x, y, w, h]
+
+
+def triangle(box: Sequence[float]) -> list[list[float]]:
+    """An outline as the release has it: point pairs."""
+    x, y, w, h = box
+    return [[x, y + h], [x + w / 2, y], [x + w, y + h]]
+
+
+def row(source: str, number: int, layout: Layout, **changed: Any) -> dict[str, Any]:
+    """One row; every third has no answer."""
+    boxes = boxes_of(source, number)
+    written = [as_written(source, box) for box in boxes]
+    outlined = source == "mapillary_vistas"
+    count = 2 if source == "SD-100" else 1
+    files = [f"{source}/{number}_{at}.jpg" for at in range(count)]
+    pictures = [picture(10 * number + at) for at in range(count)]
+    made: dict[str, Any] = {
+        "meta_source": source,
+        "data_file": json.dumps(files) if count > 1 else files[0],
+        "question": QUESTIONS.get(source, A_QUESTION),
+        "A": "A. a car" if layout is Layout.JSON else "a car",
+        "B": "B. a bus" if layout is Layout.JSON else "a bus",
+        "C": "C. a dog" if layout is Layout.JSON else "a dog",
+        "D": "" if source == "emotic" else "D. a hat" if layout is Layout.JSON else "a hat",
+        "answer": None if number % 3 == 2 else "ABC"[number % 3],
+    }
+    if layout is Layout.LISTS:
+        made |= {
+            "image": pictures,
+            "meta_bbox": written,
+            "meta_polygon": [[triangle(box)] for box in boxes] if outlined else None,
+        }
+    else:
+        roles = ("subject", "object") if source == "SGG" else ("default",) * len(boxes)
+        by_file: dict[str, dict[str, Any]] = {}
+        outlines: dict[str, dict[str, Any]] = {}
+        for at, (role, box) in enumerate(zip(roles, written, strict=True)):
+            by_file.setdefault(files[at % count], {})[role] = box
+            if outlined:
+                outlines.setdefault(files[at % count], {})[role] = [triangle(boxes[at])]
+        made |= {
+            "image": json.dumps(dict(zip(files, pictures, strict=True))),
+            "meta_bbox": json.dumps(by_file),
+            "meta_polygon": json.dumps(outlines) if outlined else None,
+        }
+    return {**made, **changed}
+
+
+def rows(layout: Layout, each: int = 3) -> list[dict[str, Any]]:
+    """Rows of all sources."""
+    return [row(source, number, layout) for source in SOURCES for number in range(each)]
+
+
+_TEXT = pa.string()
+_SCHEMAS = {
+    Layout.LISTS: {
+        "image": pa.list_(_TEXT),
+        "meta_bbox": pa.list_(pa.list_(pa.float64())),
+        "meta_polygon": pa.list_(pa.list_(pa.list_(pa.list_(pa.float64())))),
+    },
+    Layout.JSON: dict.fromkeys(("image", "meta_bbox", "meta_polygon"), _TEXT),
+}
+_TEXTS = ("meta_source", "data_file", "question", "A", "B", "C", "D", "answer")
+
+
+def write_part(
+    folder: Path, number: int, made: Sequence[dict[str, Any]], layout: Layout, **types: Any
+) -> Path:
+    """A part of the release."""
+    fields = {**dict.fromkeys(_TEXTS, _TEXT), **_SCHEMAS[layout], **types}
+    path = folder / f"vp_bench_stage_2_meta.part{number:04}.parquet"
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(made), pa.schema(fields)), path)
+    return path

@@ -1,0 +1,180 @@
+"""Which marks models see best, from scored runs over stage 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scored_runs import World, failing, saying
+
+from vlmeval_findit import cli
+from vlmeval_findit.benchmarks.vpbench import best_marks
+from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.table import write_table
+from vlmeval_findit.leaderboard.best_marks import find_best_marks
+from vlmeval_findit.marks.style import Shape
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    return World(tmp_path)
+
+
+def query(index: int, shape: str, colour: str, answer: str = "A", absent: bool = False) -> VPQuery:
+    return VPQuery(
+        index=index,
+        label=f"q{index}",
+        images=(f"{index}.png",),
+        hint="",
+        question="What is in it?",
+        options=(("A", "a car"), ("B", "a bus")),
+        answer=answer,
+        amount="1",
+        shapes=tuple(shape.split()),
+        properties=tuple(colour.split("+")),
+        kind=Kind.REFERENCE,
+        absent=absent,
+        source="mine",
+    )
+
+
+Asked = Sequence[tuple[str, str, str]]
+"""Shape, colour and the right letter of every question."""
+
+
+def table(mine: World, asked: Asked, name: str = "VPBench_Mine", **more: Any) -> None:
+    queries = [query(index, *one, **more) for index, one in enumerate(asked)]
+    write_table(mine.folder, name, queries, {"source": "a test"})
+
+
+def best(mine: World, at_least: int = 1, answer: str = "A") -> Mapping[str, Any]:
+    """What runs of one model that always says the same letter say."""
+    run = mine.run("Seer", "VPBench_Mine", saying(answer))
+    found: Mapping[str, Any] = find_best_marks([run], at_least).values()
+    return found
+
+
+OVALS: Asked = [("oval", "blue", "A")] * 3 + [("box", "red", "B")] * 3
+
+
+def test_the_most_accurate_shape_and_colour_are_the_best(mine: World) -> None:
+    table(mine, OVALS)
+    found = best(mine)
+    assert found["models"]["Seer"]["best"] == "oval-blue"
+    assert found["models"]["Seer"]["shapes"] == {
+        "box": {"accuracy": 0.0, "questions": 3},
+        "oval": {"accuracy": 100.0, "questions": 3},
+    }
+    assert found["good"] == {"shapes": ["oval"], "colours": ["blue"]}
+    assert best(mine, answer="B")["models"]["Seer"]["best"] == "box-red"
+
+
+@pytest.mark.parametrize(
+    ("asked", "named", "why"),
+    [
+        ([("oval", "red", "A"), ("box", "blue", "A")], "box-red", "the order of marks"),
+        ([("oval", "red", "A")] * 2 + [("box", "blue", "A")], "oval-red", "more questions"),
+        ([("oval", "red", "A"), ("box oval", "red", "B")], "oval-red", "two shapes are neither"),
+        ([("oval", "red", "A"), ("oval", "red+blue", "B")], "oval-red", "two colours are neither"),
+        ([("oval", "colour: Red+4 px", "A")], "oval-red", "a colour among other properties"),
+        ([("oval", "red", "B"), ("circle", "red", "A")], "oval-red", "no shape of ours"),
+        ([("oval", "red", "B"), ("oval", "contrast", "A")], "oval-red", "contrast is no colour"),
+        ([("oval", "red", "B"), ("oval", "tired", "A")], "oval-red", "a word that ends in one"),
+        ([("oval", "red", "A"), ("box", "red", "")], "oval-red", "no answer is known"),
+    ],
+)
+def test_what_counts_and_who_wins_a_tie(asked: Asked, named: str, why: str, mine: World) -> None:
+    table(mine, asked)
+    assert best(mine)["models"]["Seer"]["best"] == named, why
+
+
+def test_questions_about_absent_marks_do_not_count(mine: World) -> None:
+    table(mine, [("oval", "red", "A")] * 3, absent=True)
+    with pytest.raises(ValueError, match="Seer: no shape with enough questions"):
+        best(mine)
+
+
+def test_too_few_questions_are_no_reason(mine: World) -> None:
+    table(mine, [("oval", "blue", "A"), *[("box", "red", "A"), ("box", "red", "B")] * 2])
+    assert best(mine, at_least=1)["models"]["Seer"]["best"] == "oval-blue"
+    found = best(mine, at_least=2)["models"]["Seer"]
+    assert (found["best"], list(found["shapes"])) == ("box-red", ["box"])
+    with pytest.raises(ValueError, match=r"no shape with enough .*at least 9; --at-least N"):
+        best(mine, at_least=9)
+
+
+def test_failed_calls_count_as_wrong(mine: World) -> None:
+    table(mine, OVALS)
+    calls: list[int] = []
+
+    def fails_on_ovals(one: VPQuery, generator: Any) -> str:
+        calls.append(one.index)
+        return failing(one, generator) if "oval" in one.shapes else "B"  # type: ignore[arg-type]
+
+    run = mine.run("Seer", "VPBench_Mine", fails_on_ovals)
+    assert calls == list(range(6))
+    found = find_best_marks([run], 1).models[0]
+    assert found.shapes["oval"].questions == 3
+    assert found.best.shape is Shape.BOX
+
+
+def test_good_marks_are_good_for_all_models(mine: World) -> None:
+    """Box 100 and 100, oval 100 and 0, tag 0 and 0: the mean over shapes is 50."""
+    asked = [("box", "red", "A"), ("oval", "blue", "A"), ("tag", "blue", "B")]
+    table(mine, asked)
+
+    def only_boxes(one: VPQuery, generator: Any) -> str:
+        return "A" if "box" in one.shapes or "tag" in one.shapes else "B"
+
+    runs = [mine.run("Seer", "VPBench_Mine", saying("A")),
+            mine.run("Other", "VPBench_Mine", only_boxes)]  # fmt: skip
+    found = find_best_marks(runs, 1)
+    assert [one.model for one in found.models] == ["Other", "Seer"]
+    assert (found.good_shapes, found.good_colours) == (["box", "oval"], ["red"])
+    assert best_marks.write(found.values()) == best_marks.path()
+    read = best_marks.read()
+    assert read is not None
+    assert read.models["Seer"].name == "box-red"
+    assert read.good.name == "box oval, red"
+
+
+def test_runs_that_cannot_be_compared_are_set_apart(mine: World) -> None:
+    table(mine, OVALS)
+    table(mine, OVALS, "VPBench_Stage1")
+    answers: list[Callable[..., str]] = [saying("A"), saying("B")]
+    older, newer = (
+        mine.run("Seer", "VPBench_Mine", answer, folder=str(at))
+        for at, answer in enumerate(answers)
+    )
+    original = mine.run("Seer", "VPBench_Stage1_original", saying("A"))
+    found = find_best_marks([older, newer, original], 1)
+    (seer,) = found.models
+    assert len(seer.runs) == 1
+    assert len(found.apart) == 1
+    with pytest.raises(ValueError, match="no scored run over stage 1"):
+        find_best_marks([original], 1)
+
+
+def test_the_command_says_what_it_wrote_and_is_the_same_again(
+    mine: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(mine, OVALS)
+    path = mine.predict("Seer", "VPBench_Mine", saying("A"))
+    for _ in range(2):
+        assert cli.main(["marks", "--best", str(mine.runs), "--at-least", "3"]) == 0
+        said = capsys.readouterr().out
+        before = best_marks.path().read_bytes()
+    assert best_marks.path().read_bytes() == before
+    assert "Seer: oval-blue" in said
+    assert "box 0.0 % of 3, oval 100.0 % of 3" in said
+    assert f"of {path.name}" in said
+    assert "good for all: oval; blue" in said
+    assert json.loads(before)["at_least"] == 3
+    assert cli.main(["marks", "--best", str(mine.runs)]) == 2
+    assert "Seer: no shape with enough questions about one mark" in capsys.readouterr().err
+    assert best_marks.path().read_bytes() == before

@@ -1,0 +1,128 @@
+"""One sweep over all benchmarks of the house, killed and gone on with: the same files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chat_server import Answer, Asked, ChatServer, completion
+from engine_fakes import answered_keys, files
+from host_runs import RUN_FINDIT, environment, figures, kill_midway, predictions, run
+from refl4_stand_in import write_images, write_parquet
+
+from vlmeval_findit.benchmarks import benchmark_of, benchmarks
+
+FINDIT = "FindIt_Scenes_mini_xyxy_json_bbox_2d"
+REF_L4 = "FindIt_RefL4Full_val_xyxy_json_bbox_2d"
+VP_BENCH = "VPBench_Scenes_mini"
+SELF_RETRIEVAL = "SelfRetrieval_Scenes_mini"
+NAMES = (FINDIT, REF_L4, VP_BENCH, SELF_RETRIEVAL)
+
+MODEL = "Qwen3-VL-8B"
+ROWS = 8
+CONFIG = f"""
+models: [{MODEL}]
+datasets: [{", ".join(NAMES)}]
+limit: {ROWS}
+"""
+CALLS = ROWS * len(NAMES)
+SECONDS = 0.05
+"""A call takes so long that a kill falls between the first and the last."""
+
+
+def in_kind(asked: Asked, number: int) -> Answer:
+    """The same words to the same request, of the kind that it asks for."""
+    words = "\n".join(
+        part["text"]
+        for message in asked.body["messages"]
+        for part in message["content"]
+        if part["type"] == "text"
+    )
+    if "right_image" in words:
+        said = '{"left_image": "a red circle", "right_image": "a blue square"}'
+    elif "\nA. " in words:
+        said = f"The answer is {'ABCD'[len(words) % 4]}."
+    else:
+        said = f'[{{"bbox_2d": [10, 20, {200 + len(words) % 700}, 900]}}]'
+    answer = completion(said)
+    return Answer(answer.body, delay=SECONDS)
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="self-retrieval is scored by an encoder: pip install torch")
+    folder = tmp_path_factory.mktemp("lmu")
+    write_images(folder / "images" / "RefL4")
+    parquet = write_parquet(tmp_path_factory.mktemp("parquet"))
+    done = run(
+        RUN_FINDIT, ["prepare", "--ref-l4", str(parquet), "--force"], parquet, environment(folder)
+    )
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with ChatServer(in_kind) as server:
+        yield server
+
+
+def sweep_in(folder: Path, server: ChatServer) -> list[str]:
+    """The command of the sweep, its file in a folder."""
+    (folder / "sweep.yaml").write_text(CONFIG)
+    address = server.url.replace("/api/v1", "/v1")
+    return [*RUN_FINDIT, "sweep", "sweep.yaml", "--endpoints", address]
+
+
+def results(folder: Path) -> dict[str, str]:
+    """All files of a sweep but its journal, whose lines are in any order."""
+    return {n: text for n, text in files(folder / "outputs").items() if "calls.jsonl" not in n}
+
+
+def test_a_killed_sweep_over_all_benchmarks_ends_with_the_files_of_an_undisturbed_one(
+    lmu: Path, server: ChatServer, tmp_path: Path
+) -> None:
+    assert [benchmark_of(name).name for name in NAMES] == [
+        "FindIt",
+        "Ref-L4",
+        "VP-Bench",
+        "Self-Retrieval",
+    ]
+    assert len(benchmarks()) == len(NAMES), "a benchmark that this sweep leaves out"
+    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
+    for folder in (quiet, killed):
+        folder.mkdir()
+    env = environment(lmu)
+    command = sweep_in(quiet, server)
+    done = run(command[:1], command[1:], quiet, env)
+    assert done.returncode == 0, done.stdout
+
+    command = sweep_in(killed, server)
+    for answers in sorted(random.Random(9).sample(range(2, CALLS - 6), 2)):
+        assert kill_midway(command, killed, env, answers) < CALLS
+    done = run(command[:1], command[1:], killed, env)
+    assert done.returncode == 0, done.stdout
+
+    keys = answered_keys(killed / "outputs" / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == CALLS, "no finished call was repeated"
+    ours, wanted = results(killed), results(quiet)
+    assert sum(name.endswith("_score.csv") for name in wanted) == len(NAMES)
+    assert ours.keys() == wanted.keys()
+    assert ours == wanted
+    for name in NAMES:
+        assert figures(predictions(quiet / "outputs", MODEL, name))
+
+    # The boards of all four, twice: the second writes the same.
+    boards = []
+    for _ in range(2):
+        for part in ("leaderboard", "report"):
+            out = ["--out", str(quiet / ("board" if part == "leaderboard" else "report.html"))]
+            done = run(RUN_FINDIT, [part, "outputs", *out], quiet, env)
+            assert done.returncode == 0, done.stdout
+        boards.append((quiet / "board" / "leaderboard.md").read_text())
+    assert boards[0] == boards[1]
+    for name in ("Ref-L4", "VP-Bench", "Self-Retrieval"):
+        assert MODEL in (quiet / "board" / name / "leaderboard.md").read_text()
+        assert (quiet / f"report-{name}.html").stat().st_size > 10_000

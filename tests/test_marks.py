@@ -1,0 +1,248 @@
+"""Names, regions, run lengths, contrast, thinning, curves: what marks are made of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlmeval_findit.marks.contrast import Contrast, contrasting, lab
+from vlmeval_findit.marks.grid import grid
+from vlmeval_findit.marks.parabola import Fit, curve, fitted
+from vlmeval_findit.marks.region import Region, RegionError
+from vlmeval_findit.marks.rle import RLE, RLEError, rle_of
+from vlmeval_findit.marks.style import (
+    COLOURS,
+    CONTRAST,
+    STYLES,
+    Shape,
+    Style,
+    StyleError,
+    default_style,
+    words_of,
+)
+from vlmeval_findit.marks.thinning import thinned
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Style(Shape.OVAL, "round"), "an oval has no variant 'round'"),
+        (lambda: Style(Shape.TAG, "digit squre"), "did you mean digit square?"),
+        (lambda: Style(Shape.BOX, "none", 0), "a line is 1, 2, 3 … pixels wide, not 0"),
+        (lambda: Style(Shape.BOX, "none", True), "not True"),
+        (lambda: words_of(default_style(Shape.BOX), "grene"), "did you mean green?"),
+        (lambda: words_of(default_style(Shape.BOX), CONTRAST), "the colour that it was drawn in"),
+    ],
+)
+def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
+    with pytest.raises(StyleError, match=says.replace("?", r"\?")):
+        make()
+
+
+def test_every_mark_has_words() -> None:
+    words = {words_of(style, colour) for style, colour in grid() if colour != CONTRAST}
+    assert len(words) == 9 * len(COLOURS)
+    assert {"red box", "blue oval", "green digit tag", "black letter tag"} <= words
+
+
+def test_the_default_is_the_first_variant() -> None:
+    assert [default_style(shape).variant for shape in Shape] == [
+        next(iter(variants)) for variants in STYLES.values()
+    ]
+    assert list(STYLES) == list(Shape)
+
+
+@pytest.mark.parametrize(
+    ("box", "outlines", "says"),
+    [
+        pytest.param((1, 2, 3), (), "a box is x, y, w, h", id="three numbers"),
+        pytest.param((0, 0, -1, 5), (), "no negative side", id="negative side"),
+        pytest.param((0, 0, float("nan"), 5), (), "no coordinate nan", id="NaN"),
+        pytest.param((0, 0, 1e9, 5), (), "no coordinate 1000000000.0", id="beyond any picture"),
+        pytest.param((0, 0, 1, 1), ((1, 2, 3),), "not 3 numbers", id="half a vertex"),
+        pytest.param((0, 0, 1, 1), ((),), "not 0 numbers", id="no vertex"),
+        pytest.param((0, 0, 1, 1), ((1, float("inf")),), "no coordinate inf", id="infinite vertex"),
+    ],
+)
+def test_what_is_no_region_is_refused(box: Any, outlines: Any, says: str) -> None:
+    with pytest.raises(RegionError, match=says):
+        Region(box, outlines)
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "outlines"),
+    [
+        (None, ()),
+        ([], ()),
+        ([[]], ()),
+        ([[1, 2, 3, 4, 5, 6]], ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0),)),
+        ({"size": [2, 2], "counts": [1, 3]}, RLE(2, 2, (1, 3))),
+        ({"size": [3, 4], "counts": b"3321"}, RLE(3, 4, (3, 3, 2, 4))),
+    ],
+)
+def test_what_coco_writes_is_read(segmentation: Any, outlines: Any) -> None:
+    assert Region.from_coco([0, 0, 2, 2], segmentation).outlines == outlines
+
+
+@pytest.mark.parametrize(
+    ("coco", "says"),
+    [
+        ({"counts": [4]}, "has no 'size'"),
+        ({"size": [2, 2]}, "has no 'counts'"),
+        ({"size": [2, 2], "counts": [3]}, "come to 3 pixels, its size to 2 x 2"),
+        ({"size": [2, 2], "counts": [5, -1]}, "negative"),
+        ({"size": [2], "counts": [4]}, "not enough values"),
+        ({"size": [2, 2], "counts": "é"}, "packs no run lengths"),
+        ({"size": [2, 2], "counts": "T"}, "break off"),
+        ({"size": [2, 2], "counts": None}, "no run lengths of COCO"),
+    ],
+)
+def test_what_is_no_mask_is_refused(coco: Any, says: str) -> None:
+    with pytest.raises(RLEError, match=says):
+        rle_of(coco)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_run_lengths_are_read_as_coco_reads_them(data: st.DataObject) -> None:
+    coco = pytest.importorskip("pycocotools.mask", reason="run lengths are held against its own")
+    height, width = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
+    share = data.draw(st.floats(0, 1))
+    seed = data.draw(st.integers(0, 999))
+    mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
+    packed = coco.encode(np.asfortranarray(mask))
+    assert (rle_of(packed).mask() == mask).all()
+    text = {"size": packed["size"], "counts": packed["counts"].decode()}
+    assert rle_of(text) == rle_of(packed)
+
+
+# --- contrast -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pixel", "used", "true", "published"),
+    [
+        # Grey: the published code takes red for blue.
+        ((128, 128, 128), (), "blue", "red"),
+        ((128, 128, 128), ("blue",), "red", "red"),
+        ((128, 128, 128), ("red",), "blue", "blue"),
+        ((0, 0, 255), (), "green", "red"),
+        ((0, 128, 0), (), "blue", "red"),
+        ((255, 255, 255), (), "blue", "red"),
+        # All have been used: again from the first.
+        ((128, 128, 128), tuple(COLOURS), "black", "black"),
+    ],
+)
+def test_the_colour_that_differs_most(
+    pixel: tuple[int, int, int], used: tuple[str, ...], true: str, published: str
+) -> None:
+    under = np.array([pixel], dtype=np.uint8)
+    assert contrasting(under, used, Contrast.TRUE_LAB) == true
+    assert contrasting(under, used, Contrast.AS_PUBLISHED) == published
+
+
+def test_the_most_frequent_pixel_counts_not_the_mean() -> None:
+    under = np.array([[0, 0, 250]] * 3 + [[255, 255, 0]] * 2 + [[250, 255, 0]] * 2, dtype=np.uint8)
+    assert contrasting(under, (), Contrast.TRUE_LAB) == "green"
+    assert contrasting(under[3:], (), Contrast.TRUE_LAB) == "blue"
+
+
+def test_under_nothing_it_is_black() -> None:
+    assert contrasting(np.empty((0, 3), dtype=np.uint8), (), Contrast.TRUE_LAB) == "black"
+
+
+@pytest.mark.parametrize(
+    ("rgb", "expected"),
+    [
+        # CIE L*a*b* of the sRGB primaries under D65.
+        ((255, 255, 255), (100, 0, 0)),
+        ((0, 128, 0), (46.23, -51.70, 49.90)),
+        ((0, 0, 255), (32.30, 79.19, -107.86)),
+    ],
+)
+def test_lab(rgb: tuple[int, int, int], expected: tuple[float, float, float]) -> None:
+    assert lab(rgb) == pytest.approx(expected, abs=0.02)
+
+
+# --- thinning and curves --------------------------------------------------------------------------
+
+
+def zhang_suen(mask: np.ndarray) -> np.ndarray:
+    """Pixel by pixel, as it is described."""
+    image = np.pad(mask, 1).astype(int)
+    while True:
+        before = image.copy()
+        for step in (1, 2):
+            gone = []
+            for y, x in np.argwhere(image):
+                p2, p3, p4 = image[y - 1, x], image[y - 1, x + 1], image[y, x + 1]
+                p5, p6, p7 = image[y + 1, x + 1], image[y + 1, x], image[y + 1, x - 1]
+                p8, p9 = image[y, x - 1], image[y - 1, x - 1]
+                ring = [p2, p3, p4, p5, p6, p7, p8, p9]
+                turns = sum(
+                    (a, b) == (0, 1) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)
+                )
+                sides = (p2 * p4 * p6, p4 * p6 * p8) if step == 1 else (p2 * p4 * p8, p2 * p6 * p8)
+                if 2 <= sum(ring) <= 6 and turns == 1 and sides == (0, 0):
+                    gone.append((y, x))
+            for y, x in gone:
+                image[y, x] = 0
+        if (image == before).all():
+            return image[1:-1, 1:-1]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 14), st.integers(1, 14), st.floats(0.3, 1))
+def test_thinning_is_zhang_and_suens(seed: int, height: int, width: int, share: float) -> None:
+    mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
+    assert (thinned(mask) == zhang_suen(mask)).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), min_size=3, max_size=40))
+def test_the_parabola_is_that_of_least_squares(points: list[tuple[int, int]]) -> None:
+    xs, ys = (list(numbers) for numbers in zip(*points, strict=True))
+    if len(set(xs)) < 3:
+        return
+    ours = np.array([float(fitted(xs, ys)(x)) for x in xs])
+    theirs = np.polynomial.Polynomial.fit(xs, ys, 2)(np.array(xs))
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+def test_through_few_columns_it_is_a_line_or_the_mean() -> None:
+    assert fitted([5, 5, 5], [1, 2, 4])(5) == Fraction(7, 3)
+    assert fitted([5, 9, 9], [1, 2, 4])(7) == 2
+
+
+def test_an_upright_skeleton_is_followed_to_its_ends() -> None:
+    skeleton = np.array([[20, y] for y in range(10, 90)], dtype=np.int32)
+    along = curve(skeleton, Fit.ALONG_LONGER_SIDE)
+    assert (along[0].tolist(), along[-1].tolist()) == ([20, 10], [20, 89])
+    # As published it is a speck at the mean.
+    assert {tuple(point) for point in curve(skeleton, Fit.AS_PUBLISHED).tolist()} == {(20, 49)}
+
+
+def test_a_level_skeleton_lies_on_its_row_or_the_one_above() -> None:
+    skeleton = np.array([[x, 109] for x in range(50, 251)], dtype=np.int32)
+    assert set(curve(skeleton, Fit.AS_PUBLISHED)[:, 1].tolist()) == {109}
+    assert set(curve(skeleton, Fit.AS_PUBLISHED_ABOVE)[:, 1].tolist()) == {108}
+
+
+def test_one_pixel_has_no_curve() -> None:
+    assert len(curve(np.array([[4, 4]], dtype=np.int32), Fit.AS_PUBLISHED)) == 0
+
+
+def test_names_and_regions_need_no_opencv() -> None:
+    code = "import sys\n" + "".join(
+        f"import vlmeval_findit.marks.{name}\n"
+        for name in ("style", "region", "rle", "contrast", "grid", "thinning", "parabola")
+    )
+    code += "assert not {'cv2', 'torch', 'vlmeval'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,359 @@
+"""Marks on pictures: where every shape lies, and what no mark ever does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+
+from vlmeval_findit.marks.parabola import Fit  # noqa: E402
+from vlmeval_findit.marks.region import Region, RegionError  # noqa: E402
+from vlmeval_findit.marks.render import WAYS, draw_marks  # noqa: E402
+from vlmeval_findit.marks.rle import RLE  # noqa: E402
+from vlmeval_findit.marks.style import (  # noqa: E402
+    COLOURS,
+    CONTRAST,
+    ONLY,
+    STYLES,
+    Shape,
+    Style,
+    StyleError,
+)
+
+WIDTH, HEIGHT = 200, 160
+GREY = np.full((HEIGHT, WIDTH, 3), 128, dtype=np.uint8)
+BOX = (80.9, 60.2, 41.0, 30.7)
+"""Truncated: from (80, 60) to (121, 90), its centre (100, 75)."""
+SQUARE = (80.0, 60.0, 120.0, 60.0, 120.0, 100.0, 80.0, 100.0)
+ALL = [(shape, variant) for shape, variants in STYLES.items() for variant in variants]
+
+Extent = tuple[int, int, int, int]
+
+
+def extent(pixels: np.ndarray, before: np.ndarray = GREY) -> Extent | None:
+    """First and last column and row that changed: x1, y1, x2, y2."""
+    ys, xs = (pixels != before).any(axis=2).nonzero()
+    return (min(xs), min(ys), max(xs), max(ys)) if len(xs) else None
+
+
+def draw(
+    shape: Shape, variant: str, width: int, region: Region, colour: str = "red", **more: Any
+) -> np.ndarray:
+    return draw_marks(GREY, [region], Style(shape, variant, width), colour, **more).pixels
+
+
+def test_every_variant_has_a_way() -> None:
+    assert list(WAYS) == ALL
+
+
+@pytest.mark.parametrize(
+    ("shape", "variant", "width", "expected"),
+    [
+        (Shape.BOX, "none", 1, (80, 60, 121, 90)),
+        (Shape.BOX, "none", 2, (79, 59, 122, 91)),
+        # OpenCV draws lines of three and of four pixels five wide.
+        (Shape.BOX, "none", 3, (78, 58, 123, 92)),
+        (Shape.BOX, "none", 4, (78, 58, 123, 92)),
+        (Shape.BOX, "none", 6, (77, 57, 124, 93)),
+        # Squares of max(t + 4, 6) // 2 around the corners, discs of max(t, 5).
+        (Shape.BOX, "square", 1, (77, 57, 124, 93)),
+        (Shape.BOX, "square", 6, (75, 55, 126, 95)),
+        (Shape.BOX, "round", 1, (75, 55, 126, 95)),
+        (Shape.BOX, "round", 6, (74, 54, 127, 96)),
+        (Shape.OVAL, ONLY, 2, (79, 59, 121, 91)),
+        # To the middle of the left side, 50 pixels long; the head reaches 7 up and down.
+        (Shape.ARROW, "open", 1, (30, 68, 80, 82)),
+        (Shape.ARROW, "filled", 1, (30, 65, 80, 85)),
+        (Shape.POINT, "round", 3, (94, 69, 106, 81)),
+        (Shape.POINT, "square", 3, (94, 69, 106, 81)),
+    ],
+)
+def test_marks_of_a_box_lie_where_they_should(
+    shape: Shape, variant: str, width: int, expected: Extent
+) -> None:
+    assert extent(draw(shape, variant, width, Region(BOX))) == expected
+
+
+def test_corners_of_a_box_are_filled() -> None:
+    none, square, round_ = (draw(Shape.BOX, v, 2, Region(BOX)) for v in ("none", "square", "round"))
+    red = list(COLOURS["red"])
+    assert none[63, 83].tolist() == GREY[0, 0].tolist()
+    assert square[63, 83].tolist() == red
+    assert round_[63, 83].tolist() == red
+    # Farther from the corner than any of them.
+    assert square[66, 86].tolist() == round_[66, 86].tolist() == GREY[0, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("box", "side"),
+    [
+        pytest.param((60, 60, 30, 30), "left", id="room everywhere"),
+        pytest.param((10, 60, 30, 30), "right", id="none at the left"),
+        pytest.param((10, 60, 185, 30), "top", id="none at the left and right"),
+        pytest.param((10, 20, 185, 30), "bottom", id="room below only"),
+        pytest.param((10, 10, 185, 145), "left", id="none anywhere"),
+    ],
+)
+def test_an_arrow_comes_from_the_first_side_with_room(box: Any, side: str) -> None:
+    x, y, w, _ = box
+    expected = {
+        "left": (max(0, x - 50), x),
+        "right": (x + w, x + w + 50),
+        "top": (x + w // 2 - 7, x + w // 2 + 7),
+        "bottom": (x + w // 2 - 7, x + w // 2 + 7),
+    }[side]
+    found = extent(draw(Shape.ARROW, "open", 1, Region(box)))
+    assert found is not None
+    assert (found[0], found[2]) == expected
+    assert (found[1] < y) == (side == "top")
+
+
+def test_on_a_picture_smaller_than_an_arrow_its_end_is_seen() -> None:
+    small = np.zeros((12, 20, 3), dtype=np.uint8)
+    drawn = draw_marks(small, [Region((8, 3, 6, 6))], Style(Shape.ARROW, "filled", 2), "red")
+    assert extent(drawn.pixels, small) is not None
+    assert drawn.pixels.shape == small.shape
+
+
+# --- masks, contours, scribbles -------------------------------------------------------------------
+
+
+def test_a_mask_is_half_its_tint() -> None:
+    pixels = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE,)), "green")
+    # Green 0, 128, 0 lightened to 127, 191, 127, over 128: halves go to the even number.
+    assert pixels[80, 100].tolist() == [128, 160, 128]
+    assert extent(pixels) == (80, 60, 120, 100)
+
+
+def test_an_outlined_mask_blends_its_outline_too() -> None:
+    pixels = draw(Shape.MASK, "outlined", 6, Region(BOX, (SQUARE,)))
+    assert pixels[57, 100].tolist() == [255, 0, 0]
+    assert pixels[61, 100].tolist() == [255, 64, 64]
+    assert pixels[80, 100].tolist() == [192, 128, 128]
+
+
+def test_where_polygons_overlap_they_blend_twice() -> None:
+    pixels = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE, SQUARE)), "black")
+    assert pixels[80, 100].tolist() == [128, 128, 128]
+    once = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE,)), "red")
+    twice = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE, SQUARE)), "red")
+    assert once[80, 100].tolist() == [192, 128, 128]
+    assert twice[80, 100].tolist() == [224, 128, 128]
+
+
+def rle_of_square() -> RLE:
+    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+    mask[60:101, 80:121] = 1
+    flat = mask.T.ravel()
+    ends = np.flatnonzero(np.diff(flat)) + 1
+    return RLE(HEIGHT, WIDTH, tuple(np.diff([0, *ends, flat.size]).tolist()))
+
+
+def test_run_lengths_are_filled_opaquely_and_outlined_as_polygons_are() -> None:
+    region, polygon = Region(BOX, rle_of_square()), Region(BOX, (SQUARE,))
+    plain = draw(Shape.MASK, "plain", 4, region)
+    assert plain[80, 100].tolist() == [255, 0, 0]
+    assert extent(plain) == (80, 60, 120, 100)
+    for shape, variant in ((Shape.CONTOUR, "tight"), (Shape.MASK, "outlined")):
+        assert (draw(shape, variant, 2, region) == draw(shape, variant, 2, polygon)).all()
+    assert (draw(Shape.SCRIBBLE, ONLY, 2, region) == draw(Shape.SCRIBBLE, ONLY, 2, polygon)).all()
+
+
+def test_run_lengths_of_another_picture_are_refused() -> None:
+    with pytest.raises(RegionError, match="mark 1: a mask of 2 x 2 pixels on a picture of 200 x"):
+        draw(Shape.MASK, "plain", 4, Region(BOX, RLE(2, 2, (4,))))
+
+
+@pytest.mark.parametrize(
+    ("shape", "variant"), [w for w in ALL if w[0].value in ("mask", "contour")]
+)
+def test_without_an_outline_the_box_is_used(shape: Shape, variant: str) -> None:
+    drawn = draw_marks(GREY, [Region(BOX)], Style(shape, variant, 2), "red")
+    assert drawn.notes == ("mark 1: no outline is known, its box was used",)
+    found = extent(drawn.pixels)
+    assert found is not None
+    assert found[0] <= 80 <= 121 <= found[2]
+
+
+@pytest.mark.parametrize(
+    ("polygon", "expected"),
+    [
+        pytest.param((50, 50, 70, 50, 60, 80), (48, 48, 72, 84), id="a triangle"),
+        pytest.param((50, 50, 70, 80), (48, 47, 72, 83), id="two points"),
+        pytest.param((50, 50), (50, 50, 50, 50), id="one point"),
+        # Neighbours that fall together: unsmoothed, without the last vertex.
+        pytest.param((50, 50, 70, 50, 70, 50, 50, 90), (48, 48, 72, 48), id="repeated neighbours"),
+    ],
+)
+def test_loose_contours_that_no_spline_fits(polygon: Any, expected: Extent) -> None:
+    found = extent(draw(Shape.CONTOUR, "loose", 1, Region(BOX, (polygon,))))
+    assert found is not None
+    assert np.abs(np.subtract(found, expected)).max() <= 2
+
+
+def test_a_loose_contour_stays_in_the_picture() -> None:
+    polygon = tuple(
+        value
+        for turn in np.linspace(0, 2 * np.pi, 30)
+        for value in (100 + 99 * np.cos(turn), 80 + 79 * np.sin(turn))
+    )
+    found = extent(draw(Shape.CONTOUR, "loose", 1, Region((0, 0, 200, 160), (polygon,))))
+    assert found == (0, 0, WIDTH - 1, HEIGHT - 1)
+
+
+UPRIGHT = (90.0, 20.0, 111.0, 20.0, 111.0, 140.0, 90.0, 140.0)
+
+
+def test_a_scribble_runs_along_the_longer_side() -> None:
+    region = Region((90, 20, 21, 120), (UPRIGHT,))
+    ours = extent(draw(Shape.SCRIBBLE, ONLY, 2, region))
+    published = extent(draw(Shape.SCRIBBLE, ONLY, 2, region, fit=Fit.AS_PUBLISHED))
+    assert ours is not None
+    assert published is not None
+    assert ours[3] - ours[1] > 80
+    assert published[3] - published[1] < 10
+
+
+def test_every_large_part_gets_a_scribble() -> None:
+    level = (10.0, 10.0, 70.0, 10.0, 70.0, 20.0, 10.0, 20.0)
+    speck = (180.0, 10.0, 185.0, 10.0, 185.0, 15.0, 180.0, 15.0)
+    drawn = draw_marks(
+        GREY, [Region(BOX, (level, UPRIGHT, speck))], Style(Shape.SCRIBBLE, ONLY, 2), "blue"
+    )
+    assert drawn.colours_used == ("blue", "blue")
+    assert (drawn.pixels[:, 175:] == GREY[:, 175:]).all()
+
+
+def test_a_part_too_small_for_a_scribble_is_noted() -> None:
+    drawn = draw_marks(
+        GREY, [Region((5, 5, 3, 3), ((5, 5, 8, 5, 8, 8),))], Style(Shape.SCRIBBLE), CONTRAST
+    )
+    assert drawn.colours_used == ()
+    assert drawn.notes[0].startswith("mark 1: nothing was drawn")
+
+
+# --- tags -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["digit", "letter"])
+@pytest.mark.parametrize("width", [1, 2, 4, 6])
+def test_plates_of_tags(kind: str, width: int) -> None:
+    scale = 0.4 * width if kind == "digit" else max(0.4 * width, 0.5)
+    text, margin = ("1", 10 * width) if kind == "digit" else ("A", 15)
+    (w, h), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, scale, width)
+    w, h = w + margin, h + margin
+    region = Region(BOX)
+    square = draw(Shape.TAG, f"{kind} square", width, region)
+    assert extent(square) == (100 - w // 2, 75 - h // 2, 100 - w // 2 + w, 75 - h // 2 + h)
+    radius = max(w, h) // 2
+    disc = draw(Shape.TAG, f"{kind} round", width, region)
+    assert disc[75, 100 - radius].tolist() == [255, 0, 0]
+    assert disc[75, 100 - radius - 1].tolist() == GREY[0, 0].tolist()
+    assert (square[..., 1] > 180).any(), "white text"
+
+
+def test_a_plate_at_the_edge_begins_there_and_keeps_its_size() -> None:
+    found = extent(draw(Shape.TAG, "letter square", 1, Region((0, 0, 2, 2))))
+    (w, h), _ = cv2.getTextSize("A", cv2.FONT_HERSHEY_SIMPLEX, 0.5, 1)
+    assert found == (0, 0, w + 15, h + 15)
+
+
+# --- colours --------------------------------------------------------------------------------------
+
+
+def test_contrast_leaves_out_what_was_used_and_then_repeats() -> None:
+    regions = [Region((x, 20, 20, 20)) for x in (10, 50, 90, 130, 170)]
+    drawn = draw_marks(GREY, regions, Style(Shape.BOX, "none", 2), CONTRAST)
+    assert sorted(drawn.colours_used[:4]) == sorted(COLOURS)
+    assert drawn.colours_used[4] == "black"
+
+
+def test_contrast_is_chosen_once_a_mark() -> None:
+    other = tuple(value + 20 for value in SQUARE)
+    drawn = draw_marks(
+        GREY, [Region(BOX, (SQUARE, other))], Style(Shape.CONTOUR, "tight", 2), CONTRAST
+    )
+    assert drawn.colours_used == ("blue", "blue")
+
+
+def test_a_mark_outside_is_black_and_seen_nowhere() -> None:
+    drawn = draw_marks(GREY, [Region((500, 500, 9, 9))], Style(Shape.BOX, "none", 2), CONTRAST)
+    assert drawn.colours_used == ("black",)
+    assert extent(drawn.pixels) is None
+
+
+@pytest.mark.parametrize("colours", [["red"], ["red", "blue", "red"], "pink", ["red", "pink"]])
+def test_colours_are_one_for_all_or_one_a_region(colours: Any) -> None:
+    with pytest.raises(StyleError, match=r"colours for 2 regions|no colour 'pink'"):
+        draw_marks(GREY, [Region(BOX)] * 2, Style(Shape.OVAL), colours)
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [GREY[..., 0], GREY.astype(np.float32), np.zeros((4, 4, 4), np.uint8), GREY[:0]],
+    ids=["one channel", "floats", "four channels", "empty"],
+)
+def test_what_is_no_picture_is_refused(pixels: Any) -> None:
+    with pytest.raises(ValueError, match="a picture is height x width x 3"):
+        draw_marks(pixels, [], Style(Shape.OVAL), "red")
+
+
+# --- what no mark does ----------------------------------------------------------------------------
+
+numbers = st.floats(-60, 260, width=32)
+polygons = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=9).map(
+    lambda points: tuple(value for point in points for value in point)
+)
+regions = st.builds(
+    Region,
+    st.tuples(numbers, numbers, st.floats(0, 120), st.floats(0, 120)),
+    st.lists(polygons, max_size=2).map(tuple),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(ALL),
+    st.integers(1, 8),
+    st.lists(regions, max_size=3),
+    st.sampled_from([*COLOURS, CONTRAST]),
+)
+def test_any_region_is_drawn_the_same_twice_and_the_picture_is_left_alone(
+    what: tuple[Shape, str], width: int, some: list[Region], colour: str
+) -> None:
+    picture = GREY.copy()
+    picture.flags.writeable = False
+    style = Style(*what, width)
+    first, second = (draw_marks(picture, some, style, colour) for _ in range(2))
+    assert (picture == GREY).all()
+    assert first.pixels.tobytes() == second.pixels.tobytes()
+    assert first.colours_used == second.colours_used
+    assert first.pixels.flags.writeable
+    # A mark stays near what it marks.
+    reach = 70 + 12 * width
+    allowed = np.zeros(GREY.shape[:2], dtype=bool)
+    for region in some:
+        x, y, w, h = region.box
+        spots = [(x, y), (x + w, y + h)]
+        for polygon in region.outlines if isinstance(region.outlines, tuple) else ():
+            spots += list(zip(polygon[::2], polygon[1::2], strict=True))
+        xs, ys = zip(*spots, strict=True)
+        slack = reach + 0.2 * max(max(xs) - min(xs), max(ys) - min(ys))
+        left, top = max(0, int(min(xs) - slack)), max(0, int(min(ys) - slack))
+        allowed[top : max(0, int(max(ys) + slack)), left : max(0, int(max(xs) + slack))] = True
+    assert (first.pixels == GREY)[~allowed].all()
+
+
+def test_a_picture_with_its_rows_upside_down_in_memory_is_drawn_on() -> None:
+    flipped = np.arange(HEIGHT * WIDTH * 3, dtype=np.uint32).astype(np.uint8)
+    flipped = flipped.reshape(HEIGHT, WIDTH, 3)[::-1, :, ::-1]
+    style = Style(Shape.MASK, "outlined", 3)
+    ours = draw_marks(flipped, [Region(BOX, (SQUARE,))], style, "blue").pixels
+    assert (
+        ours == draw_marks(flipped.copy(), [Region(BOX, (SQUARE,))], style, "blue").pixels
+    ).all()

@@ -1,0 +1,140 @@
+"""Pairs of scenes: one difference, the same everywhere, captions that tell the two apart."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.core.stored_png import png
+from vlmeval_findit.data.rendered.pairs import (
+    CHANGES,
+    MOST_THINGS,
+    PLACES,
+    ScenePair,
+    attribute_of,
+    caption,
+    place_word,
+    scene_pair,
+)
+from vlmeval_findit.data.rendered.scene import SPLITS, Scene, Thing, scene
+
+PAIRS = {seed: scene_pair(seed) for seed in range(200)}
+SEEDS = st.sampled_from(list(SPLITS.values())).flatmap(
+    lambda split: st.integers(split.start, split.stop - 1)
+)
+
+
+def attributes(thing: Thing, scene: Scene) -> dict[str, str]:
+    """What can be said of an object, by the attribute's name."""
+    where = place_word(thing.centre, (scene.width, scene.height))
+    return {**thing.look._asdict(), "size": thing.size, "place": where}
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [(0, "3ab1629fe0319a23"), (3, "e12955386d64bf81"), (5, "158e747cb9acc8f8")],
+)
+def test_a_seed_is_the_same_pair_everywhere(seed: int, expected: str) -> None:
+    pair = PAIRS[seed]
+    pixels = png(pair.left.pixels) + png(pair.right.pixels)
+    assert hashlib.sha256(pixels).hexdigest()[:16] == expected
+
+
+def test_a_pair_has_random_numbers_of_its_own() -> None:
+    assert scene(5).pixels.tobytes() != PAIRS[5].left.pixels.tobytes()
+    assert len({pair.left.pixels.tobytes() for pair in PAIRS.values()}) == len(PAIRS)
+
+
+@given(SEEDS)
+def test_one_attribute_of_one_object_differs(seed: int) -> None:
+    pair = scene_pair(seed)
+    (left, *others), (right, *same) = pair.left.things, pair.right.things
+    assert others == same
+    ours, theirs = attributes(left, pair.left), attributes(right, pair.right)
+    assert [name for name in ours if ours[name] != theirs[name]] == [pair.attribute]
+
+
+@given(SEEDS)
+def test_pixels_differ_where_the_object_lies_and_nowhere_else(seed: int) -> None:
+    pair = scene_pair(seed)
+    differ = (pair.left.pixels != pair.right.pixels).any(axis=2)
+    assert differ.any()
+    for shown in (pair.left, pair.right):
+        x1, y1, x2, y2 = (int(v) for v in shown.things[0].box)
+        # A smooth edge, and the thin tip of a triangle, reach further than the box.
+        differ[max(y1 - 3, 0) : y2 + 3, max(x1 - 3, 0) : x2 + 3] = False
+    assert not differ.any()
+
+
+@given(SEEDS)
+def test_a_caption_is_made_of_what_is_there_the_difference_first(seed: int) -> None:
+    pair = scene_pair(seed)
+    for shown, said in ((pair.left, pair.left_caption), (pair.right, pair.right_caption)):
+        phrases = said.split("; ")
+        assert 2 <= len(phrases) == len(shown.things) <= MOST_THINGS
+        for phrase, thing in zip(phrases, shown.things, strict=True):
+            assert all(word in phrase for word in attributes(thing, shown).values())
+    assert pair.left_caption.split("; ")[0] != pair.right_caption.split("; ")[0]
+    assert pair.left_caption.split("; ")[1:] == pair.right_caption.split("; ")[1:]
+
+
+@given(SEEDS)
+def test_captions_are_short(seed: int) -> None:
+    pair = scene_pair(seed)
+    for said in (pair.left_caption, pair.right_caption):
+        # A sentence-piece tokenizer has a token or two a word of these, and one a semicolon.
+        assert len(re.findall(r"\w+|;", said)) <= 45
+        assert re.fullmatch(r"[a-z ;]+", said)
+
+
+@given(SEEDS)
+def test_nobody_can_doubt_a_place(seed: int) -> None:
+    pair = scene_pair(seed)
+    for shown in (pair.left, pair.right):
+        frame = shown.width, shown.height
+        for thing in shown.things:
+            x, y = thing.centre
+            words = {place_word((x + dx, y + dy), frame) for dx in (-3, 3) for dy in (-3, 3)}
+            assert len(words) == 1
+
+
+def test_places_are_named_by_thirds() -> None:
+    middles = [[place_word((x, y), (60, 90)) for x in (10, 30, 50)] for y in (15, 45, 75)]
+    assert tuple(map(tuple, middles)) == PLACES
+    assert place_word((60.0, 90.0), (60, 90)) == "at the lower right"
+
+
+def test_every_attribute_is_asked_about_as_often() -> None:
+    found = Counter(pair.attribute for pair in PAIRS.values())
+    assert found.keys() == CHANGES.keys()
+    assert min(found.values()) > 0.6 * max(found.values())
+
+
+def _larger(pair: ScenePair) -> bool:
+    return pair.left.things[0].size == "large"
+
+
+def test_what_a_pair_differs_in_is_known_without_painting_it() -> None:
+    assert [attribute_of(seed) for seed in PAIRS] == [pair.attribute for pair in PAIRS.values()]
+
+
+def test_left_and_right_say_nothing() -> None:
+    sizes = [scene_pair(seed) for seed in range(2000, 3200)]
+    sizes = [pair for pair in sizes if pair.attribute == "size"]
+    large = sum(map(_larger, sizes)) / len(sizes)
+    assert abs(large - 0.5) < 3.5 * 0.5 / len(sizes) ** 0.5
+    alphabetic = [p.left_caption < p.right_caption for p in PAIRS.values()]
+    assert abs(np.mean(alphabetic) - 0.5) < 3.5 * 0.5 / len(alphabetic) ** 0.5
+
+
+def test_a_caption_names_objects_in_their_order() -> None:
+    assert caption(PAIRS[2].right) == PAIRS[2].right_caption
+    assert PAIRS[2].right_caption == (
+        "a large striped red ring at the lower left; a large striped green triangle at the right"
+    )

@@ -1,0 +1,119 @@
+"""Self-retrieval the whole way, by the encoder that ships: run, gone on, scored again, shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+
+from vlmeval_findit.models.dual_encoder.table import NANO_SIGLIP
+
+pytestmark = pytest.mark.host
+
+DATA = "SelfRetrieval_Scenes_mini"
+MODEL = "SceneDescriber"
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_host()
+    return tmp_path_factory.mktemp("lmu")
+
+
+@pytest.fixture(scope="module")
+def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cwd = tmp_path_factory.mktemp("finished")
+    arguments = ["--data", DATA, "--model", MODEL, "--work-dir", "outputs"]
+    done = run(RUN_FINDIT, arguments, cwd, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    return cwd / "outputs"
+
+
+def provenance(path: Path) -> dict[str, Any]:
+    return json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+
+
+def test_honest_captions_retrieve_their_pictures(finished: Path) -> None:
+    path = predictions(finished, MODEL, DATA)
+    found = figures(path)
+    assert found["pairs"] >= 80
+    assert found["captions"] >= found["pairs"]
+    assert {"pairs_as_published", "captions_as_published"} <= set(found)
+    assert len(replies(path)) == 50
+    scorer = provenance(path)["scorer"]
+    assert scorer["name"] == NANO_SIGLIP
+    assert scorer["source"] == f"default of {DATA}"
+    assert scorer["settings"]["padding"] == "padded to 64 tokens, not masked"
+
+
+def test_swapped_captions_are_wrong(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    path = predictions(finished, MODEL, DATA)
+    swapped = tmp_path / f"Swapped_{DATA}.json"
+    rows = [
+        {"index": index, "prediction": reply.replace("left_im", "x").replace("right_im", "left_im")}
+        for index, reply in replies(path).items()
+    ]
+    for row in rows:
+        row["prediction"] = row["prediction"].replace("xage", "right_image")
+    swapped.write_text(json.dumps(rows))
+    done = run(RUN_FINDIT, ["score", str(swapped)], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    # Both captions were wrong before: few are.
+    assert figures(swapped)["pairs"] <= 100 - figures(path)["pairs"]
+    assert figures(swapped)["captions"] == pytest.approx(100 - figures(path)["captions"])
+
+
+def test_the_same_command_again_asks_nothing(finished: Path, lmu: Path) -> None:
+    before = figures(predictions(finished, MODEL, DATA))
+    arguments = ["--data", DATA, "--model", MODEL, "--work-dir", "outputs", "--reuse"]
+    again = run(RUN_FINDIT, arguments, finished.parent, environment(lmu))
+    assert again.returncode == 0, again.stdout
+    assert "nothing is left to ask" in again.stdout
+    assert figures(predictions(finished, MODEL, DATA)) == before
+
+
+def test_a_sweep_asks_and_scores_the_same(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    values = {"models": MODEL, "datasets": [DATA], "work_dir": "out", "journal": "out/calls.jsonl"}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(values))
+    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    path = tmp_path / "out" / MODEL / f"{MODEL}_{DATA}.json"
+    assert figures(path) == figures(predictions(finished, MODEL, DATA))
+    assert provenance(path)["scorer"]["name"] == NANO_SIGLIP
+
+
+def test_leaderboard_and_report_say_what_scored(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    env = environment(lmu)
+    done = run(RUN_FINDIT, ["leaderboard", str(finished), "--out", "board"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    assert f"Scored by: {DATA}: {NANO_SIGLIP} (" in done.stdout
+    done = run(RUN_FINDIT, ["report", str(finished), "--out", "report.html"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    page = (tmp_path / "report.html").read_text()
+    assert f"{DATA}: {NANO_SIGLIP} (" in page
+    assert "caption of the left image: own " in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--data", "SelfRetrieval", "--model", MODEL], "prepare --self-retrieval dataset.json"),
+        (["--data", "FindIt_Scenes_mini_xyxy_json", "--model", MODEL], "cannot answer"),
+        (
+            ["--data", DATA, "--model", MODEL, "--judge-args", '{"encoder": "Siglip"}'],
+            "did you mean SigLIP?",
+        ),
+    ],
+    ids=["no table", "another benchmark", "no such encoder"],
+)
+def test_what_cannot_work_is_refused_before_a_call(
+    arguments: list[str], says: str, lmu: Path, tmp_path: Path
+) -> None:
+    done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
+    assert done.returncode == 2
+    assert says in done.stdout
+    assert "Infer" not in done.stdout

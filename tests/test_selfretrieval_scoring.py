@@ -1,0 +1,423 @@
+"""Self-retrieval scored: what is right, what is counted, by which encoder, and never mixed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from host_runs import require_host
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_runs import World
+from word_encoder import LONGEST, WordEncoder, install
+
+from vlmeval_findit import conformance
+from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.selfretrieval.captions import read
+from vlmeval_findit.benchmarks.selfretrieval.conformance import agreement
+from vlmeval_findit.benchmarks.selfretrieval.judging import judge
+from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, write_table
+from vlmeval_findit.benchmarks.selfretrieval.retrieval import (
+    ZeroLengthError,
+    is_right,
+    is_tie,
+    similarities,
+)
+from vlmeval_findit.core.conformance import CaseError
+from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.models.dual_encoder.encoder import EncoderError
+from vlmeval_findit.runs.intervals import StatisticsError, compare
+from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.scored_run import Run, load_run
+
+NAN = math.nan
+
+# --- features to what is right --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "right", "tie"),
+    [
+        (0.5, 0.4, True, False),
+        (0.4, 0.5, False, False),
+        (-0.4, -0.5, True, False),
+        (0.5, 0.5, True, True),
+        (0.0, -0.0, True, True),
+        (NAN, 1.0, True, False),
+        (1.0, NAN, False, False),
+        (NAN, NAN, True, False),
+    ],
+)
+def test_what_is_right(own: float, other: float, right: bool, tie: bool) -> None:
+    cosines = np.array([[own, other]], dtype=np.float32)
+    assert is_right(cosines).tolist() == [right]
+    assert is_tie(cosines).tolist() == [tie]
+    # The rule in so many words: the largest of [own, other], NaN above all, the first of equals.
+    assert (int(np.argmax(cosines)) == 0) == right
+
+
+VECTORS = st.lists(st.floats(-8, 8, width=32), min_size=3, max_size=3).filter(any)
+
+
+@given(VECTORS, VECTORS, VECTORS, st.integers(-20, 20))
+def test_lengths_do_not_matter(
+    text: list[float], own: list[float], other: list[float], power: int
+) -> None:
+    scale = 2.0**power
+    plain = similarities([text], [own], [other])
+    assert np.allclose(similarities([[n * scale for n in text]], [own], [other]), plain, atol=1e-6)
+    assert similarities([text], [other], [own])[0].tolist() == plain[0][::-1].tolist()
+    assert (np.abs(plain) <= 1 + 1e-6).all()
+
+
+def test_features_without_length_are_refused() -> None:
+    one, zero = [[1.0, 0.0]], [[0.0, 0.0]]
+    for given_, whose in (
+        ((zero, one, one), "a caption"),
+        ((one, zero, one), "its own picture"),
+        ((one, one, zero), "the other picture"),
+    ):
+        with pytest.raises(ZeroLengthError, match=whose):
+            similarities(*given_)
+    # Short is not zero.
+    assert similarities([[1e-30, 0]], one, [[0, 1]])[0].tolist() == [1.0, 0.0]
+
+
+def test_features_of_several_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"are of shapes \[\(1, 2\), \(1, 3\), \(1, 3\)\]"):
+        similarities([[1, 2]], [[1, 2, 3]], [[1, 2, 3]])
+    with pytest.raises(ValueError, match="not n x d"):
+        similarities([1, 2], [[1, 2]], [[1, 2]])
+
+
+# --- the cases ------------------------------------------------------------------------------------
+
+
+@pytest.mark.shared
+def test_all_cases_agree(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = str(shared / "parity" / "d3_public.jsonl.gz")
+    assert conformance.main(["--protocol", "self-retrieval", "--cases", cases]) == 0
+    assert capsys.readouterr().out == "69/69 cases agree\n"
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("kind", "place", "value", "says"),
+    [
+        ("features", ("authors", "both_percent"), 99.0, "both_percent is 28.57, should be 99.0"),
+        ("features", ("authors", "right", "0"), [0, 0.5], "right is"),
+        ("features", ("better",), "refuse: no", "scored, should be refused"),
+        ("reply", ("sensible", "left"), "x", "should be 'x'"),
+        ("reply", ("sensible", "why"), "empty", "why is None, should be 'empty'"),
+        ("file", ("better", "unknown"), ["1"], "unknown is [], should be ['1']"),
+    ],
+)
+def test_one_difference_is_found(
+    kind: str, place: Sequence[str], value: Any, says: str, shared: Path, tmp_path: Path
+) -> None:
+    with gzip.open(shared / "parity" / "d3_public.jsonl.gz", "rt") as f:
+        case = next(one for one in map(json.loads, f) if one["kind"] == kind)
+    *inside, last = place
+    at = case
+    for key in inside:
+        at = at[key]
+    at[last] = value
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(case))
+    found = agreement(path)
+    assert (found.agreed, found.total) == (0, 1)
+    assert says in found.differences[0]
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ({"kind": "replies"}, "no kind of case 'replies': did you mean reply"),
+        ({"kind": "reply"}, "'reply' is missing"),
+        ({"kind": "features", "pairs": [{"uid": 1, "text": 2, "image": 3}]}, "line 1: "),
+        ({"kind": "file", "captions": [], "uids": 3}, "line 1: "),
+    ],
+)
+def test_what_is_no_case(case: dict[str, Any], says: str, tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(case))
+    with pytest.raises(CaseError, match=says):
+        agreement(path)
+
+
+# --- pairs through an encoder ---------------------------------------------------------------------
+
+DESCRIBED = {
+    "0l.png": "a red circle",
+    "0r.png": "a red square",
+    "1l.png": "one cat sleeps",
+    "1r.png": "two cats sleep",
+    "2l.png": "a bus",
+    "2r.png": "a tram",
+    "3l.png": "snow",
+    "3r.png": "rain",
+}
+PAIRS = [Pair(at, f"u{at}", (f"{at}l.png", f"{at}r.png")) for at in range(4)]
+
+
+def said(left: Any, right: Any) -> str:
+    return json.dumps({"left_image": left, "right_image": right})
+
+
+def honest(pair: Pair, *_: object) -> str:
+    return said(*(DESCRIBED[name] for name in pair.images))
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    write_table(tmp_path, "SelfRetrieval", PAIRS, {"source": "a test"})
+    return World(tmp_path)
+
+
+@pytest.fixture
+def encoders(monkeypatch: pytest.MonkeyPatch) -> dict[str, WordEncoder]:
+    return install(monkeypatch, DESCRIBED)
+
+
+LONG = " ".join(["circle"] * (LONGEST + 1))
+SCORED: list[tuple[str, dict[str, float]]] = [
+    (said("circle", "square"), {"both": 1, "right": 2, "right_published": 0}),
+    (said("square", "circle"), {"both": 0, "right": 0, "both_published": 1, "right_published": 2}),
+    (said("circle", "circle"), {"both": 0, "right": 1, "equal": 1, "right_published": 1}),
+    (said("red", "a red"), {"both": 1, "right": 2, "ties": 2, "both_published": 1}),
+    (said("red", "red"), {"both": 1, "ties": 2, "equal": 1}),
+    (said("circle", None), {"both": 0, "right": 1, "unread": 1}),
+    (said(" ", "square"), {"both": 0, "right": 1, "unread": 1}),
+    (
+        "none",
+        {"both": 0, "right": 0, "unread": 2, "ties": 0, "equal": 0, "pairs": 1, "captions": 2},
+    ),
+    (said(LONG, "square"), {"both": 1, "cut": 1}),
+    ("Failed to obtain answer", {"failed": 1, "pairs": 0, "captions": 0, "unread": 0, "asked": 1}),
+]
+
+
+@pytest.mark.parametrize(("reply", "sums"), SCORED, ids=[reply[:40] for reply, _ in SCORED])
+def test_what_is_counted(
+    reply: str, sums: dict[str, float], world: World, encoders: dict[str, WordEncoder]
+) -> None:
+    run = world.run("m", "SelfRetrieval", lambda *_: reply, rows=1)
+    assert {name: run.rows[0].sums[name] for name in sums} == sums
+    assert run.rows[0].failed is ("Failed" in reply)
+
+
+def test_figures_as_published_stand_beside_the_default(
+    world: World, encoders: dict[str, WordEncoder]
+) -> None:
+    def answer(pair: Pair, *_: object) -> str:
+        return honest(pair) if pair.index < 3 else "Failed to obtain answer via API"
+
+    path = world.predict("m", "SelfRetrieval", answer)
+    found = score_file(path)
+    assert found.figures == {
+        "Pairs": 100.0,
+        "Captions": 100.0,
+        "Pairs as published": 0.0,
+        "Captions as published": 0.0,
+    }
+    assert BENCHMARK.with_failures.value(found.sums) == 75.0
+    assert encoders["SigLIP"].asked.count("0l.png") == 2  # once a scoring
+    assert "3l.png" not in encoders["SigLIP"].asked
+
+
+def test_an_encoder_is_not_asked_where_there_is_no_caption() -> None:
+    found = judge(PAIRS[:1], [read("")], Path("nowhere"), WordEncoder("none", {}))
+    assert not any(one.right for one in found[0])
+
+
+def test_a_feature_without_length_is_refused_by_name(tmp_path: Path) -> None:
+    class Empty(WordEncoder):
+        def images(self, paths: Sequence[Path]) -> Any:
+            return super().images(paths) * np.float32(0)
+
+    with pytest.raises(ZeroLengthError, match=r"its own picture \(uid u1, left\)"):
+        judge(PAIRS[1:2], [read(said("a", "b"))], tmp_path, Empty("none", DESCRIBED))
+
+
+# --- which encoder --------------------------------------------------------------------------------
+
+
+def rescored(path: Path, encoder: str | None) -> Run:
+    chosen = ChosenEncoder(encoder) if encoder else None
+    write_score(score_file(path, Settings(encoder=chosen)), path)
+    return load_run(path.with_name(f"{path.stem}_provenance.json"))
+
+
+def test_what_scored_is_recorded(world: World, encoders: dict[str, WordEncoder]) -> None:
+    path = world.predict("m", "SelfRetrieval", honest)
+    provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+    assert provenance["scorer"] == {
+        "name": "SigLIP",
+        "settings": {"revision": "of SigLIP", "padding": "as trained"},
+        "source": "default of SelfRetrieval",
+        "versions": {"torch": "9"},
+    }
+    assert ",SigLIP," in path.with_name(f"{path.stem}_score.csv").read_text()
+    again = rescored(path, "owner/another")
+    assert again.basis.scorer is not None
+    assert (again.basis.scorer.name, again.basis.scorer.source) == ("owner/another", "setting")
+    assert set(encoders) == {"SigLIP", "owner/another"}
+
+
+def test_runs_that_different_encoders_scored_are_never_mixed(
+    world: World, encoders: dict[str, WordEncoder]
+) -> None:
+    paths = {model: world.predict(model, "SelfRetrieval", honest) for model in ("a", "b", "c")}
+    one, two = rescored(paths["a"], None), rescored(paths["b"], None)
+    # By another name, but the same encoder: who said so does not matter.
+    same = rescored(paths["b"], "SigLIP")
+    assert same.basis.scored_under == one.basis.scored_under
+    other = rescored(paths["c"], "owner/another")
+    assert set(compare(one, two)) >= {"Pairs", "Captions as published"}
+    with pytest.raises(StatisticsError, match="score both again by one of them"):
+        compare(one, other)
+    board = make_board([one, same, other])
+    assert set(board.models) == {"a", "b"}
+    assert [apart.run.model for apart in board.apart] == ["c"]
+    reason = "scored by owner/another, the rest by SigLIP: other revision; score it again by that"
+    assert reason in board.apart[0].reason
+    text = as_markdown(board)
+    assert "* SelfRetrieval: SigLIP (revision of SigLIP, padding as trained)" in text
+    # The table is scored again by the encoder that the rest has, and all stand together.
+    assert not make_board([one, same, rescored(paths["c"], "SigLIP")]).apart
+
+
+@pytest.mark.parametrize(
+    ("values", "environment", "expected"),
+    [
+        ({}, {}, None),
+        ({"encoder": "a/b"}, {}, ChosenEncoder("a/b")),
+        ({}, {"FINDIT_ENCODER": "a/b"}, ChosenEncoder("a/b", "FINDIT_ENCODER")),
+        ({"encoder": "a/b"}, {"FINDIT_ENCODER": "c/d"}, ChosenEncoder("a/b")),
+        ({"encoder": ""}, {"FINDIT_ENCODER": ""}, None),
+    ],
+)
+def test_who_says_which_encoder(
+    values: dict[str, Any],
+    environment: dict[str, str],
+    expected: ChosenEncoder | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert settings_from(values).encoder == expected
+
+
+def test_encoders_that_cannot_be_are_refused_before_a_model_is_asked(tmp_path: Path) -> None:
+    question = BENCHMARK.parse("SelfRetrieval")
+    for name in ("SigLIP", "FindIt-Nano-SigLIP", "owner/name", str(tmp_path)):
+        BENCHMARK.check(question, Settings(encoder=ChosenEncoder(name)))
+    wrong = Settings(encoder=ChosenEncoder("Siglib", "FINDIT_ENCODER"))
+    with pytest.raises(SettingsError, match=r"'Siglib' \(FINDIT_ENCODER\).*did you mean SigLIP\?"):
+        BENCHMARK.check(question, wrong)
+    with pytest.raises(SettingsError, match="is no name"):
+        settings_from({"encoder": 7})
+
+
+def test_an_encoder_that_cannot_be_had_leaves_the_predictions_safe(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        install(patch, DESCRIBED)
+        path = world.predict("m", "SelfRetrieval", honest)
+    loading = "vlmeval_findit.models.dual_encoder.loading"
+    monkeypatch.delitem(sys.modules, loading, raising=False)
+    monkeypatch.setitem(sys.modules, "transformers", None)  # it is not installed
+    with pytest.raises(EncoderError, match=r"encoder SigLIP: .*transformers") as caught:
+        score_file(path)
+    assert f"run_findit.py score --encoder ENCODER {path}" in str(caught.value)
+
+
+@pytest.mark.host
+def test_the_entry_of_a_config_file_may_name_the_encoder(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_host()
+    from vlmeval_findit.host.datasets import DATASET_CLASSES
+
+    cls = next(one for one in DATASET_CLASSES if one.__name__ == "SelfRetrievalDataset")
+    made = cls("SelfRetrieval", encoder="a/b", mode="eval")
+    assert made.settings.encoder == ChosenEncoder("a/b")
+    monkeypatch.setenv("FINDIT_ENCODER", "c/d")
+    assert made.settings.encoder == ChosenEncoder("a/b")
+    judged = cls("SelfRetrieval", encoder="a/b", mode="eval", judge_args='{"encoder": "e/f"}')
+    assert judged.settings.encoder == ChosenEncoder("e/f")
+
+
+def test_torch_is_not_imported_until_captions_are_scored() -> None:
+    script = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print({'torch', 'transformers', 'vlmeval'} & set(sys.modules)))\n"
+        "from vlmeval_findit import benchmarks\n"
+        "from vlmeval_findit.cli import main\n"
+        "benchmarks.parse('SelfRetrieval')\n"
+        "main(['score', '--help'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.endswith("set()\n"), done.stdout + done.stderr
+
+
+# --- what the report shows ------------------------------------------------------------------------
+
+
+def test_both_pictures_and_four_similarities_are_drawn(
+    world: World, encoders: dict[str, WordEncoder]
+) -> None:
+    replies = iter([said("circle", "red circle"), said(LONG.replace("circle", "cat"), 3)])
+    run = world.run("m", "SelfRetrieval", lambda *_: next(replies), rows=2)
+    task = BENCHMARK.load("SelfRetrieval")
+    first, second = (BENCHMARK.draw(task, row) for row in run.rows)
+    assert [(one.path, one.name) for one in first.pictures] == [
+        ("0l.png", "left"),
+        ("0r.png", "right"),
+    ]
+    assert [(line.role, line.text.partition(": own ")[0]) for line in first.lines] == [
+        (Role.HIT, "caption of the left image"),
+        (Role.MISS, "caption of the right image"),
+        (Role.MISS, "as published, left image"),
+        (Role.HIT, "as published, right image"),
+    ]
+    assert all(re.search(r": own -?0\.\d{3}, other -?0\.\d{3}", one.text) for one in first.lines)
+    assert first.lines[0].text.endswith(" — circle")
+    assert f"(cut: it has {LONGEST + 1} tokens) — cat cat" in second.lines[0].text
+    assert second.lines[1].text == "caption of the right image: there is none (not_text)"
+    assert len(second.lines) == 3
+
+
+def test_numbers_that_are_not_finite_can_be_kept_and_drawn(
+    world: World, encoders: dict[str, WordEncoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = WordEncoder.images
+
+    def images(self: WordEncoder, paths: Sequence[Path]) -> Any:
+        found = whole(self, paths)
+        found[0] = NAN
+        return found
+
+    monkeypatch.setattr(WordEncoder, "images", images)
+    run = world.run("m", "SelfRetrieval", honest, rows=1)
+    assert run.rows[0].sums["right"] == 1  # an own NaN is right, the other's is wrong
+    assert run.rows[0].details["left"]["default"]["own"] is None
+    drawn = BENCHMARK.draw(BENCHMARK.load("SelfRetrieval"), run.rows[0])
+    assert "own no number" in drawn.lines[0].text

@@ -1,0 +1,237 @@
+"""Tables of self-retrieval: their names, the authors' file, and pairs that are rendered."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vlmeval_findit import benchmarks
+from vlmeval_findit.benchmarks.selfretrieval import release
+from vlmeval_findit.benchmarks.selfretrieval.baselines import BASELINES, describe_scenes
+from vlmeval_findit.benchmarks.selfretrieval.pairs import (
+    SETS,
+    Both,
+    Pair,
+    load_task,
+    parse,
+    read_table,
+    write_table,
+)
+from vlmeval_findit.benchmarks.selfretrieval.prompts import NAME, message
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core.messages import PartKind, located
+from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.core.table_files import TableError
+from vlmeval_findit.data.rendered import pair_tables
+from vlmeval_findit.data.rendered.pairs import scene_pair
+
+Capture = pytest.CaptureFixture[str]
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_names() -> None:
+    assert sorted(SETS) == ["SelfRetrieval", "SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"]
+    for name in SETS:
+        question = benchmarks.parse(name)
+        assert benchmarks.benchmark_of(name).name == "Self-Retrieval"
+        assert (question.column, question.images, question.frames) == (name, name, 2)
+    with pytest.raises(QuestionError, match=r"did you mean SelfRetrieval_Scenes\?"):
+        parse("SelfRetrieval_Scene")
+
+
+@pytest.mark.parametrize("name", ["D3", "SelfRetrieval_D3", "D3_SelfRetrieval"])
+def test_d_cube_is_not_self_retrieval(name: str) -> None:
+    with pytest.raises(QuestionError):
+        benchmarks.parse(name)
+
+
+def test_findits_d3_is_findits() -> None:
+    asked = benchmarks.parse("FindIt_D3_xyxy_json")
+    assert benchmarks.benchmark_of(asked.name).name == "FindIt"
+    assert asked.table == asked.images == "D3"
+    with pytest.raises(QuestionError):
+        benchmarks.parse("FindIt_SelfRetrieval_xyxy_json")
+
+
+def test_the_prompt() -> None:
+    pair = Pair(0, "7", ("left.jpg", "right.jpg"))
+    left, right, words = message(pair, parse("SelfRetrieval"))
+    assert (left.value, right.value) == ("left.jpg", "right.jpg")
+    assert NAME == "self-retrieval-own-1"
+    assert words.value == (
+        "The first image is the left one, the second image is the right one. They look much alike. "
+        "Find the small differences between them, then write one caption of each image, with "
+        "details that are true of it and not of the other, so that a reader who sees a caption "
+        "alone knows which of the two images it is about. Answer with a JSON object of two "
+        'strings: {"left_image": "caption of the left image", "right_image": "caption of the right '
+        'image"}. Answer with nothing else.'
+    )
+
+
+# --- the authors' file ----------------------------------------------------------------------------
+
+
+def dataset(pairs: int = release.PAIRS) -> dict[str, Any]:
+    return {
+        str(uid): {"left": f"coco/{2 * uid}.jpg", "right": f"coco/{2 * uid + 1}.jpg"}
+        for uid in range(pairs)
+    }
+
+
+@pytest.fixture
+def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "lmu"
+    folder.mkdir()
+    monkeypatch.setenv("LMUData", str(folder))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def prepare(tmp_path: Path, values: object, *flags: str) -> int:
+    path = tmp_path / "dataset.json"
+    path.write_text(values if isinstance(values, str) else json.dumps(values))
+    return main(["prepare", "--self-retrieval", str(path), *flags])
+
+
+def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert prepare(tmp_path, dataset()) == 0
+    assert re.search(r"SelfRetrieval +247 queries +\d+ bytes", capsys.readouterr().out)
+    task = load_task("SelfRetrieval")
+    assert [pair.uid for pair in task.queries.values()] == [str(uid) for uid in range(247)]
+    assert task.queries[3].images == ("coco/6.jpg", "coco/7.jpg")
+    assert task.queries[3].captions is None
+    meta = json.loads(task.table.with_suffix(".meta.json").read_text())
+    assert meta["source_sha256"] == file_sha256(tmp_path / "dataset.json")
+    assert meta["unlike_release"] == []
+
+
+DAMAGED: list[tuple[object, str]] = [
+    ("{", "dataset.json: Expecting"),
+    ("[]", "is no object of"),
+    ("{}", "is no object of"),
+    ({"0": ["a", "b"]}, "uid '0': ['a', 'b'] is no object with the keys left and right"),
+    ({"0": {"left": "a.jpg"}}, "uid '0': no key 'right'"),
+    ({"0": {"left": "a.jpg", "right": 7}}, "uid '0', key 'right': 7 is no path"),
+    ({"0": {"left": "../a.jpg", "right": "b.jpg"}}, "key 'left': '../a.jpg' climbs out"),
+    ({"0": {"left": "", "right": "b.jpg"}}, "key 'left': '' names no file"),
+    ('{"0": {"left": "a", "right": "b"}, "0": {}}', "key '0' stands twice"),
+    (dataset(3), "3 pairs, published are 247"),
+    ({**dataset(246), "x": {"left": "a", "right": "b"}}, "uids are not 0 to 246"),
+    ({**dataset(), "246": {"left": "a", "right": "coco/1.jpg"}}, "coco/1.jpg stands in more than"),
+]
+
+
+@pytest.mark.parametrize(("values", "says"), DAMAGED, ids=[says for _, says in DAMAGED])
+def test_damaged_files_are_refused(
+    values: object, says: str, lmu: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert prepare(tmp_path, values) == 2
+    assert says in capsys.readouterr().err
+    assert not list(lmu.iterdir())
+
+
+def test_other_pairs_can_be_forced_and_are_said_to_be_others(
+    lmu: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert prepare(tmp_path, dataset(3), "--force") == 0
+    assert "not the authors' pairs: 3 pairs, published are 247" in capsys.readouterr().out
+    meta = json.loads((lmu / "SelfRetrieval.meta.json").read_text())
+    assert meta["unlike_release"] == ["3 pairs, published are 247"]
+
+
+def test_without_a_table_the_message_says_what_makes_it(lmu: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"prepare --self-retrieval dataset\.json"):
+        load_task("SelfRetrieval")
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    pairs = [
+        Pair(0, "a\tb", ("l.png", "r.png"), Both('a "cat"', "a\ndog"), "colour"),
+        Pair(1, "", ("ü.png", "r 2.png")),
+    ]
+    path = write_table(tmp_path, "SelfRetrieval", pairs, {"source": "a test"})
+    assert read_table(path) == pairs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("l.png", "../l.png", "line 2, column left: '../l.png' climbs out"),
+        ("0\tu", "x\tu", "line 2, column index: invalid literal"),
+        ("\tcolour", "", "line 2, column index: "),
+        ("attribute", "attributes", "should be"),
+    ],
+)
+def test_damaged_tables_are_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
+    pair = Pair(0, "u", ("l.png", "r.png"), Both("a", "b"), "colour")
+    path = write_table(tmp_path, "SelfRetrieval", [pair], {"source": "a test"})
+    path.with_suffix(".meta.json").unlink()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(TableError, match=re.escape(says)):
+        read_table(path)
+
+
+# --- rendered pairs -------------------------------------------------------------------------------
+
+MINI = "SelfRetrieval_Scenes_mini"
+
+
+@pytest.fixture
+def few(lmu: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sets of three pairs; the seeds of those that were made."""
+    monkeypatch.setitem(pair_tables.SETS, MINI, pair_tables.Size("validation", 3))
+    made: list[int] = []
+
+    def watched(seed: int) -> Any:
+        made.append(seed)
+        return scene_pair(seed)
+
+    monkeypatch.setattr(pair_tables, "scene_pair", watched)
+    return made
+
+
+def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path, few: list[int]) -> None:
+    first = load_task(MINI)
+    assert few == [2**20, 2**20 + 1, 2**20 + 2]
+    assert [load_task(MINI).queries, len(few)] == [first.queries, 3]
+    for pair in first.queries.values():
+        made = scene_pair(int(pair.uid))
+        assert pair.captions == (made.left_caption, made.right_caption)
+        assert pair.attribute == made.attribute
+        assert all((image_folder(MINI).path / name).is_file() for name in pair.images)
+    # A table of other code is made anew.
+    meta = lmu / f"{MINI}.meta.json"
+    meta.write_text(meta.read_text().replace('"source_sha256": "', '"source_sha256": "0'))
+    load_task(MINI)
+    assert len(few) == 6
+
+
+def test_sets_are_of_their_split() -> None:
+    assert {name: size.pairs for name, size in pair_tables.SETS.items()} == {
+        "SelfRetrieval_Scenes": 500,
+        MINI: 50,
+    }
+    assert pair_tables.SETS.keys() == {row.name for row in SETS.values() if row.maker}
+
+
+def test_the_describer_says_what_was_rendered(few: list[int]) -> None:
+    task = load_task(MINI)
+    pair = task.queries[1]
+    asked = located(message(pair, task.question), image_folder(MINI).path)
+    reply, recorded = describe_scenes(asked, task.question)
+    assert list(json.loads(reply).values()) == list(pair.captions or ())
+    assert recorded.finish_reason == "stop"
+    swapped = tuple(part for part in (asked[1], asked[0]) if part.kind is PartKind.IMAGE)
+    with pytest.raises(ValueError, match=f"{MINI}: no description of"):
+        describe_scenes(swapped, task.question)
+    assert BASELINES["SceneDescriber"].tables == {"SelfRetrieval_Scenes", MINI}

@@ -1,0 +1,173 @@
+"""Stage 2 the whole way: stage 1, its best marks, two models asked by their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from PIL import Image
+from stage2_stand_in import Layout, rows, write_part
+
+from vlmeval_findit import cli
+from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.table import write_table
+
+pytestmark = pytest.mark.host
+
+MODELS = ["FirstOption", "RandomOption"]
+STAGE_1 = "VPBench_Mine"
+STAGE_2 = ["VPBench_Stage2_bvp", "VPBench_Stage2_rbvp_described", "VPBench_Stage2_text"]
+BVP = STAGE_2[0]
+
+
+def stage_1() -> list[VPQuery]:
+    """Questions about ovals and boxes, red and blue ones; the first option is right for blue ovals,
+    and for one of two red ovals and blue boxes.
+    """
+    made = []
+    for index in range(24):
+        shape, colour = ("oval", "box")[index % 2], ("blue", "red")[index // 2 % 2]
+        wrong = (shape == "box") + (colour == "red") + (index // 4 % 2)
+        made.append(
+            VPQuery(
+                index=index,
+                label=f"what {index}",
+                images=("one.png",),
+                hint="",
+                question=f"What is in the {colour} {shape} number {index}?",
+                options=(("A", "a car"), ("B", "a bus")),
+                answer="A" if wrong < 2 else "B",
+                amount="1",
+                shapes=(shape,),
+                properties=(colour,),
+                kind=Kind.REFERENCE,
+                absent=False,
+                source="mine",
+            )
+        )
+    return made
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_host()
+    folder = tmp_path_factory.mktemp("lmu")
+    write_part(folder / "parts", 0, rows(Layout.JSON), Layout.JSON)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder))
+        assert cli.main(["prepare", "--vp-bench", str(folder / "parts")]) == 0
+    write_table(folder, STAGE_1, stage_1(), {"source": "a test"})
+    (folder / "images" / STAGE_1).mkdir()
+    Image.new("RGB", (80, 60), (90, 140, 90)).save(folder / "images" / STAGE_1 / "one.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def refused(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stage 2 before stage 1."""
+    cwd = tmp_path_factory.mktemp("finished")
+    done = run(RUN_FINDIT, ["--data", BVP, "--model", *MODELS], cwd, environment(lmu))
+    assert done.returncode == 2, done.stdout
+    assert "which mark 'FirstOption' does best with is not known" in done.stdout
+    assert "run_findit.py --data VPBench_Stage1 --model FirstOption" in done.stdout
+    assert not list(cwd.rglob("*_calls.jsonl"))
+    (cwd / "sweep.yaml").write_text(
+        f"models: [{', '.join(MODELS)}]\ndatasets: [{', '.join(STAGE_2)}]\n"
+        "work_dir: swept\njournal: swept/calls.jsonl\n"
+    )
+    return cwd
+
+
+@pytest.fixture(scope="module")
+def finished(refused: Path, lmu: Path) -> Path:
+    """Stage 1, its best marks, stage 2."""
+    env = environment(lmu)
+    done = run(RUN_FINDIT, ["--data", STAGE_1, "--model", *MODELS], refused, env)
+    assert done.returncode == 0, done.stdout
+    for _ in range(2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LMUData", str(lmu))
+            assert cli.main(["marks", "--best", str(refused / "outputs"), "--at-least", "6"]) == 0
+    done = run(RUN_FINDIT, ["--data", *STAGE_2, "--model", *MODELS], refused, env)
+    assert done.returncode == 0, done.stdout
+    return refused
+
+
+def identity(path: Path) -> dict[str, object]:
+    beside = path.parent.parent / f"{path.stem}_identity.json"
+    at = path.with_name(f"{path.stem}_identity.json")
+    found: dict[str, object] = json.loads((at if at.is_file() else beside).read_text())
+    return found
+
+
+def test_what_models_see_best_says_what_it_rests_on(finished: Path, lmu: Path) -> None:
+    said = json.loads((lmu / "VPBench_best_marks.json").read_text())
+    assert set(said["models"]) == set(MODELS)
+    first = said["models"]["FirstOption"]
+    assert first["best"] == "oval-blue"
+    assert first["shapes"]["oval"] == {"accuracy": 75.0, "questions": 12}
+    assert [one["file"] for one in first["runs"]] == [f"FirstOption_{STAGE_1}.json"]
+    assert len(first["runs"][0]["predictions_sha256"]) == 64
+    assert "oval" in said["good"]["shapes"]
+
+
+def test_each_model_is_asked_by_its_own_mark(finished: Path) -> None:
+    ways = [identity(predictions(finished / "outputs", model, BVP)) for model in MODELS]
+    first, other = ways
+    assert first["chosen"]["mark"] == "oval-blue"  # type: ignore[index]
+    assert first["prompt_hash"] == other["prompt_hash"]
+    path = predictions(finished / "outputs", "FirstOption", BVP)
+    assert len(replies(path)) == 18
+    provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+    assert (provenance["totals"]["unscored"], provenance["totals"]["asked"]) == (6, 12)
+    # Without the rows that have no answer "A" is right every second time.
+    assert figures(path)["accuracy"] == 50.0
+
+
+def test_asked_again_nothing_is_left(finished: Path, lmu: Path) -> None:
+    arguments = ["--data", *STAGE_2, "--model", *MODELS, "--reuse"]
+    again = run(RUN_FINDIT, arguments, finished, environment(lmu))
+    assert again.returncode == 0, again.stdout
+    assert again.stdout.count("nothing is left to ask") == len(STAGE_2) * len(MODELS)
+
+
+def test_a_run_does_not_go_on_with_another_mark(finished: Path, lmu: Path) -> None:
+    env = environment(lmu, FINDIT_VP_MARK="box-black")
+    arguments = ["--data", BVP, "--model", "FirstOption", "--reuse"]
+    done = run(RUN_FINDIT, arguments, finished, env)
+    assert done.returncode == 2, done.stdout
+    assert "mark of the questions: recorded oval-blue, now box-black" in done.stdout
+
+
+def test_a_sweep_asks_the_same_and_again_nothing(finished: Path, lmu: Path) -> None:
+    journals = []
+    for _ in range(2):
+        done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], finished, environment(lmu))
+        assert done.returncode == 0, done.stdout
+        journals.append((finished / "swept" / "calls.jsonl").read_bytes())
+    assert journals[0] == journals[1]
+    for model in MODELS:
+        for name in STAGE_2:
+            hosts = predictions(finished / "outputs", model, name)
+            ours = predictions(finished / "swept", model, name)
+            assert replies(ours) == replies(hosts)
+            assert figures(ours) == figures(hosts)
+            assert identity(ours)["chosen"] == identity(hosts)["chosen"]
+
+
+def test_two_models_with_marks_of_their_own_stand_in_one_column(
+    finished: Path, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    runs = str(finished / "outputs")
+    assert cli.main(["leaderboard", runs, "--out", str(tmp_path / "board")]) == 0
+    board = next((tmp_path / "board").rglob("leaderboard.md")).read_text()
+    assert r"Stage2\_bvp" in board
+    assert "*InternVL3-78B*" in board
+    for model in MODELS:
+        assert f"| {model} |" in board
+    assert "other words" not in board
+    assert cli.main(["report", runs, "--out", str(tmp_path / "report.html")]) == 0
+    assert "blue oval" in (tmp_path / "report.html").read_text()

@@ -1,0 +1,456 @@
+"""Questions about marks: evenly spread, answerable, and right by another reckoning."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.benchmarks.vpbench.kinds import is_absent, kind_of
+from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
+from vlmeval_findit.data.vp_questions.annotated import (
+    AnnotatedPicture,
+    Classes,
+    Labelled,
+    Object,
+    Pixels,
+    Seen,
+)
+from vlmeval_findit.data.vp_questions.asking import Posed, Shown
+from vlmeval_findit.data.vp_questions.building import rows
+from vlmeval_findit.data.vp_questions.fields import NAMES, Fields, field_of
+from vlmeval_findit.data.vp_questions.making import kinds_of, lettered, options_of, questions
+from vlmeval_findit.data.vp_questions.marking import Hidden, Marker, region_of
+from vlmeval_findit.data.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan
+from vlmeval_findit.data.vp_questions.sources import Source, source_of
+from vlmeval_findit.data.vp_questions.wording import ABSENT, NO, YES
+from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+def even(values: list[Any], among: int) -> bool:
+    """Whether each of so many values is there as often as the others or once more."""
+    counts = Counter(values)
+    many = [*counts.values(), *[0] * (among - len(counts))]
+    return len(many) == among and max(many) - min(many) <= 1
+
+
+@given(st.integers(8, 300), st.integers(0, 2**32 - 1))
+def test_a_plan_spreads_everything_evenly(count: int, seed: int) -> None:
+    slots = plan(count, seed, tuple(Shape))
+    assert slots == plan(count, seed, tuple(Shape))
+    assert [slot.number for slot in slots] == [*range(count)]
+    assert even([slot.kind for slot in slots], len(KINDS))
+    assert even([slot.style.shape for slot in slots], len(Shape))
+    assert even([slot.colour for slot in slots], len(COLOURS) + 1)
+    for shape in Shape:
+        variants = [slot.style.variant for slot in slots if slot.style.shape is shape]
+        assert even(variants, len(STYLES[shape]))
+    assert {slot.style.width for slot in slots} <= set(WIDTHS)
+    assert even([slot.marks for slot in slots if slot.kind is Kind.COUNTING], 4)
+    assert sum(slot.absence is Absence.TRUE for slot in slots) == round(count / 8)
+
+
+@given(st.integers(32, 300), st.integers(0, 2**32 - 1))
+def test_the_option_that_there_is_no_such_mark_says_nothing_by_itself(
+    count: int, seed: int
+) -> None:
+    slots = plan(count, seed, tuple(Shape))
+    four = Counter(slot.absence for slot in slots if slot.form is not Form.IS_THERE)
+    two = Counter(slot.absence for slot in slots if slot.form is Form.IS_THERE)
+    assert four[Absence.OFFERED] == 3 * four[Absence.TRUE]
+    assert abs(two[Absence.OFFERED] - two[Absence.TRUE]) <= 1
+    assert two[Absence.NOT_OFFERED] == 0
+
+
+def test_another_seed_is_another_plan() -> None:
+    assert plan(40, 0, tuple(Shape)) != plan(40, 1, tuple(Shape))
+
+
+# --- fields ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("box", "four", "nine"),
+    [
+        ((0, 0, 20, 20), "top left", "top left"),
+        ((70, 5, 90, 25), "top right", "top right"),
+        ((40, 40, 60, 60), None, "centre"),
+        ((20, 20, 38, 38), "top left", None),  # 4 pixels from a border between nine fields
+        ((10, 70, 20, 95), "bottom left", "bottom left"),
+        ((0, 0, 84, 20), None, None),  # its centre is at 42 %, near a border of nine; half outside
+        ((0, 0, 100, 100), None, None),
+    ],
+)
+def test_fields(box: tuple[float, float, float, float], four: str | None, nine: str | None) -> None:
+    assert field_of(box, 100, 100, Fields.FOUR) == four
+    assert field_of(box, 100, 100, Fields.NINE) == nine
+
+
+@given(
+    st.tuples(*[st.floats(0, 1) for _ in range(4)]), st.sampled_from(Fields), st.integers(1, 2000)
+)
+def test_a_field_is_never_in_doubt(part: tuple[float, ...], fields: Fields, side: int) -> None:
+    (x1, x2), (y1, y2) = sorted(part[:2]), sorted(part[2:])
+    name = field_of((x1 * side, y1 * side, x2 * side, y2 * side), side, side, fields)
+    if name is None:
+        return
+    found = next(field for field, said in NAMES[fields].items() if said == name)
+    for centre, place in (((x1 + x2) / 2, found.across), ((y1 + y2) / 2, found.down)):
+        assert place <= centre * fields.value < place + 1
+        for border in range(1, fields.value):
+            assert abs(centre - border / fields.value) > 0.0599
+
+
+# --- letters --------------------------------------------------------------------------------------
+
+
+SLOT = plan(8, 0, tuple(Shape))[0]
+
+
+def posed(right: str, *wrong: str) -> Posed:
+    return Posed(SLOT, "a.png", "", "?", right, wrong, 1, None, ())
+
+
+@given(st.integers(0, 60), st.lists(st.sampled_from([YES, NO]), max_size=20), st.integers(0, 99))
+def test_letters_are_balanced(four: int, two: list[str], seed: int) -> None:
+    asked = [posed("a", "b", "c", "d")] * max(four, 3 * len(two))
+    asked += [posed(right, NO if right == YES else YES) for right in two]
+    letters = lettered(asked, seed)
+    assert even(letters, 4)
+    for one, letter in zip(asked, letters, strict=True):
+        options = options_of(one, letter)
+        assert dict(options)[letter] == one.right
+        assert sorted(text for _, text in options) == sorted([one.right, *one.wrong])
+    for said in (YES, NO):
+        mine = [letter for one, letter in zip(asked, letters, strict=True) if one.right == said]
+        assert abs(mine.count("A") - mine.count("B")) <= 1
+
+
+# --- marks that can be seen -----------------------------------------------------------------------
+
+GREY = (128, 128, 128)
+SQUARE = (20.0, 20.0, 60.0, 60.0)
+OUTLINE = ((20.0, 20.0, 60.0, 20.0, 60.0, 60.0, 20.0, 60.0),)
+
+
+def flat(colour: tuple[int, int, int]) -> Pixels:
+    return np.full((150, 160, 3), colour, dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("background", "boxes", "style", "colours", "does"),
+    [
+        (GREY, [SQUARE], Style(Shape.BOX, "none", 3), ["red"], True),
+        ((250, 20, 10), [SQUARE], Style(Shape.BOX, "none", 3), ["red"], False),
+        ((60, 60, 60), [SQUARE], Style(Shape.OVAL, "", 3), ["black"], False),
+        ((30, 45, 90), [SQUARE], Style(Shape.POINT, "round", 4), ["black"], False),
+        (GREY, [SQUARE], Style(Shape.POINT, "round", 2), ["black"], False),  # a speck
+        (GREY, [SQUARE], Style(Shape.TAG, "digit square", 1), ["blue"], True),
+        (GREY, [SQUARE], Style(Shape.TAG, "digit square", 6), ["blue"], False),  # hides all of it
+        (GREY, [SQUARE], Style(Shape.ARROW, "open", 3), ["blue"], True),
+        (GREY, [(10, 10, 150, 140)], Style(Shape.ARROW, "open", 3), ["blue"], False),  # no room
+        (GREY, [SQUARE], Style(Shape.MASK, "plain", 1), ["blue"], True),
+        (GREY, [SQUARE], Style(Shape.MASK, "plain", 1), ["black"], False),  # grey, not black
+        ((200, 90, 20), [SQUARE], Style(Shape.MASK, "plain", 1), ["blue"], False),  # brown
+        ((200, 40, 40), [SQUARE], Style(Shape.MASK, "plain", 1), ["red"], False),  # is red itself
+        (GREY, [(20, 20, 110, 50)], Style(Shape.SCRIBBLE, "", 3), ["blue"], True),
+        (GREY, [(20, 20, 40, 40)], Style(Shape.SCRIBBLE, "", 6), ["blue"], False),  # a blob
+        (GREY, [SQUARE, (61, 20, 99, 60)], Style(Shape.BOX, "none", 3), ["red"] * 2, False),
+        (GREY, [SQUARE, (90, 20, 130, 60)], Style(Shape.BOX, "none", 3), ["red"] * 2, True),
+        (GREY, [(20, 20, 32, 60)], Style(Shape.BOX, "none", 3), ["red"], False),  # all line
+    ],
+)
+def test_only_marks_that_one_sees_and_tells_apart_are_drawn(
+    background: tuple[int, int, int],
+    boxes: list[tuple[float, float, float, float]],
+    style: Style,
+    colours: list[str],
+    does: bool,
+) -> None:
+    regions = [
+        region_of(b, ((b[0], b[1], b[2], b[1], b[2], b[3], b[0], b[3]),), 160, 150) for b in boxes
+    ]
+    marker = Marker(flat(background), regions, style, Hidden.SOME)
+    assert (marker.marked(range(len(boxes)), colours) is not None) is does
+
+
+def test_a_shape_that_needs_outlines_is_not_drawn_from_a_box() -> None:
+    for outlines, does in ((OUTLINE, True), ((), False)):
+        regions = [region_of(SQUARE, outlines, 160, 150)]
+        marker = Marker(flat(GREY), regions, Style(Shape.CONTOUR, "tight", 3), Hidden.SOME)
+        assert (marker.marked([0], ["red"]) is not None) is does
+
+
+def test_where_it_must_be_recognised_less_of_an_object_is_covered() -> None:
+    regions = [region_of(SQUARE, (), 160, 150)]
+    tag = Style(Shape.TAG, "digit square", 1)
+    assert Marker(flat(GREY), regions, tag, Hidden.SOME).marked([0], ["red"]) is not None
+    assert Marker(flat(GREY), regions, tag, Hidden.LITTLE).marked([0], ["red"]) is None
+
+
+# --- a set ----------------------------------------------------------------------------------------
+
+COUNT = 48
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return source_of("Scenes_mini", 50)
+
+
+@pytest.fixture(scope="module")
+def shown(source: Source) -> list[Shown]:
+    return list(questions(source, COUNT, 3))
+
+
+@pytest.fixture(scope="module")
+def asked(shown: list[Shown]) -> list[VPQuery]:
+    return rows([one.posed for one in shown], 3, "Scenes_mini")
+
+
+Find = Callable[[str], AnnotatedPicture]
+
+
+@pytest.fixture(scope="module")
+def find(source: Source) -> Find:
+    pictures = {picture.name: picture for picture in source.pictures}
+    return pictures.__getitem__
+
+
+def test_a_set_has_what_was_planned(asked: list[VPQuery]) -> None:
+    assert len(asked) == COUNT
+    assert even([query.answer for query in asked], 4)
+    assert even([query.kind for query in asked], 4)
+    assert sum(query.absent for query in asked) == COUNT // 8
+    shapes = Counter(shape for query in asked for shape in query.shapes)
+    assert set(shapes) == {shape.value for shape in Shape}
+    assert min(shapes.values()) >= COUNT // 16, "a few pictures do not do for every shape"
+    seen = {value for query in asked for value in query.properties}
+    assert seen >= {*COLOURS, CONTRAST, "round", "square", "open", "filled", "loose", "outlined"}
+    assert {int(query.amount) for query in asked} == {1, 2, 3, 4}
+
+
+def test_every_wording_says_what_the_row_says(asked: list[VPQuery]) -> None:
+    for query in asked:
+        options = dict(query.options)
+        assert kind_of(query.question) is query.kind, query.question
+        assert is_absent(query.question, options[query.answer]) is query.absent
+        assert len(set(options.values())) == len(options) in (2, 4)
+
+
+def test_pictures_are_used_alike(shown: list[Shown], source: Source) -> None:
+    used = Counter(one.posed.picture for one in shown)
+    assert max(used.values()) <= 3
+    assert len(used) > 0.8 * len(source.pictures)
+
+
+def changed(one: Shown, find: Find) -> Any:
+    before = find(one.posed.picture).read().pixels
+    return (one.pixels != before).any(axis=2)
+
+
+def pieces(mask: Any) -> int:
+    return int(cv2.connectedComponents(mask.astype(np.uint8), connectivity=8)[0]) - 1
+
+
+def test_the_object_is_the_one_that_is_marked(shown: list[Shown], find: Find) -> None:
+    seen = 0
+    for one in shown:
+        if one.posed.slot.kind is not Kind.REFERENCE or one.posed.right == ABSENT:
+            continue
+        seen += 1
+        drawn = changed(one, find)
+        (target,) = one.posed.marked
+        assert one.posed.right == target.label
+        for other in find(one.posed.picture).objects:
+            x1, y1, x2, y2 = map(int, other.box)
+            if other.label in one.posed.wrong:
+                assert not drawn[y1:y2, x1:x2].any(), "a wrong option lies under the mark too"
+            elif other.label == target.label and other != target:
+                assert not drawn[y1:y2, x1:x2].any(), "two of its class lie under the mark"
+    assert seen > COUNT / 8
+
+
+PLACES = {
+    2: (("top left", "top right"), ("bottom left", "bottom right")),
+    3: (
+        ("top left", "top centre", "top right"),
+        ("centre left", "centre", "centre right"),
+        ("bottom left", "bottom centre", "bottom right"),
+    ),
+}
+
+
+def test_the_field_is_that_of_the_centre(shown: list[Shown], find: Find) -> None:
+    seen = Counter[str]()
+    for one in shown:
+        if one.posed.slot.kind is Kind.LOCALISATION and one.posed.right != ABSENT:
+            picture, (target,) = find(one.posed.picture), one.posed.marked
+            sides = 3 if "nine" in one.posed.question else 2
+            x = (target.box[0] + target.box[2]) / 2 / picture.width
+            y = (target.box[1] + target.box[3]) / 2 / picture.height
+            assert one.posed.right == PLACES[sides][int(y * sides)][int(x * sides)]
+            seen[one.posed.right] += 1
+    assert len(seen) >= 7, "fields are asked for in turn"
+    assert max(seen.values()) <= 4
+
+
+def test_as_many_are_counted_as_are_drawn_in_that_colour(source: Source, find: Find) -> None:
+    solid = replace(source, shapes=(Shape.POINT, Shape.TAG))
+    answers = set()
+    for one in questions(solid, 40, 0):
+        if one.posed.slot.kind is not Kind.COUNTING:
+            continue
+        drawn = changed(one, find)
+        assert pieces(drawn) == one.posed.amount
+        named = [colour for colour in COLOURS if f" {colour} " in one.posed.question]
+        style = one.posed.slot.style
+        if named and STYLES[style.shape][style.variant].words in one.posed.question:
+            own = (one.pixels == COLOURS[named[0]]).all(axis=2)
+            number, parts = cv2.connectedComponents(drawn.astype(np.uint8), connectivity=8)
+            counted = sum(own[parts == part].mean() > 0.3 for part in range(1, number))
+            assert counted == (0 if one.posed.right == ABSENT else int(one.posed.right))
+            answers.add(one.posed.right)
+    assert len(answers) >= 3
+
+
+def test_no_mark_of_a_wrong_colour_is_there(shown: list[Shown], find: Find) -> None:
+    for one in shown:
+        if one.posed.slot.kind is not Kind.EXISTENCE:
+            continue
+        drawn = one.pixels[changed(one, find)]
+        there = {c for c, rgb in COLOURS.items() if (drawn == rgb).all(axis=1).sum() > 12}
+        if one.posed.slot.form is Form.WHICH:
+            # Of the wrong ones two are of colours that are not there, or of one and no other.
+            wrong = [option.split()[1] for option in one.posed.wrong if option != ABSENT]
+            assert sum(colour not in there for colour in wrong) >= 1
+        elif one.posed.right == YES:
+            assert any(f" {colour} " in one.posed.question for colour in there | {"mask"})
+
+
+def test_a_named_mark_is_there_unless_it_is_absent(shown: list[Shown]) -> None:
+    for one in shown:
+        style, slot = one.posed.slot.style, one.posed.slot
+        words = STYLES[style.shape][style.variant].words
+        if slot.form is Form.WHICH:
+            said = [option for option in (one.posed.right, *one.posed.wrong) if option != ABSENT]
+            colour = next((c for c in COLOURS if one.posed.right == f"a {c} {words}"), None)
+            assert (colour is None) is (slot.absence is Absence.TRUE)
+            if slot.colour != CONTRAST:
+                drawn = f"a {slot.colour} {words}"
+                assert (drawn in said) is (slot.absence is not Absence.TRUE)
+        elif slot.colour == CONTRAST and one.posed.amount > 1:
+            assert (f" {words}" in one.posed.question) is (slot.absence is not Absence.TRUE)
+        elif slot.colour != CONTRAST:
+            drawn = f" {slot.colour} {words}"
+            assert (drawn in one.posed.question) is (slot.absence is not Absence.TRUE)
+
+
+def test_the_hint_does_not_give_the_answer_away(shown: list[Shown]) -> None:
+    for one in shown:
+        if one.posed.slot.form is Form.WHICH:
+            assert not any(f" {shape.value} " in f" {one.posed.hint} " for shape in Shape)
+        else:
+            # What it names is what the question names.
+            named = one.posed.hint.split(". ")[1].split(" is ")[0].split(maxsplit=1)[1]
+            assert named.removesuffix("x") in one.posed.question
+
+
+def test_same_seed_same_questions(source: Source, shown: list[Shown]) -> None:
+    again = questions(source, COUNT, 3)
+    for one, _ in zip(shown, range(8), strict=False):
+        other = next(again)
+        assert other.posed == one.posed
+        assert (other.pixels == one.pixels).all()
+
+
+GOLDEN = "385070a699c541b67e7de0fcb2ead5c362d39c2008d3a35ec8a2c02a2657b805"
+"""Change it when questions or marks are meant to change."""
+
+
+def test_the_bytes_are_the_same_everywhere(source: Source) -> None:
+    digest = hashlib.sha256()
+    for one in questions(source, 12, 1):
+        words = (one.posed.question, one.posed.right, *one.posed.wrong, one.posed.hint)
+        digest.update("\n".join(words).encode() + one.pixels.tobytes())
+    assert digest.hexdigest() == GOLDEN
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+def picture(name: str, *objects: Object, labelled: Labelled = Labelled.ALL) -> AnnotatedPicture:
+    pixels = flat(GREY)
+
+    def read() -> Seen:
+        return Seen(pixels, ((),) * len(objects))
+
+    return AnnotatedPicture(name, 160, 150, objects, labelled, read)
+
+
+def test_other_classes_are_those_of_the_picture_then_those_seen_with_it() -> None:
+    pictures = [
+        picture("1", Object("cup", (10, 60, 40, 90)), Object("spoon", (100, 60, 130, 90))),
+        picture("2", Object("cup", (10, 60, 40, 90)), Object("saucer", (100, 60, 130, 90))),
+        picture("3", Object("cup", (10, 60, 40, 90)), Object("saucer", (100, 60, 130, 90))),
+        picture("4", Object("dog", (10, 60, 40, 90)), Object("paper cup", (100, 60, 130, 90))),
+        picture("5", Object("dog", (10, 60, 40, 90))),
+    ]
+    assert Classes(pictures).likely_with("cup") == ["saucer", "spoon", "dog", "paper cup"]
+    few = Source("own", tuple(pictures), (Shape.BOX,))
+    for one in questions(few, 24, 0):
+        if one.posed.slot.kind is Kind.REFERENCE and one.posed.right == "cup":
+            # "paper cup" might be right too.
+            assert {"saucer", "spoon", "dog", ABSENT} >= set(one.posed.wrong)
+
+
+def test_with_few_classes_nobody_is_asked_what_is_marked() -> None:
+    only = Source("own", (picture("1", Object("cup", (10, 60, 40, 90))),), (Shape.BOX, Shape.POINT))
+    assert Kind.REFERENCE not in kinds_of(only)
+    kinds = Counter(one.posed.slot.kind for one in questions(only, 24, 0))
+    assert set(kinds) == {Kind.EXISTENCE, Kind.COUNTING, Kind.LOCALISATION}
+
+
+def test_what_is_marked_is_asked_only_where_all_classes_are_known() -> None:
+    labels = ("cup", "dog", "cat", "car")
+    some = [picture(x, Object(x, (10, 60, 40, 90)), labelled=Labelled.ASKED) for x in labels]
+    all_ = picture("all", Object("cup", (10, 60, 40, 90)))
+    mixed = Source("own", (*some, all_), (Shape.BOX,))
+    for one in questions(mixed, 24, 0):
+        assert one.posed.slot.kind is not Kind.REFERENCE or one.posed.picture == "all"
+
+
+def test_no_question_without_an_object_that_can_be_marked() -> None:
+    tiny = picture("1", Object("cup", (10, 60, 20, 70)))
+    twins = picture("2", Object("cup", (10, 60, 60, 90)), Object("cup", (50, 60, 90, 90)))
+    whole = picture("3", Object("cup", (0, 0, 160, 150)))
+    assert list(questions(Source("own", (tiny, twins, whole), (Shape.BOX,)), 8, 0)) == []
+
+
+def test_an_arrow_does_not_point_where_two_objects_overlap() -> None:
+    both = picture("1", Object("cup", (60, 60, 100, 90)), Object("dog", (90, 60, 130, 90)))
+    apart = picture("2", Object("cup", (10, 60, 40, 90)), Object("dog", (100, 60, 130, 90)))
+    spare = picture("3", Object("car", (60, 60, 100, 90)), Object("cat", (2, 2, 30, 30)))
+    arrows = Source("own", (both, apart, spare), (Shape.ARROW,))
+    for one in questions(arrows, 16, 0):
+        if one.posed.slot.kind is not Kind.COUNTING and one.posed.picture == "1":
+            assert one.posed.slot.style.shape is not Shape.ARROW
+
+
+def test_a_slot_that_cannot_be_asked_is_asked_more_easily() -> None:
+    small = picture("1", Object("cup", (60, 60, 92, 92)))
+    only = Source("own", (small,), (Shape.TAG,))
+    styles = [one.posed.slot.style for one in questions(only, 16, 0)]
+    tags = [style for style in styles if style.shape is Shape.TAG]
+    assert tags
+    assert {style.width for style in tags} <= {1, 2}, "a wide tag would hide the object"

@@ -1,0 +1,335 @@
+"""VP-Bench as a benchmark: names, messages, both readings in every row, slices, baselines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vpbench_stand_in import ROWS, write_tsv
+
+from vlmeval_findit import benchmarks
+from vlmeval_findit.benchmarks.vpbench.baselines import first_option, random_option
+from vlmeval_findit.benchmarks.vpbench.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.vpbench.choice import Reason
+from vlmeval_findit.benchmarks.vpbench.metrics import AS_PUBLISHED, HALLUCINATION
+from vlmeval_findit.benchmarks.vpbench.prompts import message
+from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.question import Way, parse
+from vlmeval_findit.benchmarks.vpbench.release import prepare
+from vlmeval_findit.benchmarks.vpbench.scoring import draw, scored_row
+from vlmeval_findit.benchmarks.vpbench.table import write_table
+from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.evidence import clustered, evidence_of, slice_of
+from vlmeval_findit.core.messages import located
+from vlmeval_findit.core.metric import Better
+from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.core.scored_row import totals
+from vlmeval_findit.core.statistics import figure_intervals
+from vlmeval_findit.leaderboard import board
+from vlmeval_findit.runs.score import score
+
+QUERY = VPQuery(
+    index=1,
+    label="What is it?",
+    images=("a.jpg",),
+    hint="The mark is red.",
+    question="What is it?",
+    options=(("A", "cat"), ("C", "a  dog")),
+    answer="C",
+    amount="1",
+    shapes=("oval", "box", "oval"),
+    properties=("red",),
+    kind=Kind.REFERENCE,
+    absent=False,
+    source="",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("VPBench_Stage_1", "did you mean VPBench_Stage1?"),
+        ("VPBench_Stage1_orignal", "did you mean VPBench_Stage1_original?"),
+        ("VPBench_Scene", "did you mean VPBench_Scenes?"),
+        ("VPBench_Demo_original", "did you mean VPBench_Stage1_original?"),
+        ("VPBench_../../x", "no such table"),
+        ("VPBench_Mien", "did you mean VPBench_Mine?"),
+        ("VPBench_", "no such table"),
+    ],
+)
+def test_a_name_that_is_none(name: str, says: str, folder: Path) -> None:
+    write_table(folder, "VPBench_Mine", [QUERY], {})
+    with pytest.raises(QuestionError) as raised:
+        benchmarks.parse(name)
+    assert says in str(raised.value)
+
+
+def test_a_table_in_a_folder_of_tables_has_a_name(folder: Path) -> None:
+    assert not benchmarks.is_question("VPBench_Mine")
+    write_table(folder, "VPBench_Mine", [QUERY], {})
+    question = benchmarks.parse("VPBench_Mine")
+    assert (question.table, question.images, question.column) == (
+        *("VPBench_Mine", "VPBench_Mine"),
+        "Mine",
+    )
+    assert "VPBench_Mine" in BENCHMARK.listed()
+    assert benchmarks.load("VPBench_Mine").queries == {1: QUERY}
+
+
+def test_the_original_layout_is_a_column_of_its_own() -> None:
+    ours, original = parse("VPBench_Stage1"), parse("VPBench_Stage1_original")
+    assert (ours.table, ours.images) == (original.table, original.images)
+    assert (ours.way, original.way) == (Way.OURS, Way.ORIGINAL)
+    assert (ours.column, original.column) == ("Stage1", "Stage1_original")
+
+
+def test_without_a_table_it_says_how_to_make_it(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="prepare --vp-bench FILE"):
+        benchmarks.load("VPBench_Stage1_original")
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+def text_of(query: VPQuery, name: str) -> str:
+    *images, text = message(query, parse(name))
+    assert [part.value for part in images] == list(query.images)
+    return text.value
+
+
+def test_a_message() -> None:
+    assert text_of(QUERY, "VPBench_Stage1") == (
+        "The mark is red.\nWhat is it?\nA. cat\nC. a dog\n"
+        "Which option is right? Reply with its letter alone."
+    )
+    two = replace(QUERY, hint=" ", images=("a.jpg", "b.jpg"))
+    assert text_of(two, "VPBench_Stage1").startswith("What is it?\nA. cat")
+
+
+def test_the_original_layout_has_four_options_and_one_column_of_hints() -> None:
+    assert text_of(QUERY, "VPBench_Stage1_original").splitlines()[:6] == [
+        *("The mark is red.", "What is it?", "A. cat", "B. ", "C. a dog", "D. ")
+    ]
+    lost = replace(QUERY, hint_column=HintColumn.CONTEXT)
+    assert text_of(lost, "VPBench_Stage1_original").startswith("What is it?")
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def row_of(text: str, query: VPQuery = QUERY, recorded: Recorded | None = None) -> Any:
+    return scored_row(query, Reply(query.index, text, recorded or Recorded()))
+
+
+def test_both_readings_are_in_every_row() -> None:
+    row = row_of("Answer: C")
+    assert row.details == {"label": "What is it?", "chosen": "C", "as_published": "A"}
+    assert (row.sums["right"], row.sums["right_as_published"]) == (1, 0)
+    assert row.slices == {
+        **{"shape": "box + oval", "amount": "1", "kind": "reference", "property": "red"},
+        "mark": "present",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "recorded", "reason"),
+    [
+        ("Failed to obtain answer via API.", Recorded(), "failed"),
+        ("", Recorded(call={"error": "no route"}), "failed"),
+        ("", Recorded(), "empty"),
+        ("", Recorded(ends_in_thought=True, finish_reason="length"), "truncated"),
+        ("I see a mark that", Recorded(finish_reason="length"), "truncated"),
+        ("C, I see a mark that", Recorded(finish_reason="length"), None),
+        ("<think>C", Recorded(), "truncated"),
+        ("A or C", Recorded(), "ambiguous"),
+        ("B", Recorded(), "no_choice"),
+        ("a dog", Recorded(), None),
+    ],
+)
+def test_a_reply_without_a_letter_has_its_reason(
+    text: str, recorded: Recorded, reason: str | None
+) -> None:
+    row = row_of(text, recorded=recorded)
+    assert row.reason == reason
+    assert row.failed is (reason == "failed")
+    counted = {one.value for one in Reason if row.sums[one.value]}
+    assert counted == ({reason} if reason else set())
+    assert row.sums["read"] == int(reason is None)
+    assert row.sums["answered"] == int(reason != "failed")
+
+
+def test_the_published_score_counts_failed_calls_as_their_code_does() -> None:
+    query = replace(QUERY, answer="A")
+    row = row_of("Failed to obtain answer via API.", query)
+    assert AS_PUBLISHED.value(row.sums) == 100.0
+    assert BENCHMARK.metrics[0].value(row.sums) is None
+    assert BENCHMARK.with_failures.value(row.sums) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("A", 100.0),
+        ("C", 0.0),
+        ("cannot say", 0.0),
+        ("A or C", 0.0),
+        ("Failed to obtain answer", None),
+    ],
+)
+def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination(
+    text: str, rate: float | None
+) -> None:
+    row = row_of(text, replace(QUERY, absent=True))
+    assert HALLUCINATION.value(row.sums) == rate
+    assert HALLUCINATION.value(row_of(text).sums) is None
+
+
+def test_a_question_without_an_answer_is_in_no_figure() -> None:
+    row = row_of("C", replace(QUERY, answer=""))
+    assert row.sums == {"unscored": 1}
+    assert row.details["chosen"] == "C"
+    assert all(metric.value(row.sums) is None for metric in BENCHMARK.metrics)
+    assert {line.role for line in draw(QUERY, row).lines} <= set(Role)
+
+
+REPLIES = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["A", "B", "Answer: C", "Failed to obtain answer via API.", "", "?", "dog"]
+        ),
+        st.sampled_from("AC"),
+    ),
+    min_size=1,
+)
+
+
+@given(REPLIES)
+def test_the_authors_rounded_score_is_the_published_figure(found: list[tuple[str, str]]) -> None:
+    rows = [row_of(text, replace(QUERY, answer=answer)) for text, answer in found]
+    value = AS_PUBLISHED.value(totals(rows))
+    right = 0
+    for text, answer in found:
+        right += next((c for c in text.upper() if c in "ABCD"), text) == answer
+    assert value is not None
+    assert round(value / 100, 4) == round(right / len(found), 4)
+
+
+@given(REPLIES)
+def test_reasons_and_letters_add_up_to_the_replies(found: list[tuple[str, str]]) -> None:
+    sums = totals([row_of(text) for text, _ in found])
+    reasons = sum(sums[reason.value] for reason in Reason)
+    assert reasons + sums["read"] == sums["asked"] == len(found)
+    assert sums["asked"] - sums["failed"] == sums["answered"]
+
+
+def test_figures_by_shape_are_of_their_slice() -> None:
+    box, oval = (replace(QUERY, shapes=(shape,)) for shape in ("box", "oval"))
+    sums = totals([row_of("C", box), row_of("A", box), row_of("C", oval)])
+    figures = {metric.name: metric.value(sums) for metric in BENCHMARK.metrics}
+    assert figures["box (as published)"] == 50.0
+    assert figures["oval (as published)"] == 100.0
+    assert figures["tag (as published)"] is None
+
+
+def test_only_the_hallucination_rate_is_better_lower() -> None:
+    assert [m.name for m in BENCHMARK.metrics if m.better is Better.LOWER] == ["Hallucination rate"]
+    assert all(metric.better is Better.HIGHER for metric in BENCHMARK.ranking)
+
+
+def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
+    """The same rows for two models, of whom one is wrong about absent marks half as often."""
+    group = []
+    for model, wrong in (("careful", 2), ("eager", 4)):
+        rows = [
+            replace(row_of("A" if i < wrong else "C", replace(QUERY, absent=True)), source=f"{i}")
+            for i in range(8)
+        ]
+        given_ = clustered(rows, "VPBench")
+        evidence = evidence_of([BENCHMARK.metrics[0], HALLUCINATION], given_)
+        standing = board.Standing(model, "Stage1", None, 8, 0, {})
+        group.append(board._Unranked(standing, evidence))
+        part = figure_intervals(evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent")))
+        whole = figure_intervals(evidence)
+        bounds = [found["Hallucination rate"] for found in (part, whole)]
+        assert [one.low for one in bounds if one] == pytest.approx([bounds[1].low] * 2)
+        assert [one.high for one in bounds if one] == pytest.approx([bounds[1].high] * 2)
+    ranked = {cell.model: cell.entries for cell in board._ranked(group)}
+    for metric in ("Accuracy", "Hallucination rate"):
+        assert ranked["careful"][metric].rank == 1
+        assert ranked["eager"][metric].rank == 2
+
+
+def test_published_rows_are_of_metrics_that_there_are() -> None:
+    names = {metric.name for metric in BENCHMARK.metrics}
+    found = BENCHMARK.published()
+    assert {name for one in found for name in one.values} <= names
+    human = next(one for one in found if one.model == "Human")
+    assert human.values["scribble (as published)"] == 82.8
+    assert human.values["Accuracy (as published)"] == 90.0
+    assert human.column == parse("VPBench_Stage1").column
+
+
+def test_a_drawing_shows_options_truth_and_both_readings() -> None:
+    lines = draw(QUERY, row_of("Answer: C")).lines
+    assert [(line.role, line.text) for line in lines] == [
+        (Role.OPTION, "A. cat"),
+        (Role.TRUTH, "C. a  dog"),
+        (Role.HIT, "C. a  dog"),
+        (Role.MISS, "as published: A. cat"),
+    ]
+    assert [line.text for line in draw(QUERY, row_of("?")).lines[2:]] == []
+    assert draw(QUERY, row_of("b")).lines[-1].text == "as published: B. no such option"
+
+
+# --- baselines ------------------------------------------------------------------------------------
+
+
+def test_baselines_see_the_message_alone(folder: Path) -> None:
+    prepare(write_tsv(folder / "stage.tsv"), folder)
+    for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
+        task = benchmarks.load(name)
+        for query in task.queries.values():
+            asked = message(query, task.question)
+            here, there = (located(asked, Path(place)) for place in ("/a", "/b/c"))
+            assert first_option(here, task.question)[0] == query.options[0][0]
+            letter = random_option(here, task.question)[0]
+            assert letter in dict(query.options)
+            assert letter == random_option(there, task.question)[0]
+
+
+def test_a_random_option_is_any() -> None:
+    four = replace(QUERY, options=tuple(zip("ABCD", "wxyz", strict=True)))
+    question = parse("VPBench_Stage1")
+    found = Counter(
+        random_option(message(replace(four, images=(f"{i}.jpg",)), question), question)[0]
+        for i in range(400)
+    )
+    assert set(found) == set("ABCD")
+    assert min(found.values()) > 70
+
+
+def test_a_run_is_scored(folder: Path) -> None:
+    prepare(write_tsv(folder / "stage.tsv"), folder)
+    task = benchmarks.load("VPBench_Stage1")
+    run = score("m", task, [Reply(index, "B") for index in task.queries])
+    right = sum(row["answer"] == "B" and bool(row["image"]) for row in ROWS)
+    assert run.figures["Accuracy"] == run.figures["Accuracy (as published)"] == 100 * right / 8
+    # Of two questions about absent marks one has B as its answer.
+    assert run.figures["Hallucination rate"] == 50.0
+    assert run.sums["asked[kind=counting]"] == 1

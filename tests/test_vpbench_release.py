@@ -1,0 +1,296 @@
+"""Stage 1 of VP-Bench as its authors publish it, read as it is."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
+
+from vlmeval_findit.benchmarks import load
+from vlmeval_findit.benchmarks.vpbench import release_files
+from vlmeval_findit.benchmarks.vpbench.kinds import is_absent, kind_of
+from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.release import prepare
+from vlmeval_findit.benchmarks.vpbench.table import COLUMNS, read_table, write_table
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.table_files import TableError
+
+
+@pytest.fixture
+def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder of its own."""
+    folder = tmp_path / "lmu"
+    folder.mkdir()
+    monkeypatch.setenv("LMUData", str(folder))
+    monkeypatch.delenv("FINDIT_IMAGES", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def queries(lmu: Path) -> dict[int, VPQuery]:
+    return {query.index: query for query in read_table(lmu / "VPBench_Stage1.tsv")}
+
+
+def meta(lmu: Path) -> dict[str, Any]:
+    return json.loads((lmu / "VPBench_Stage1.meta.json").read_text())
+
+
+@pytest.mark.parametrize("write", [write_tsv, write_parquet])
+def test_files_become_questions(lmu: Path, write: Any) -> None:
+    source = write(lmu / f"vp_bench_stage_1.{write.__name__.partition('_')[2]}")
+    prepare(source, lmu)
+    found = queries(lmu)
+    assert sorted(found) == [1, 2, 3, 4, 5, 6, 7, 9]
+    assert meta(lmu)["dropped"] == {"no image": 1}
+    assert not meta(lmu)["official"]
+    assert [found[i].kind for i in (1, 3, 4, 5, 7)] == [
+        *(Kind.REFERENCE, Kind.COUNTING, Kind.LOCALISATION, Kind.EXISTENCE, Kind.UNKNOWN)
+    ]
+    assert [query.index for query in found.values() if query.absent] == [5, 6]
+    assert found[1].hint == "The mark is a red box."
+    assert found[1].hint_column is HintColumn.CONTEXT
+    assert (found[7].hint, found[7].amount, found[7].shapes) == ("", "", ())
+    assert found[3].amount == "2"
+    assert found[2].shapes == ("contour",)
+    assert found[4].shapes == ("oval", "box")
+    assert found[5].shapes == ("tag",)
+    assert found[4].options == (("A", "a cat"), ("B", "a dog"))
+    assert found[2].images == found[3].images != found[4].images
+    images = lmu / "images" / "VPBench"
+    assert (images / found[1].images[0]).read_bytes() == picture(0)
+    assert (images / found[9].images[0]).read_bytes() == picture(9, "PNG")
+    assert found[9].images[0].endswith(".png")
+    assert len(list(images.iterdir())) == 5
+
+
+def test_tsv_and_parquet_are_the_same_table(lmu: Path) -> None:
+    prepare(write_tsv(lmu / "stage.tsv"), lmu)
+    first = (lmu / "VPBench_Stage1.tsv").read_bytes()
+    prepare(write_parquet(lmu / "stage.parquet"), lmu)
+    assert (lmu / "VPBench_Stage1.tsv").read_bytes() == first
+
+
+def test_a_column_hint_goes_first(lmu: Path) -> None:
+    rows = [row(1, hint="Look at it."), row(2, hint=float("nan"))]
+    prepare(write_tsv(lmu / "stage.tsv", rows), lmu)
+    found = queries(lmu)
+    assert (found[1].hint, found[1].hint_column) == ("Look at it.", HintColumn.HINT)
+    assert (found[2].hint, found[2].hint_column) == (rows[1]["context"], HintColumn.CONTEXT)
+
+
+def test_the_index_of_another_row_is_its_picture(lmu: Path) -> None:
+    rows = [row(1, image="3"), row(2, image="7"), row(3), row(4, image="3")]
+    prepare(write_tsv(lmu / "stage.tsv", rows), lmu)
+    found = queries(lmu)
+    assert set(found) == {1, 3, 4}
+    assert len({query.images for query in found.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    "image", ["!" * 100, base64.b64encode(b"no picture at all" * 9).decode(), "aGVsbG8"]
+)
+def test_a_damaged_picture_is_left_out_and_counted(lmu: Path, image: str) -> None:
+    found = prepare(write_tsv(lmu / "stage.tsv", [row(1), row(2, image=image)]), lmu)
+    assert set(queries(lmu)) == {1}
+    assert "1 rows dropped: damaged image" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"index": "one"}, r"line 3, column index: 'one' is no whole number"),
+        ({"index": 1}, r"line 3: index 1 stands twice"),
+        ({"question": " "}, r"line 3, column question: is empty"),
+        ({"answer": "E"}, r"line 3, column answer: 'E' is no option: A, B, C, D"),
+        ({"answer": "D", "D": ""}, r"line 3, column answer: 'D' is no option: A, B, C"),
+        (dict.fromkeys("ABCD", ""), r"line 3, column A: there is no option"),
+    ],
+)
+def test_a_row_that_cannot_be_asked_is_named(lmu: Path, changed: dict[str, Any], says: str) -> None:
+    source = write_tsv(lmu / "stage.tsv", [row(1), {**row(2), **changed}])
+    with pytest.raises(TableError, match=rf"stage\.tsv, {says}"):
+        prepare(source, lmu)
+    assert not (lmu / "VPBench_Stage1.tsv").exists()
+
+
+def test_an_answer_in_lower_case_and_one_that_is_missing(lmu: Path) -> None:
+    rows = [row(1, answer=" b "), row(2, answer=float("nan"))]
+    found = prepare(write_parquet(lmu / "stage.parquet", rows), lmu)
+    assert [query.answer for query in queries(lmu).values()] == ["B", ""]
+    assert "1 questions without an answer: asked, not scored" in found.notes
+
+
+def test_files_that_are_no_such_files(lmu: Path) -> None:
+    bare = [{name: value for name, value in row(1).items() if name != "answer"} | {"anser": "B"}]
+    with pytest.raises(TableError, match=r"no column 'answer': did you mean anser\?"):
+        prepare(write_tsv(lmu / "stage.tsv", bare), lmu)
+    (lmu / "torn.tsv").write_bytes(
+        (lmu / "stage.tsv").read_bytes().replace(b"anser", b"answer")[:-9]
+    )
+    with pytest.raises(TableError, match=r"torn\.tsv, line 2: \d+ cells for 12 columns"):
+        prepare(lmu / "torn.tsv", lmu)
+    (lmu / "odd.tsv").write_bytes(b"index\tquestion\tA\tB\tanswer\timage\n\xff\xfe")
+    with pytest.raises(TableError, match=r"odd\.tsv"):
+        prepare(lmu / "odd.tsv", lmu)
+    (lmu / "odd.parquet").write_bytes(b"PAR1")
+    with pytest.raises(TableError, match=r"odd\.parquet"):
+        prepare(lmu / "odd.parquet", lmu)
+    with pytest.raises(TableError, match="several tables"):
+        prepare(lmu, lmu)
+    (lmu / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"neither vp_bench_stage_1\.tsv nor a Parquet"):
+        prepare(lmu / "empty", lmu)
+
+
+def test_parquet_files_of_a_folder_are_one_table(lmu: Path) -> None:
+    folder = lmu / "parts"
+    folder.mkdir()
+    write_parquet(folder / "stage_1.part0000.parquet", ROWS[:4])
+    write_parquet(folder / "stage_1.part0001.parquet", ROWS[4:])
+    (folder / "vp_bench_stage_2_meta.part0000.parquet").write_bytes(b"another table")
+    prepare(folder, lmu)
+    assert len(queries(lmu)) == 8
+    assert set(meta(lmu)["sources"]) == {"stage_1.part0000.parquet", "stage_1.part0001.parquet"}
+
+
+def test_rows_are_read_one_by_one(lmu: Path) -> None:
+    source = write_tsv(lmu / "stage.tsv", [row(1), row(2)])
+    with source.open("a") as f:
+        f.write("3\tcut")
+    rows = release_files.rows_of(source)
+    assert [next(rows).cells["index"], next(rows).cells["index"]] == ["1", "2"]
+    with pytest.raises(TableError, match=r"line 4: 2 cells"):
+        next(rows)
+
+
+def test_the_authors_own_file_is_known_by_its_checksum(
+    lmu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hashlib
+
+    from vlmeval_findit.benchmarks.vpbench import release
+
+    source = write_tsv(lmu / "stage.tsv")
+    monkeypatch.setattr(release, "OFFICIAL_MD5", hashlib.md5(source.read_bytes()).hexdigest())
+    found = prepare(source, lmu)
+    assert meta(lmu)["official"]
+    assert not any("MD5" in note for note in found.notes)
+
+
+def test_the_command_says_what_it_made(lmu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prepare", "--vp-bench", str(write_tsv(lmu / "vp_bench_stage_1.tsv"))]) == 0
+    out = capsys.readouterr().out
+    assert "8 queries" in out
+    assert "kinds: reference 4, counting 1, localisation 1, existence 1, unknown 1" in out
+    assert "1 rows dropped: no image" in out
+    assert "1 of 8 questions do not say their kind" in out
+    assert "not vp_bench_stage_1.tsv with MD5 21414c284f1f621be97cdc7ec4587b17" in out
+    assert len(load("VPBench_Stage1").queries) == len(load("VPBench_Stage1_original").queries) == 8
+
+
+# --- wording --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("How many red boxes are there?", Kind.COUNTING),
+        ("Is there a red box?", Kind.EXISTENCE),
+        ("Are there any arrows in the picture?", Kind.EXISTENCE),
+        ("Which of these marks is present?", Kind.EXISTENCE),
+        ("Where is the scribble?", Kind.LOCALISATION),
+        ("In which quadrant is the oval?", Kind.LOCALISATION),
+        ("Which region holds the mark?", Kind.LOCALISATION),
+        ("What does the blue arrow point at?", Kind.REFERENCE),
+        ("What is the marked object?", Kind.REFERENCE),
+        ("What is this?", Kind.UNKNOWN),
+        ("Who is nowhere to be seen?", Kind.UNKNOWN),
+        ("Which toolbox-maker?", Kind.UNKNOWN),
+    ],
+)
+def test_the_kind_of_a_question(question: str, kind: Kind) -> None:
+    assert kind_of(question) is kind
+
+
+@pytest.mark.parametrize(
+    ("question", "right", "absent"),
+    [
+        ("What is in the red box?", "There is no red box", True),
+        ("What is in the red box?", "No such mark.", True),
+        ("What is in the red box?", "The red box is not shown", True),
+        ("What is in the red box?", "The mark is absent", True),
+        ("What is in the red box?", "There is no dog in the red box", False),
+        ("What is in the red box?", "a dog with no tail", False),
+        ("Is there a round blue tag?", "No", True),
+        ("Is there a round blue tag?", "No, there is not", True),
+        ("Is there a dog in the red box?", "No", False),
+        ("Is there a red box?", "Yes", False),
+        ("Which of these marks is present?", "None of them", True),
+        ("How many dogs are in the red box?", "None", False),
+        ("What is in the red box?", "a notebook", False),
+    ],
+)
+def test_a_right_option_says_that_there_is_no_such_mark(
+    question: str, right: str, absent: bool
+) -> None:
+    assert is_absent(question, right) is absent
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+QUERY = VPQuery(
+    index=3,
+    label="Which?\t\u2028",
+    images=("a.jpg", "b/c.png"),
+    hint='say "it"\nplease',
+    question="Which?\t\u2028",
+    options=(("A", "one"), ("C", "three")),
+    answer="C",
+    amount="2",
+    shapes=("box", "oval"),
+    properties=("red",),
+    kind=Kind.EXISTENCE,
+    absent=True,
+    source="Scenes",
+)
+
+
+def test_a_table_gives_back_its_questions(tmp_path: Path) -> None:
+    written = write_table(tmp_path, "VPBench_Mine", iter([QUERY]), {"source": "here"})
+    assert read_table(written.path) == [QUERY]
+    assert written.queries == 1
+    facts = json.loads((tmp_path / "VPBench_Mine.meta.json").read_text())
+    assert (facts["source"], facts["absent"], facts["kinds"]["existence"]) == ("here", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "says"),
+    [
+        ("index", "x", "invalid literal"),
+        ("image", '["../a.jpg"]', "climbs out of its folder"),
+        ("image", "[]", "names no picture"),
+        ("question", " ", "is empty"),
+        ("answer", "B", "'B' is no option: AC"),
+        ("shape", "box", "Expecting value"),
+        ("properties", "[1]", "is not a list of str"),
+        ("kind", "riddle", "'riddle' is not a valid Kind"),
+        ("absent", "maybe", "maybe"),
+        ("hint_column", "x", "is not a valid HintColumn"),
+    ],
+)
+def test_a_damaged_table_is_named(tmp_path: Path, column: str, cell: str, says: str) -> None:
+    import csv
+
+    path = write_table(tmp_path, "VPBench_Mine", [QUERY], {}).path
+    with path.open(newline="") as f:
+        header, cells = csv.reader(f, delimiter="\t")
+    cells[COLUMNS.index(column)] = cell
+    with path.open("w", newline="") as f:
+        csv.writer(f, delimiter="\t").writerows((header, cells))
+    path.with_suffix(".meta.json").unlink()
+    with pytest.raises(TableError, match=rf"line \d+, column {column}: .*{says}"):
+        read_table(path)

@@ -1,0 +1,82 @@
+"""Made-up stage 1 files of VP-Bench, in the layout and the types of the authors'."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+COLUMNS = (
+    *("index", "context", "question", "A", "B", "C", "D", "answer", "image"),
+    *("vp_amount", "vp_shape", "vp_properties"),
+)
+
+
+def picture(number: int, format: str = "JPEG") -> bytes:
+    """A picture of its own for every number."""
+    pixels = np.random.default_rng(number).integers(0, 255, (24, 32, 3), dtype=np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, format)
+    return out.getvalue()
+
+
+def row(index: int, **changed: Any) -> dict[str, Any]:
+    """A question: which of four, two of three times with B as its answer."""
+    return {
+        "index": index,
+        "context": "The mark is a red box.",
+        "question": "What is inside the red box?",
+        "A": "a cat",
+        "B": "a dog",
+        "C": "a horse",
+        "D": "a cow",
+        "answer": "ABB"[index % 3],
+        "image": base64.b64encode(picture(index // 2)).decode(),
+        "vp_amount": "1",
+        "vp_shape": "['box']",
+        "vp_properties": "['red']",
+        **changed,
+    }
+
+
+ROWS = (
+    row(1),
+    row(2, vp_shape="['mask']"),
+    row(3, question="How many ovals are there?", A="1", B="2", C="3", D="4", vp_amount="2.0"),
+    row(4, question="Where is the blue arrow?", C="", D=float("nan"), vp_shape="['circle', 'box']"),
+    row(5, question="Is there a green tag?", A="Yes", B="No", C="", D="", vp_shape="number_label"),
+    row(6, answer="D", D="There is no red box.", vp_properties=""),
+    row(7, question="Which is it?", vp_amount=float("nan"), vp_shape="", context=""),
+    row(8, image=""),
+    row(9, image=base64.b64encode(picture(9, "PNG")).decode()),
+)
+"""Nine rows, one of them without a picture; 2 and 3 show the same one, 4 and 5, and 6 and 7."""
+
+
+def write_tsv(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:
+    """As data frames write it: a NaN is an empty cell."""
+    rows = list(rows)
+    with path.open("w", encoding="utf-8", newline="") as f:
+        out = csv.writer(f, delimiter="\t", lineterminator="\n")
+        out.writerow(rows[0])
+        for one in rows:
+            out.writerow(["" if value != value else value for value in one.values()])
+    return path
+
+
+def write_parquet(path: Path, rows: Iterable[Mapping[str, Any]] = ROWS) -> Path:
+    """As data sets are published: texts with holes in them."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = {
+        name: [None if one[name] != one[name] else one[name] for one in rows] for name in COLUMNS
+    }
+    parquet.write_table(pa.table(columns), path)
+    return path

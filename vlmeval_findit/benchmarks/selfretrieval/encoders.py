@@ -1,0 +1,89 @@
+"""Which dual encoder scores a table, and who says so."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.benchmark import Scorer
+from ...core.settings import Settings, SettingsError
+from ...core.spelling import nearest
+from ...models.dual_encoder.encoder import Encoder, EncoderError, Padding
+from ...models.dual_encoder.table import ENCODERS
+from .pairs import SETS
+
+
+class EncoderInForce(NamedTuple):
+    """An encoder, and who says that it is to score."""
+
+    encoder: Encoder
+    source: str
+
+    @property
+    def scorer(self) -> Scorer:
+        """What a score says of it."""
+        facts = self.encoder.facts
+        settings = {name: facts[name] for name in DECIDING if name in facts}
+        settings["padding"] = facts.get(_PADDING, _PADDING)
+        rest = set(facts) - {_NAME, _PADDING, *DECIDING}
+        versions = {name: facts[name] for name in sorted(rest)}
+        return Scorer(facts[_NAME], settings, self.source, versions)
+
+
+_NAME, _PADDING = "identifier", Padding.AS_TRAINED.value
+
+DECIDING = ("architecture", "revision", "dtype", "image_processor")
+"""Facts of an encoder that decide: device and versions of packages change last digits at most."""
+
+
+def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
+    """The name of the encoder that scores a table, and who says so: the user, else the table.
+
+    >>> encoder_name("SelfRetrieval_Scenes_mini", Settings())
+    ('FindIt-Nano-SigLIP', 'default of SelfRetrieval_Scenes_mini')
+    """
+    if settings.encoder is not None:
+        return settings.encoder.name, settings.encoder.source
+    return SETS[table].encoder, f"default of {table}"
+
+
+def refuse_unknown(table: str, settings: Settings) -> None:
+    """Refuse an encoder that has no name of ours, is no folder and cannot be one of Hugging Face.
+
+    Raises:
+        SettingsError: it does; the message says which name is nearest.
+    """
+    name, source = encoder_name(table, settings)
+    if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
+        raise SettingsError(
+            f"encoder {name!r} ({source}): neither a folder nor owner/name of Hugging Face"
+            f"{nearest(name, ENCODERS)}"
+        )
+
+
+def encoder_in_force(table: str, settings: Settings) -> EncoderInForce:
+    """The encoder that scores a table, ready to use.
+
+    Raises:
+        SettingsError, EncoderError: it cannot be had; the message says why.
+    """
+    refuse_unknown(table, settings)
+    name, source = encoder_name(table, settings)
+    return EncoderInForce(loaded(name), source)
+
+
+@lru_cache(maxsize=1)
+def loaded(name: str) -> Encoder:
+    """The encoder of a name; the last one is kept.  Imports torch.
+
+    Raises:
+        EncoderError: there is none, or it cannot be read.
+    """
+    try:
+        # Not at the top: it brings torch, which nothing but this needs.
+        from ...models.dual_encoder.loading import named_encoder
+
+        return named_encoder(name)
+    except (ImportError, ValueError, OSError) as error:
+        raise EncoderError(f"encoder {name}: {error}") from error

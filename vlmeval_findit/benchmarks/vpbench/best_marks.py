@@ -1,0 +1,198 @@
+"""Which marks models see best, by their runs over stage 1: ``VPBench_best_marks.json`` in LMUData.
+
+``run_findit.py marks --best RUNS`` writes it (:mod:`...runs.best_marks`), stage 2 asks by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ...core.data_root import lmu_data_root
+from ...core.files import write_text_once
+from ...core.shapes import checked
+from ...core.spelling import nearest
+from ...marks.style import COLOURS, Shape
+
+BY_HAND = "FINDIT_VP_MARK"
+"""Names one mark for every model: ``oval-red``."""
+
+SEED = 0
+"""Of the lot by which rows get one of the good marks."""
+
+HOW_TO_MAKE = "python run_findit.py marks --best RUNS"
+
+
+class BestMarkError(ValueError):
+    """No mark is known for a model, or what says it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A mark by its shape and colour; drawn in the shape's default style."""
+
+    shape: Shape
+    colour: str
+
+    @property
+    def name(self) -> str:
+        """
+        >>> Choice(Shape.OVAL, "red").name
+        'oval-red'
+        """
+        return f"{self.shape.value}-{self.colour}"
+
+    @classmethod
+    def named(cls, name: str) -> Choice:
+        """
+        >>> Choice.named("tag-blue").shape
+        <Shape.TAG: 'tag'>
+
+        Raises:
+            BestMarkError: it names no shape and colour.
+        """
+        shape, _, colour = name.partition("-")
+        shapes = {one.value: one for one in Shape}
+        if shape not in shapes or colour not in COLOURS:
+            known = [f"{one}-{other}" for one in shapes for other in COLOURS]
+            raise BestMarkError(f"{name!r} is no mark (shape-colour){nearest(name, known)}")
+        return cls(shapes[shape], colour)
+
+
+@dataclass(frozen=True, slots=True)
+class GoodMarks:
+    """Shapes and colours that all models do well with."""
+
+    shapes: tuple[Shape, ...]
+    colours: tuple[str, ...]
+
+    def drawn_for(self, index: int) -> Choice:
+        """The mark of a row, by lot: the same for every model, whatever other rows there are."""
+        lot = Random(f"{SEED}:{index}")
+        return Choice(lot.choice(self.shapes), lot.choice(self.colours))
+
+    @property
+    def name(self) -> str:
+        """
+        >>> GoodMarks((Shape.BOX, Shape.OVAL), ("red",)).name
+        'box oval, red'
+        """
+        return f"{' '.join(one.value for one in self.shapes)}, {' '.join(self.colours)}"
+
+    @classmethod
+    def named(cls, name: str) -> GoodMarks:
+        """The marks of a :attr:`name`.
+
+        Raises:
+            ValueError: it names none.
+        """
+        shapes, _, colours = name.partition(", ")
+        return cls(tuple(map(Shape, shapes.split())), tuple(colours.split()))
+
+
+PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
+"""Without runs of one's own: the shapes above the mean of those that the paper's models were
+published with (:mod:`.published`), in every colour, of which nothing was published."""
+
+
+@dataclass(frozen=True, slots=True)
+class BestMarks:
+    """What the file says: a mark a model, and the good ones."""
+
+    models: Mapping[str, Choice]
+    good: GoodMarks
+
+
+def path() -> Path:
+    """Where the file lies."""
+    return lmu_data_root() / "VPBench_best_marks.json"
+
+
+_SHAPE: Any = {"models": dict, "good": {"shapes": [str], "colours": [str]}}
+
+
+def write(values: Mapping[str, Any]) -> Path:
+    """Write the file, whole or not at all; see :func:`read` for what it must hold."""
+    where = path()
+    write_text_once(where, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    return where
+
+
+def read() -> BestMarks | None:
+    """What the file says; None where there is none.
+
+    Raises:
+        BestMarkError: it is not what ``marks --best`` writes.
+    """
+    where = path()
+    if not where.is_file():
+        return None
+    try:
+        return _of_text(where.read_text(encoding="utf-8"))
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"no key {error}" if isinstance(error, KeyError) else str(error)
+        raise BestMarkError(f"{where}: {what}; make it anew with: {HOW_TO_MAKE}") from None
+
+
+@lru_cache(maxsize=4)
+def _of_text(text: str) -> BestMarks:
+    found = checked(json.loads(text), _SHAPE)
+    models = {name: Choice.named(row["best"]) for name, row in found["models"].items()}
+    shapes = tuple(map(Shape, found["good"]["shapes"]))
+    colours = tuple(found["good"]["colours"])
+    if not shapes or not colours or not set(colours) <= set(COLOURS):
+        raise ValueError("good marks need a shape and a colour")
+    return BestMarks(models, GoodMarks(shapes, colours))
+
+
+def by_hand() -> Choice | None:
+    """The mark that the environment names.
+
+    Raises:
+        BestMarkError: it names none.
+    """
+    named = os.environ.get(BY_HAND)
+    try:
+        return Choice.named(named) if named else None
+    except BestMarkError as error:
+        raise BestMarkError(f"{BY_HAND}: {error}") from None
+
+
+def best_of(model: str, asked: str) -> Choice:
+    """The mark that a model does best with.
+
+    Args:
+        model: its name.
+        asked: the question that needs it, for the message.
+
+    Raises:
+        BestMarkError: the file says none, or there is no file.
+    """
+    found = read()
+    if found is not None and model in found.models:
+        return found.models[model]
+    if found is None:
+        known: Sequence[str] = ()
+        why = f"there is no {path()}"
+    else:
+        known = list(found.models)
+        why = f"{path()} has none of it{nearest(model, known)}"
+    raise BestMarkError(
+        f"{asked}: which mark {model!r} does best with is not known: {why}. Ask it stage 1 first, "
+        "then let its runs say it:\n"
+        f"  python run_findit.py --data VPBench_Stage1 --model {model}\n"
+        f"  {HOW_TO_MAKE}\n"
+        f"or name one by hand, which the run records: {BY_HAND}=oval-red"
+    )
+
+
+def good() -> tuple[GoodMarks, str]:
+    """The marks that all models do well with, and what says so."""
+    found = read()
+    return (PUBLISHED_GOOD, "published") if found is None else (found.good, path().name)

@@ -1,0 +1,75 @@
+"""What a question asks and whether its mark is there, where the wording says so unmistakably."""
+
+from __future__ import annotations
+
+import re
+
+from .query import Kind
+
+_MARK = (
+    r"(?:marks?|markers?|box(?:es)?|rectangles?|ovals?|ellipses?|circles?|arrows?|masks?|contours?"
+    r"|outlines?|tags?|labels?|points?|dots?|scribbles?|visual prompts?)"
+)
+"""A mark by any of its names."""
+
+_NAMES_MARK = re.compile(
+    rf"\b(?:{_MARK}|marked|boxed|circled|outlined|masked|tagged|labell?ed|pointed)\b", re.IGNORECASE
+)
+
+_ADJECTIVES = (
+    r"(?:(?:black|red|green|blue|dark|light|square|round|rounded|open|filled|plain|loose|tight"
+    r"|digit|letter|number|bounding|drawn|visible|such) )*"
+)
+
+_COUNTS = re.compile(r"\bhow many\b", re.IGNORECASE)
+_EXISTS = re.compile(r"\b(?:is|are) there\b|\bwhich of\b.*\b(?:is|are) present\b", re.IGNORECASE)
+_PLACES = re.compile(r"\bwhere\b|\bwhich (?:part|corner|region|quadrant)\b", re.IGNORECASE)
+
+_ASKS_FOR_MARK = re.compile(
+    rf"\b(?:is|are) there (?:an? |any )?{_ADJECTIVES}{_MARK}\b", re.IGNORECASE
+)
+
+_DENIES = re.compile(
+    rf"\bno {_ADJECTIVES}{_MARK}\b|\bno such\b|\babsent\b|\bnot present\b"
+    rf"|\b{_MARK} (?:is|are|does|do)(?: not|n't) (?:there|exist|shown|drawn)\b",
+    re.IGNORECASE,
+)
+"""Says of a mark that it is not there."""
+
+_NO = re.compile(r"no\b(?! \w)|none\b(?: of (?:them|these|the above))?", re.IGNORECASE)
+
+
+def kind_of(question: str) -> Kind:
+    """What a question asks, by its words.
+
+    >>> kind_of("In which corner is the red box?"), kind_of("What is inside the red box?")
+    (<Kind.LOCALISATION: 'localisation'>, <Kind.REFERENCE: 'reference'>)
+    """
+    words = " ".join(question.split())
+    for kind, pattern in (
+        (Kind.COUNTING, _COUNTS),
+        (Kind.EXISTENCE, _EXISTS),
+        (Kind.LOCALISATION, _PLACES),
+        (Kind.REFERENCE, _NAMES_MARK),
+    ):
+        if pattern.search(words):
+            return kind
+    return Kind.UNKNOWN
+
+
+def is_absent(question: str, right: str) -> bool:
+    """Whether the right option says that the mark in question is not there.
+
+    A plain "No" says so where it answers whether there is one.
+
+    >>> is_absent("What does the blue arrow point at?", "There is no blue arrow.")
+    True
+    >>> is_absent("Is there a red oval?", "No"), is_absent("Is there a dog in the box?", "No")
+    (True, False)
+    """
+    said = " ".join(right.split())
+    if _DENIES.search(said):
+        return True
+    asked = _ASKS_FOR_MARK.search(" ".join(question.split()))
+    which = kind_of(question) is Kind.EXISTENCE and re.search(r"\bwhich of\b", question, re.I)
+    return bool((asked or which) and _NO.match(said))

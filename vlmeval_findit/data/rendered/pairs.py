@@ -1,0 +1,215 @@
+"""Pairs of scenes that differ in one attribute of one object, with a caption of each.
+
+Background, tints and all other objects are the same, pixel by pixel.  Objects do not overlap and
+none lies where two words for its place would do, so a caption that is made from the description is
+one that nobody can doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from . import drawing
+from .drawing import COLOURS, SHAPES, TEXTURES, Look, Place, Rng
+from .scene import HALVES, SIZES, Scene, Stream, Thing, paint_all, pick, rng_of
+
+MOST_THINGS = 4
+"""Objects of a scene, two at least: more would not fit into the 64 tokens of a dual encoder."""
+
+PLACES = (
+    ("at the upper left", "at the top", "at the upper right"),
+    ("at the left", "in the middle", "at the right"),
+    ("at the lower left", "at the bottom", "at the lower right"),
+)
+"""Where an object's centre lies, by thirds of the height and of the width."""
+
+_PAIRS = 1
+"""Names the random numbers of a seed's pair, which have nothing to do with those of its scene."""
+_MARGIN = 5.0
+"""Pixels between an object's centre and the next third."""
+_GAP = 3.0
+"""Pixels between two objects."""
+_TRIES = 50
+"""To place objects, before they begin anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenePair:
+    """Two scenes, what they differ in, and a caption of each that is not true of the other.
+
+    The first of ``things`` is the object that differs, in both scenes.  ``attribute`` is a key of
+    :data:`CHANGES`.  Which of the two is the left one says nothing.
+    """
+
+    left: Scene
+    right: Scene
+    attribute: str
+    left_caption: str
+    right_caption: str
+
+
+class _Object(NamedTuple):
+    """What is painted of an object: ``tint`` is the seed of how its colour is off."""
+
+    look: Look
+    size: str
+    place: Place
+    tint: int
+
+
+def scene_pair(seed: int) -> ScenePair:
+    """The pair of a seed, which is any of :data:`~.scene.SPLITS`.
+
+    >>> pair = scene_pair(2)
+    >>> pair.attribute
+    'shape'
+    >>> pair.left_caption
+    'a large striped red triangle at the lower left; a large striped green triangle at the right'
+    >>> pair.right_caption
+    'a large striped red ring at the lower left; a large striped green triangle at the right'
+    """
+    rng, frame, attribute = _begun(seed)
+    background = drawing.background(rng, *frame)
+    objects, changed = _two_ways(rng, frame, CHANGES[attribute])
+    scenes = [_painted(background, objects), _painted(background, [changed, *objects[1:]])]
+    if rng.randint(2):
+        scenes.reverse()
+    left, right = scenes
+    return ScenePair(left, right, attribute, caption(left), caption(right))
+
+
+def attribute_of(seed: int) -> str:
+    """What the pair of a seed differs in, without painting it."""
+    return _begun(seed)[2]
+
+
+def _begun(seed: int) -> tuple[Rng, tuple[int, int], str]:
+    """The random numbers of a seed's pair, its frame (width, height), and what it differs in."""
+    rng = rng_of(Stream.SCENE, seed, _PAIRS)
+    return rng, SIZES[rng.randint(len(SIZES))], pick(rng, CHANGES)
+
+
+# --- captions -------------------------------------------------------------------------------------
+
+
+def caption(scene: Scene) -> str:
+    """Every object of a scene in words, in their order."""
+    return "; ".join(described(thing, scene) for thing in scene.things)
+
+
+def described(thing: Thing, scene: Scene) -> str:
+    """``a small striped red circle at the upper left``."""
+    shape, colour, texture = thing.look
+    where = place_word(thing.centre, (scene.width, scene.height))
+    return f"a {thing.size} {texture} {colour} {shape} {where}"
+
+
+def place_word(centre: tuple[float, float], frame: tuple[int, int]) -> str:
+    """Where a point (x, y) lies in a picture (width, height), in pixels: one of :data:`PLACES`."""
+    column, row = (min(int(3 * at / side), 2) for at, side in zip(centre, frame, strict=True))
+    return PLACES[row][column]
+
+
+# --- what may differ ------------------------------------------------------------------------------
+
+Change = Callable[[Rng, tuple[int, int], _Object], _Object]
+"""The same object, but for one attribute, in a frame of (width, height) pixels."""
+
+
+def _another_colour(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
+    return old._replace(look=old.look._replace(colour=_other(rng, COLOURS, old.look.colour)))
+
+
+def _another_shape(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
+    return old._replace(look=old.look._replace(shape=_other(rng, SHAPES, old.look.shape)))
+
+
+def _another_texture(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
+    return old._replace(look=old.look._replace(texture=_other(rng, TEXTURES, old.look.texture)))
+
+
+def _another_size(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
+    size = _other(rng, HALVES, old.size)
+    return old._replace(size=size, place=old.place._replace(half=rng.uniform(*HALVES[size])))
+
+
+def _another_place(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
+    while True:
+        place = _anywhere(rng, frame, old.place.half)
+        if place_word(place[:2], frame) != place_word(old.place[:2], frame):
+            return old._replace(place=place)
+
+
+CHANGES: dict[str, Change] = {
+    "colour": _another_colour,
+    "shape": _another_shape,
+    "texture": _another_texture,
+    "size": _another_size,
+    "place": _another_place,
+}
+"""How an object becomes another one, by the attribute in which the two differ."""
+
+
+def _other(rng: Rng, table: Iterable[str], than: str) -> str:
+    return pick(rng, [name for name in table if name != than])
+
+
+# --- placing and painting -------------------------------------------------------------------------
+
+
+def _two_ways(rng: Rng, frame: tuple[int, int], change: Change) -> tuple[list[_Object], _Object]:
+    """Objects, and what the first of them is in the other scene, all with room around them."""
+    count = rng.randint(2, MOST_THINGS + 1)
+    while True:
+        objects: list[_Object] = []
+        for _ in range(_TRIES):
+            new = _any_object(rng, frame)
+            if _fits(new, objects, frame):
+                objects.append(new)
+            if len(objects) == count:
+                changed = change(rng, frame, objects[0])
+                if _fits(changed, objects[1:], frame):
+                    return objects, changed
+                break
+
+
+def _any_object(rng: Rng, frame: tuple[int, int]) -> _Object:
+    look = Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
+    size = pick(rng, HALVES)
+    place = _anywhere(rng, frame, rng.uniform(*HALVES[size]))
+    return _Object(look, size, place, rng.randint(2**31 - 1))
+
+
+def _anywhere(rng: Rng, frame: tuple[int, int], half: float) -> Place:
+    """A place for an object of half a size, in the frame as a whole."""
+    x, y = (rng.uniform(half + 1, side - half - 1) for side in frame)
+    return Place(x, y, half)
+
+
+def _fits(new: _Object, others: Sequence[_Object], frame: tuple[int, int]) -> bool:
+    """Whether it lies in the frame, in one third of each side beyond doubt, and off the others."""
+    x, y, half = new.place
+    return _certain(new.place, frame) and all(
+        max(abs(x - a.x), abs(y - a.y)) >= half + a.half + _GAP for a in (o.place for o in others)
+    )
+
+
+def _certain(place: Place, frame: tuple[int, int]) -> bool:
+    return all(
+        place.half + 1 <= at <= side - place.half - 1
+        and all(abs(at - side * third / 3) >= _MARGIN for third in (1, 2))
+        for at, side in zip(place[:2], frame, strict=True)
+    )
+
+
+def _painted(background: drawing.Floats, objects: Sequence[_Object]) -> Scene:
+    canvas = background.copy()
+    tints = [drawing.tinted(Rng(one.tint), one.look.colour) for one in objects]
+    boxes = paint_all(canvas, [(one.look, one.place) for one in objects], tints, 0.0)
+    things = []
+    for one, box in zip(objects, boxes, strict=True):
+        assert box is not None, "objects lie in the frame and hide nothing of each other"
+        things.append(Thing(one.look, one.size, box))
+    return Scene(drawing.as_pixels(canvas), tuple(things))

@@ -1,0 +1,222 @@
+"""Marks on a picture, drawn and looked at: None where a person would not see which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ...boxes.representation import Corners
+from ...marks.region import Polygon, Region
+from ...marks.render import draw_marks
+from ...marks.strokes import SHAFT
+from ...marks.style import Shape, Style
+from .annotated import Pixels
+from .plan import NEED_OUTLINES
+
+Cover = npt.NDArray[np.bool_]
+"""height x width: where a mark was drawn."""
+
+INSET = 3
+"""Pixels from the border of a picture: so far inside lie boxes whose line is to be seen."""
+
+_APART = 3
+"""Pixels between two marks, so that nobody takes them for one."""
+
+_SEEN_BY = 200
+"""How far a colour lies from another that one notices: 0 to 765, weighted as eyes are."""
+_TINT_SEEN_BY = 100
+"""The same where the picture shines through."""
+_LEAST_SEEN = 0.6
+"""Of what is drawn, and of what is around it."""
+_TINTED_BY = 40
+"""Of 255: by so much is a channel above the others where a see-through tint has its colour."""
+
+_LEAST_COVERED = {Shape.POINT: 100}
+"""Pixels: a smaller one is taken for a part of the object."""
+_LEAST_LONG = 16
+"""Pixels from end to end of a scribble, which must be four times as long as it is wide too."""
+_LEAST_WITHIN = 0.95
+"""Of a mark that lies in the middle of an object."""
+
+_AROUND = (Shape.BOX, Shape.OVAL, Shape.CONTOUR)
+
+
+class Marked(NamedTuple):
+    """A picture with marks: the colour of the first, and what every mark covers."""
+
+    pixels: Pixels
+    colour: str
+    covers: tuple[Cover, ...]
+
+
+def region_of(box: Corners, outlines: tuple[Polygon, ...], width: int, height: int) -> Region:
+    """Where an object is marked: its box, a little inside the picture, and its outlines."""
+    x1, y1 = max(box[0], INSET), max(box[1], INSET)
+    x2, y2 = min(box[2], width - 1 - INSET), min(box[3], height - 1 - INSET)
+    return Region((x1, y1, max(x2 - x1, 0.0), max(y2 - y1, 0.0)), outlines)
+
+
+class Hidden(Enum):
+    """The most of an object's box that a mark in its middle may cover."""
+
+    SOME = 0.35
+    LITTLE = 0.13
+    """So that what it is can be said."""
+
+
+class Marker:
+    """Draws marks of one style on a picture.
+
+    Args:
+        pixels: the picture.
+        regions: all that could be marked.
+        style: of all marks.
+        hidden: how much of an object may be covered.
+    """
+
+    def __init__(
+        self, pixels: Pixels, regions: Sequence[Region], style: Style, hidden: Hidden
+    ) -> None:
+        self._pixels = pixels
+        self._regions = regions
+        self._style = style
+        self._hidden = hidden
+        self._covers: dict[int, Cover | None] = {}
+
+    def marked(self, places: Sequence[int], colours: Sequence[str]) -> Marked | None:
+        """The picture with a mark on every region, if all can be seen and told apart.
+
+        Args:
+            places: of the regions.
+            colours: one a region.
+        """
+        covers = []
+        for place in places:
+            cover = self._cover(place)
+            if cover is None:
+                return None
+            covers.append(cover)
+        if not _apart(covers):
+            return None
+        drawn = draw_marks(self._pixels, [self._regions[i] for i in places], self._style, colours)
+        if drawn.notes:
+            return None
+        first = drawn.colours_used[0]
+        named = [first] if len(places) == 1 else colours
+        shows = all(
+            self._is_seen(drawn.pixels, cover, colour)
+            for cover, colour in zip(covers, named, strict=True)
+        )
+        return Marked(drawn.pixels, first, tuple(covers)) if shows else None
+
+    def _cover(self, place: int) -> Cover | None:
+        """What a mark covers; None where it does not do for its region."""
+        if place not in self._covers:
+            height, width, _ = self._pixels.shape
+            args = (self._regions[place], self._style, width, height)
+            self._covers[place] = _cover(*args) if _does(*args, self._hidden) else None
+        return self._covers[place]
+
+    def _is_seen(self, after: Pixels, cover: Cover, colour: str) -> bool:
+        """Whether a mark differs from what it covers and from what is around it."""
+        mark = after[cover]
+        if self._style.shape is Shape.MASK:
+            before = self._pixels[cover]
+            # A red tint on something red is taken for its own colour.
+            tinted = _is_tinted(mark, colour) and not _is_tinted(before, colour)
+            tells = tinted or self._style.variant != "plain"
+            return tells and _share(mark, before, _TINT_SEEN_BY) >= _LEAST_SEEN
+        around = self._pixels[_wider(cover) & ~cover]
+        main = np.median(mark, axis=0).astype(np.uint8)
+        return (
+            _share(mark, self._pixels[cover], _SEEN_BY) >= _LEAST_SEEN
+            and _share(main, around, _SEEN_BY) >= _LEAST_SEEN
+        )
+
+
+def lies_under(box: Corners, mark: Cover, target: Corners) -> bool:
+    """Whether an object has a part of a mark, or of the box of what is marked, in its own box."""
+    x1, y1, x2, y2 = box
+    if min(x2, target[2]) > max(x1, target[0]) and min(y2, target[3]) > max(y1, target[1]):
+        return True
+    first_x, first_y = max(int(x1), 0), max(int(y1), 0)
+    return bool(mark[first_y : int(np.ceil(y2)), first_x : int(np.ceil(x2))].any())
+
+
+@lru_cache(maxsize=1 << 16)
+def _does(region: Region, style: Style, width: int, height: int, hidden: Hidden) -> bool:
+    """Whether a mark of a style has room, is large enough, and leaves its object to be seen."""
+    if style.shape in NEED_OUTLINES and not region.outlines:
+        return False
+    if not _has_room(region, style, width, height):
+        return False
+    cover = _cover(region, style, width, height)
+    size = int(cover.sum())
+    if size <= _LEAST_COVERED.get(style.shape, 0):
+        return False
+    if style.shape is Shape.SCRIBBLE:
+        rows, columns = (np.flatnonzero(cover.any(axis=axis)) for axis in (1, 0))
+        long = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
+        return bool(long >= max(_LEAST_LONG, 4 * style.width))
+    if style.shape not in (Shape.TAG, Shape.POINT):
+        return True
+    x, y, w, h = (int(value) for value in region.box)
+    within = int(cover[y : y + h + 1, x : x + w + 1].sum())
+    return within >= _LEAST_WITHIN * size and size <= hidden.value * w * h
+
+
+def _cover(region: Region, style: Style, width: int, height: int) -> Cover:
+    """What a mark covers; red changes whatever is black."""
+    canvas = np.zeros((height, width, 3), dtype=np.uint8)
+    cover: Cover = draw_marks(canvas, [region], style, "red").pixels.max(axis=2) > 0
+    return cover
+
+
+def _has_room(region: Region, style: Style, width: int, height: int) -> bool:
+    x, y, w, h = region.box
+    if style.shape in _AROUND and min(w, h) < 5 * style.width:
+        return False
+    if style.shape is not Shape.ARROW:
+        return True
+    return x >= SHAFT or y >= SHAFT or width - x - w > SHAFT or height - y - h > SHAFT
+
+
+def _apart(covers: Sequence[Cover]) -> bool:
+    near = [_wider(cover) for cover in covers]
+    return not any(
+        (near[i] & covers[j]).any() for i in range(len(covers)) for j in range(i + 1, len(covers))
+    )
+
+
+def _wider(cover: Cover) -> Cover:
+    kernel = np.ones((2 * _APART + 1, 2 * _APART + 1), np.uint8)
+    wider: Cover = cv2.dilate(cover.astype(np.uint8), kernel).astype(bool)
+    return wider
+
+
+def _share(a: Pixels, b: Pixels, far: int) -> float:
+    """The part of pixels (n x 3) that are far from others.
+
+    In whole numbers, which are the same everywhere.
+    """
+    difference = a.astype(np.int64) - b.astype(np.int64)
+    distances = (difference * difference) @ np.array([2, 4, 3])
+    return float((distances >= far * far).mean()) if distances.size else 1.0
+
+
+def _is_tinted(mark: Pixels, colour: str) -> bool:
+    """Whether see-through pixels (n x 3) have their colour; black ones have none."""
+    if colour not in _CHANNEL:
+        return False
+    mean = mark.mean(axis=0)
+    others = np.delete(mean, _CHANNEL[colour])
+    return bool(mean[_CHANNEL[colour]] - others.max() >= _TINTED_BY)
+
+
+_CHANNEL = {"red": 0, "green": 1, "blue": 2}

@@ -1,0 +1,144 @@
+"""What marks look like: shape, variant, line width, colour; and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from ..core.spelling import nearest
+
+RGB = tuple[int, int, int]
+
+
+class StyleError(ValueError):
+    """No such shape, variant, width or colour; the message names the nearest that there is."""
+
+
+class Shape(Enum):
+    """The eight shapes, by our names (see :data:`RELEASE_NAMES` for those of the release)."""
+
+    BOX = "box"
+    OVAL = "oval"
+    ARROW = "arrow"
+    MASK = "mask"
+    CONTOUR = "contour"
+    TAG = "tag"
+    POINT = "point"
+    SCRIBBLE = "scribble"
+
+
+RELEASE_NAMES: Mapping[str, Shape] = {
+    "circle": Shape.OVAL,
+    "fill_contour": Shape.MASK,
+    "mask": Shape.CONTOUR,
+    "number_label": Shape.TAG,
+    "alphabet_label": Shape.TAG,
+}
+"""Where the release calls a shape otherwise.  Its ``mask`` is what we call a contour."""
+
+
+class Look(NamedTuple):
+    """A variant of a shape: what a question calls it, and whether its line width shows."""
+
+    words: str
+    has_width: bool = True
+
+
+ONLY = ""
+"""The variant of a shape that has but one."""
+
+STYLES: Mapping[Shape, Mapping[str, Look]] = {
+    Shape.BOX: {"square": Look("box"), "round": Look("box"), "none": Look("box")},
+    Shape.OVAL: {ONLY: Look("oval")},
+    Shape.ARROW: {"open": Look("arrow"), "filled": Look("arrow")},
+    Shape.MASK: {"outlined": Look("mask"), "plain": Look("mask", has_width=False)},
+    Shape.CONTOUR: {"tight": Look("contour"), "loose": Look("contour")},
+    Shape.TAG: {
+        "digit square": Look("digit tag"),
+        "digit round": Look("digit tag"),
+        "letter square": Look("letter tag"),
+        "letter round": Look("letter tag"),
+    },
+    Shape.POINT: {"round": Look("point"), "square": Look("point")},
+    Shape.SCRIBBLE: {ONLY: Look("scribble")},
+}
+"""Every variant of every shape.  The variants of a box are the marks at its corners."""
+
+COLOURS: Mapping[str, RGB] = {
+    "black": (0, 0, 0),
+    "red": (255, 0, 0),
+    "green": (0, 128, 0),
+    "blue": (0, 0, 255),
+}
+
+CONTRAST = "contrast"
+"""The colour that is chosen from :data:`COLOURS`: it differs most from what lies under the mark."""
+
+DEFAULT_WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a mark is drawn; ``width`` is that of its lines in whole pixels, 1 or more.
+
+    >>> Style(Shape.BOX, "rounded", 4)
+    Traceback (most recent call last):
+    vlmeval_findit.marks.style.StyleError: a box has no variant 'rounded': did you mean round?
+
+    Raises:
+        StyleError: the shape has no such variant, or the width is no line's.
+    """
+
+    shape: Shape
+    variant: str = ONLY
+    width: int = DEFAULT_WIDTH
+
+    def __post_init__(self) -> None:
+        variants = STYLES[self.shape]
+        if self.variant not in variants:
+            what = f"{self.shape.value} has no variant {self.variant!r}"
+            raise StyleError(f"{_article(what)} {what}{nearest(self.variant, variants)}")
+        if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
+            raise StyleError(f"a line is 1, 2, 3 … pixels wide, not {self.width!r}")
+
+
+def default_style(shape: Shape) -> Style:
+    """The first variant of a shape, with lines 4 pixels wide.
+
+    >>> default_style(Shape.ARROW)
+    Style(shape=<Shape.ARROW: 'arrow'>, variant='open', width=4)
+    """
+    return Style(shape, next(iter(STYLES[shape])))
+
+
+def rgb_of(colour: str) -> RGB | None:
+    """The red, green and blue of a colour, 0 to 255; None of :data:`CONTRAST`.
+
+    Raises:
+        StyleError: there is no such colour.
+    """
+    if colour == CONTRAST:
+        return None
+    if colour not in COLOURS:
+        raise StyleError(f"no colour {colour!r}{nearest(colour, [*COLOURS, CONTRAST])}")
+    return COLOURS[colour]
+
+
+def words_of(style: Style, colour: str) -> str:
+    """What a question calls a mark: its colour as drawn, and its shape.
+
+    >>> words_of(Style(Shape.TAG, "digit round"), "green")
+    'green digit tag'
+
+    Raises:
+        StyleError: the colour is none, or is still to be chosen.
+    """
+    if rgb_of(colour) is None:
+        raise StyleError("a mark is called by the colour that it was drawn in, not by 'contrast'")
+    return f"{colour} {STYLES[style.shape][style.variant].words}"
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "aeiou" else "a"
