@@ -110,16 +110,19 @@ def test_a_wrong_space_is_said_with_what_the_score_would_be(
     assert told["inflation"][0]["points"] > 30
 
 
-def test_what_the_score_would_be_is_what_it_is(deployment: Deployment) -> None:
+@pytest.mark.parametrize("order", ["xyxy", "xywh"])
+def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deployment) -> None:
     """Read as declared the figures are the score's; read as said they are the right run's."""
-    path = deployment(says=PIXELS)
-    task, replies = benchmarks.load(NAME), read_predictions(path)
+    grid, pixels = convention(f"grid1000/{order}"), convention(f"pixels/{order}")
+    name = f"FindIt_Pascal_{order}_json_bbox_2d"
+    path = deployment(says=pixels, name=name)
+    task, replies = benchmarks.load(name), read_predictions(path)
     wrong = replies_of_run("Model", task, replies, Settings({"kind": "grid1000"}), None)
     right = replies_of_run("Model", task, replies, Settings({"kind": "pixels"}), None)
     scored = score_file(path).figures
-    for name, value in figures_read_in(wrong, GRID).items():
-        assert value == pytest.approx(scored[name])
-    assert figures_read_in(wrong, PIXELS) == pytest.approx(figures_read_in(right, PIXELS))
+    for figure, value in figures_read_in(wrong, grid).items():
+        assert value == pytest.approx(scored[figure])
+    assert figures_read_in(wrong, pixels) == pytest.approx(figures_read_in(right, pixels))
 
 
 @pytest.mark.parametrize("representation", ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh"])
