@@ -35,6 +35,9 @@ def test_what_is_said_is_read_back(one: Convention) -> None:
     frame = one.space.frame(SIZES)
     back = located(said(boxes, frame, one.order), frame, one.order)
     assert np.allclose(back.corners, boxes)
+    inside_out = boxes[[2, 1, 0, 3]]
+    back = located(said(inside_out, frame, one.order), frame, one.order)
+    assert np.allclose(back.corners, inside_out)
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,12 @@ def test_a_score_warns_of_a_wrong_space(
     assert any("Coordinate space in doubt" in one.read_text(encoding="utf-8") for one in pages)
 
 
+def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
+    done = score_file(deployment(says=convention("grid1000/xywh")))
+    assert done.doctor is not None
+    assert "follow thousandths of width and height, xywh" in done.doctor
+
+
 @pytest.mark.parametrize("habit", ["plain", "pulled 10 %", "half wrong objects"])
 def test_a_score_says_nothing_of_a_right_one(
     habit: str, deployment: Deployment, capsys: pytest.CaptureFixture[str]

@@ -82,7 +82,9 @@ def said(boxes: Floats, frame: Frame, order: Order) -> Floats:
     """
     low, high = (boxes[1::-1], boxes[:1:-1]) if frame.turned else (boxes[:2], boxes[2:])
     low, high = low * frame.scale + frame.offset, high * frame.scale + frame.offset
-    corners = np.concatenate([np.minimum(low, high), np.maximum(low, high)])
+    # An axis that is mirrored exchanges the ends; a box with a negative side keeps it.
+    mirrored = frame.scale < 0
+    corners = np.concatenate([np.where(mirrored, high, low), np.where(mirrored, low, high)])
     return times(order.numbers, corners)
 
 
