@@ -99,7 +99,15 @@ def test_numbers_that_are_none_are_left_out() -> None:
 
 def test_boxes_are_held_against_objects_of_their_label() -> None:
     truths = [(0, 0, 5, 5), (5, 5, 9, 9)]
-    query = Query(10, 10, "a", truths, [(0, 0, 5, 5)] * 2, ("cat", "dog"), ("dog", "bird"))
+    query = Query(
+        10,
+        10,
+        "a",
+        truths,
+        [(0, 0, 5, 5)] * 2,
+        ("cat", "Traffic light"),
+        ("traffic light.", "bird"),
+    )
     seen = evidence_of([query])
     assert (seen.box.tolist(), seen.truth.tolist()) == ([0], [1])
     assert seen.choices.tolist() == [1, 1]

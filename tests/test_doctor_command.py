@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import refl4_stand_in
 from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.query import Query as Row
-from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.benchmarks.findit.scoring import MatchedReply
+from vlmeval_findit.benchmarks.refl4.annotations import Split
+from vlmeval_findit.benchmarks.refl4.table import prepare, read_release
+from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering
 from vlmeval_findit.core.identity_file import read_identity, write_identity
@@ -25,7 +29,7 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.doctor import check
 from vlmeval_findit.doctor.conventions import Convention
 from vlmeval_findit.doctor.evidence import Query
-from vlmeval_findit.doctor.of_run import NotBoxesError, figures_read_in, replies_of_run
+from vlmeval_findit.doctor.of_run import NotBoxesError, RunReplies, figures_read_in, replies_of_run
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score, score_file
@@ -137,6 +141,41 @@ def test_numbers_are_those_of_the_reply(representation: str, deployment: Deploym
     replies = json.loads(path.read_text(encoding="utf-8"))
     told = [one["bbox_2d"] for reply in replies for one in json.loads(reply["prediction"])]
     assert np.allclose(said, told)
+
+
+def test_every_frame_of_a_video_is_evidence_of_its_own() -> None:
+    truth = Truth(((1, 2, 3, 4), (5, 6, 7, 8)), (0, 2))
+    row = Row(0, "cat", 100, 50, ("clip/1.jpg", "clip/2.jpg", "clip/3.jpg"), truth)
+    reading = Reading([(10, 20, 30, 40), (0, 0, 0, 0)], [], [1, 2], None)
+    matched = MatchedReply(row, None, reading, None)  # type: ignore[arg-type]
+    frames = RunReplies(GRID, [matched]).queries
+    assert [(list(one.truths), list(one.said)) for one in frames] == [
+        ([(1, 2, 3, 4)], []),
+        ([], [[10, 20, 30, 40]]),
+        # Eight numbers that are no rectangle are no box.
+        ([(5, 6, 7, 8)], []),
+    ]
+    assert {one.picture for one in frames} == {"clip/1.jpg"}
+
+
+def test_a_run_of_ref_l4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parquet = refl4_stand_in.write_parquet(tmp_path / "parquet")
+    prepare(read_release(parquet, Split.TEST), tmp_path)
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    name = "FindIt_RefL4Full_test_xyxy_json_bbox_2d"
+    replies = [
+        {"index": row["id"], "prediction": json.dumps([{"bbox_2d": [x, y, x + w, y + h]}])}
+        for row in refl4_stand_in.TEST
+        for x, y, w, h in [row["bbox"]]
+    ]
+    path = tmp_path / f"Model_{name}.json"
+    path.write_text(json.dumps(replies), encoding="utf-8")
+    assert doctor(path, "--space", "pixels") == 0
+    assert "pixels of the picture, xyxy: F1 100.0" in " ".join(capsys.readouterr().out.split())
+    assert doctor(path, "--space", "grid1000") == 1
+    assert "F1 100.0; 12 of 12 answers agree" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_space_may_be_said(deployment: Deployment) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..boxes.matching import plain_label
 from .frames import Floats, Frame, FrameOf
 
 Places = NDArray[np.intp]
@@ -175,10 +176,10 @@ def _sample(queries: Sequence[Query]) -> Sequence[Query]:
 def _stacked(
     rows: Sequence[tuple[Sequence[Sequence[float]], Sequence[str]]],
 ) -> tuple[Floats, Places, NDArray[np.str_]]:
-    """Boxes (4, n) of all queries, the query of each, and their labels."""
+    """Boxes (4, n) of all queries, the query of each, and labels as the score compares them."""
     boxes = [box for found, _ in rows for box in found]
     where = np.repeat(np.arange(len(rows)), [len(found) for found, _ in rows])
-    labels = [label for found, given in rows for label in (given or [""] * len(found))]
+    labels = [plain_label(name) for found, given in rows for name in given or [""] * len(found)]
     return np.array(boxes, float).reshape(-1, 4).T, where, np.array(labels, np.str_)
 
 
