@@ -218,6 +218,9 @@ def test_a_score_warns_of_a_wrong_space(
     assert provenance["doctor"] in capsys.readouterr().out
     pages = list((tmp_path / "board").rglob("*.md"))
     assert any("Coordinate space in doubt" in one.read_text(encoding="utf-8") for one in pages)
+    page = tmp_path / "report.html"
+    assert main(["report", str(path), "--out", str(page)]) == 0
+    assert "<h3>Coordinate space in doubt</h3>" in page.read_text(encoding="utf-8")
 
 
 def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
