@@ -338,7 +338,7 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     assert "Good: F1@0.5 by representation and output format" in page
     assert "not JSON" in page
     assert "calls failed and are in none of its figures" in page
-    assert "replies that do not adhere (% of all replies)" in page
+    assert "replies that were not as asked (% of all replies)" in page
     # Of every model its own reasons, and no plot where there are none.
     assert re.findall(r'aria-label="(\w+): not JSON"', page) == ["Talks"]
     assert "precision and recall by IoU threshold" in page

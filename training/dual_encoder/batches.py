@@ -72,10 +72,9 @@ def batches(recipe: Recipe, first: int) -> Iterator[Batch]:
     """The batches of the steps from ``first`` on, made by a process beside this one."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, initializer=_begin_maker) as maker:
-        waiting = deque(
-            maker.submit(_numpy_batch, recipe, step) for step in range(first, first + _AHEAD)
-        )
-        for step in range(first + _AHEAD, recipe.steps + _AHEAD):
+        steps = range(first, recipe.steps)
+        waiting = deque(maker.submit(_numpy_batch, recipe, step) for step in steps[:_AHEAD])
+        for step in steps:
             yield Batch(*map(torch.from_numpy, waiting.popleft().result()))
-            if step < recipe.steps:
-                waiting.append(maker.submit(_numpy_batch, recipe, step))
+            if step + _AHEAD in steps:
+                waiting.append(maker.submit(_numpy_batch, recipe, step + _AHEAD))

@@ -91,6 +91,17 @@ class Board:
         return self.benchmark.metrics
 
     @property
+    def shown(self) -> tuple[Metric, ...]:
+        """What people are shown: the headline, and the metrics that anybody has a figure of here.
+
+        Files for programs have them all, so that their columns are the same whoever was asked.
+        """
+        found = {name for cell in self.cells.values() for name in cell.entries}
+        found |= {name for one in self.published for name in one.values}
+        first, *others = self.metrics
+        return (first, *(metric for metric in others if metric.name in found))
+
+    @property
     def headline(self) -> str:
         """The name of the figure that models are ordered by first."""
         return self.metrics[0].name

@@ -54,7 +54,7 @@ def write_sheet(board: Board, path: Path) -> None:
     """Write the workbook."""
     book = Workbook()
     book.remove(book.active)
-    for metric in board.metrics:
+    for metric in board.shown:
         _metric_sheet(book.create_sheet(_title(metric.name)), board, metric.name)
     _table_sheet(book.create_sheet("All figures"), board_rows(board))
     _table_sheet(book.create_sheet("Formats"), sweep_rows(board))

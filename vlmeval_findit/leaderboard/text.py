@@ -31,7 +31,7 @@ def as_markdown(board: Board) -> str:
     """The whole leaderboard as a Markdown page."""
     title = f"# {board.benchmark.name} leaderboard"
     parts = [title, NOTE, "## Overall", _overall_table(board)]
-    for metric in board.metrics:
+    for metric in board.shown:
         parts += [f"## {metric.title}", _metric_table(board, metric.name)]
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
@@ -59,7 +59,7 @@ def as_markdown(board: Board) -> str:
 
 
 def _overall_table(board: Board) -> str:
-    metrics = [metric.name for metric in board.metrics]
+    metrics = [metric.name for metric in board.shown]
     grids = {metric: dict(grid(board, metric)) for metric in metrics}
     rows = []
     for model in board.models:
@@ -70,7 +70,7 @@ def _overall_table(board: Board) -> str:
         rows.append([rank_text(found[0]), _md(model), *map(_md_cell, found)])
         rows[-1] += [str(sum(one.queries for one in counts)), str(sum(x.failures for x in counts))]
         rows[-1].append(f"{len(have)}/{len(board.columns)}")
-    titles = [metric.title for metric in board.metrics]
+    titles = [metric.title for metric in board.shown]
     return _table(["rank", "model", *titles, "queries", "failed calls", "datasets"], rows)
 
 
@@ -133,7 +133,7 @@ def as_latex(board: Board) -> str:
     return "\n".join(
         [
             "% needs \\usepackage{booktabs,graphicx}",
-            *(_latex_table(board, one) for one in board.metrics),
+            *(_latex_table(board, one) for one in board.shown),
         ]
     )
 

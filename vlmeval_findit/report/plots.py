@@ -232,7 +232,7 @@ def _line(
 def reasons(
     name: str, title: str, counts: Mapping[str, Mapping[str, float]], places: Mapping[str, int]
 ) -> Plot:
-    """Reasons why replies do not adhere, stacked, one bar a row.
+    """Reasons why replies were not as asked, stacked, one bar a row.
 
     Args:
         name: of the plot, unique on its page.
@@ -253,7 +253,7 @@ def reasons(
         axes.set_yticks(range(len(counts)), [visible(row) for row in counts])
         axes.set_ylim(len(counts) - 0.4, -0.6)
         axes.set_xlim(0, end)
-        axes.set_xlabel("replies that do not adhere (% of all replies)")
+        axes.set_xlabel("replies that were not as asked (% of all replies)")
         axes.grid(axis="x")
         axes.set_axisbelow(True)
         handles = [Patch(**_fill(places[reason])) for reason in names]

@@ -25,7 +25,7 @@ class Section:
 
 def short_metrics(board: Board) -> list[str]:
     """The names of the metrics that stand where there is little room."""
-    return [metric.name for metric in board.metrics if metric.in_short_tables]
+    return [metric.name for metric in board.shown if metric.in_short_tables]
 
 
 def bar_plots(board: Board) -> Iterator[Plot]:
@@ -33,7 +33,7 @@ def bar_plots(board: Board) -> Iterator[Plot]:
     for at, name in enumerate((OVERALL, *(column.name for column in board.columns))):
         figures = {
             metric.title: [_bar(board, model, name, metric.name) for model in board.models]
-            for metric in board.metrics
+            for metric in board.shown
             if metric.in_short_tables
         }
         if any(bar is not None for values in figures.values() for bar in values):
@@ -94,7 +94,7 @@ def curve_plots(board: Board, found: Sequence[Transcript]) -> Iterator[Plot]:
 
 
 def reason_plots(board: Board) -> Iterator[Plot]:
-    """One plot a model: every run of it with replies that do not adhere.
+    """One plot a model: every run of it with replies that were not as asked.
 
     A reason has one colour on the whole page: by the order in which they are met.
     """

@@ -104,7 +104,7 @@
     row: (a, b) => a.dataset.localeCompare(b.dataset) || a.index - b.index || a.model.localeCompare(b.model),
   };
 
-  const REPLIES = { "": () => true, adherent: (card) => !card.reason, "not adherent": (card) => card.reason !== "" };
+  const REPLIES = { "": () => true, "as asked": (card) => !card.reason, "not as asked": (card) => card.reason !== "" };
 
   function matches(card) {
     for (const key of ["model", "dataset", "format"]) {
@@ -190,7 +190,7 @@
   fill("model", distinct("model"), "all");
   fill("dataset", distinct("dataset"), "all");
   fill("format", distinct("format"), "all");
-  fill("reason", ["adherent", "not adherent", ...distinct("reason")], "all");
+  fill("reason", ["as asked", "not as asked", ...distinct("reason")], "all");
   at("format").parentElement.hidden = !distinct("format").length;
   at("legend").hidden = !data.cards.some((card) => card.frames.some((frame) => frame.boxes.length));
   for (const id of ["model", "dataset", "format", "reason", "order"]) at(id).addEventListener("change", filter);
