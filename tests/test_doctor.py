@@ -242,6 +242,19 @@ def test_two_conventions_in_one_run() -> None:
     assert found.found.second.share == pytest.approx(0.3, abs=0.1)
 
 
+def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
+    """A simulated run that once was said to be mixed: tiny objects, coarse steps.
+
+    Boxes without a side are somewhere in the picture in many other conventions.
+    """
+    rng = np.random.default_rng([77, 879])
+    for _ in range(3):  # what was simulated was drawn first
+        rng.choice(3)
+    declared = convention("claude_standard/xyxy")
+    made = run(rng, PROFILES["tiny, 8k"], declared, HABITS["coarse numbers"], 200)
+    assert not diagnose(evidence_of(made), declared).verdict.alarms
+
+
 def test_boxes_that_follow_nothing() -> None:
     blind = Habit(miou=0.7, garbage=1.0)
     made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .conventions import SPACES, Convention, conventions
-from .densities import START, WIDTHS, densities, log_likelihood, seen_in
+from .densities import START, WIDTHS, densities, log_likelihood, seen_in, seen_under
 from .distance import apart, frames_apart, steadiness
 from .estimate import Bend, Fitted, bend, best_scale, fit, screen, shares_of
 from .evidence import Evidence
@@ -111,6 +111,13 @@ def _signal(evidence: Evidence, best: Fitted) -> float:
     return float(best.likelihoods.sum() - without.sum())
 
 
+def _without_objects(evidence: Evidence, convention: Convention) -> Floats:
+    """(n,) logarithms of densities under a convention, if no box meant an object."""
+    found = densities(seen_under(evidence, convention))
+    found.kinds[: len(WIDTHS)] = 0
+    return log_likelihood(found, START)
+
+
 def _unlisted(evidence: Evidence, best: Fitted, own: Fitted, declared: Convention) -> Unlisted:
     """The bend that fits best; where several do, that of the declared convention."""
     order = best.convention.order
@@ -137,13 +144,18 @@ def _unlisted(evidence: Evidence, best: Fitted, own: Fitted, declared: Conventio
 def _second(
     evidence: Evidence, known: Sequence[Convention], screened: Floats, best: Fitted
 ) -> Second | None:
-    """The convention that explains a part of the queries, where ``best`` does not."""
+    """The convention that explains a part of the queries, where ``best`` does not.
+
+    Only boxes that mean objects speak for it: numbers that ``best`` can make nothing of, such as
+    sides that were rounded away, are boxes somewhere in the picture in many conventions.
+    """
     base = evidence.by_query(best.likelihoods)
     gains = np.stack([evidence.by_query(row) for row in screened]) - base
     gains = gains.clip(-60, 60)
     found: Second | None = None
     for i in np.argsort(-gains.clip(0, 30).sum(1), kind="stable")[:_SECONDS_TRIED]:
-        ratio, share = np.exp(gains[i]), 0.1
+        nothing = np.maximum(best.likelihoods, _without_objects(evidence, known[i]))
+        ratio, share = np.exp(evidence.by_query(screened[i] - nothing).clip(-60, 60)), 0.1
         for _ in range(60):
             share = float((share * ratio / (1 - share + share * ratio)).mean())
         gain = float(np.log(1 - share + share * ratio).sum()) - known[i].cost
