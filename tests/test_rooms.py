@@ -16,6 +16,7 @@ ROOMS = (
     "marks",
     "models",
     "benchmarks",
+    "doctor",
     "data",
     "runs",
     "sweep",

@@ -175,9 +175,10 @@ def _claude(edge: int, tokens: int) -> Callable[[tuple[int, int], Space], Refere
     return reference
 
 
-def smart_resize(size: tuple[int, int], min_pixels: int, max_pixels: int) -> tuple[int, int]:
-    """Qwen2.5-VL's resize of (w, h): multiples of 28 within the pixel bounds."""
-    factor = 28
+def smart_resize(
+    size: tuple[int, int], min_pixels: int, max_pixels: int, factor: int = 28
+) -> tuple[int, int]:
+    """Qwen2.5-VL's resize of (w, h): multiples of ``factor`` within the pixel bounds."""
     w, h = (max(factor, round(edge / factor) * factor) for edge in size)
     if w * h > max_pixels:
         beta = math.sqrt(size[0] * size[1] / max_pixels)

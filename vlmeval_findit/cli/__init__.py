@@ -16,6 +16,7 @@ COMMANDS = {
     "prepare": ("prepare", "turn the release's Parquet subsets into tables"),
     "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
     "score": ("score", "score prediction files again, without the model"),
+    "doctor": ("doctor", "say in which coordinates a run's answers really are"),
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
     "show": ("show", "print what a query asks, and the sizes of its images"),
     "search": ("search", "find the format that a model answers best in"),

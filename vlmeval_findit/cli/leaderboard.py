@@ -17,6 +17,7 @@ from ..leaderboard.rows import (
     TIED,
     GridCell,
     apart_rows,
+    doctor_lines,
     failure_lines,
     forced_lines,
     grid,
@@ -137,7 +138,7 @@ def print_remarks(board: Board) -> None:
     left out."""
     for line in scorer_lines(board):
         print(visible(f"Scored by: {line}"))
-    for line in (*failure_lines(board), *forced_lines(board)):
+    for line in (*failure_lines(board), *forced_lines(board), *doctor_lines(board)):
         print(visible(line))
     rows = apart_rows(board)
     if rows:

@@ -82,6 +82,8 @@ def main(argv: Sequence[str]) -> int:
     for run in runs:
         for note in run.forced:
             print(f"forced: {run.model} {run.task.name}: {note}")
+        if run.doctor is not None:
+            print(f"{run.model} {run.task.name}: {run.doctor} (see: run_findit.py doctor)")
     return 0
 
 

@@ -162,6 +162,9 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
             return NO_MORE if error.spent else SOME_FAILED
     print_rows(_row(result) for result in results)
     report_formats(results, formats_file)
+    for result in results:
+        if result.doctor is not None:
+            print(f"{result.model} {result.question.name}: {result.doctor}")
     failed = sum(result.failed for result in results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")

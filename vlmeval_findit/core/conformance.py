@@ -18,11 +18,26 @@ class CaseError(ValueError):
 
 
 class Agreement(NamedTuple):
-    """How many cases of a file agree, how many there are, and how each of the others differs."""
+    """How many cases of a file agree, how many there are, and how each of the others differs.
+
+    ``least`` is the share that must agree, ``grave`` how many differ as none may.  ``said`` is how
+    the command says it, where a protocol has words of its own.
+    """
 
     agreed: int
     total: int
     differences: list[str]
+    least: float = 1.0
+    grave: int = 0
+    said: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether enough agree; of no cases none do."""
+        return self.total > 0 and self.agreed >= self.least * self.total and not self.grave
+
+    def __str__(self) -> str:
+        return self.said or f"{self.agreed}/{self.total} cases agree"
 
 
 Try = Callable[[Path, Path | None], Agreement]

@@ -262,6 +262,15 @@ def forced_lines(board: Board) -> list[str]:
     ]
 
 
+def doctor_lines(board: Board) -> list[str]:
+    """A sentence for every comparable run whose coordinate space is in doubt."""
+    return [
+        f"{one.run.model}, {one.run.question.name}: {said}"
+        for one in board.sweep
+        if (said := one.run.basis.doctor)
+    ]
+
+
 def header_of(rows: Iterable[TableRow]) -> list[str]:
     """The column names of rows, in order; empty where there are no rows."""
     return list(next(iter(rows), {}))

@@ -22,6 +22,7 @@ from .rows import (
     TableRow,
     apart_rows,
     board_rows,
+    doctor_lines,
     failure_lines,
     forced_lines,
     format_note,
@@ -182,6 +183,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
         *([format_note(board)] if formats_used(board) else []),
         *failure_lines(board),
         *forced_lines(board),
+        *doctor_lines(board),
         *scorer_lines(board),
         *(f"Published, not ranked: {line}" for line in published_notes(board)),
     ]

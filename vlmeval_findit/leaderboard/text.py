@@ -14,6 +14,7 @@ from .rows import (
     TIED,
     GridCell,
     apart_rows,
+    doctor_lines,
     failure_lines,
     forced_lines,
     format_note,
@@ -38,6 +39,7 @@ def as_markdown(board: Board) -> str:
         ("Scored by", scorer_lines(board)),
         ("Failed calls", failure_lines(board)),
         ("Forced", forced_lines(board)),
+        ("Coordinate space in doubt", doctor_lines(board)),
         ("Published figures, not ranked", published_notes(board)),
     ):
         if lines:

@@ -20,6 +20,7 @@ from ..leaderboard.published import published_lines, published_notes
 from ..leaderboard.rows import (
     NOTE,
     apart_rows,
+    doctor_lines,
     failure_lines,
     forced_lines,
     format_note,
@@ -66,6 +67,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
             scorers=scorer_lines(board),
             failures=failure_lines(board),
             forced=forced_lines(board),
+            doubts=doctor_lines(board),
             missing=_by_reason(missing),
             runs=[_run_row(run) for run in runs],
             short=short_metrics(board),

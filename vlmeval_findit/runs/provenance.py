@@ -36,7 +36,8 @@ class Basis:
     ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
     ``missing`` those that were not, of which ``left_out`` had no usable image.  ``scorer`` is what
     decided beside the benchmark's own code (None: nothing).  ``versions`` are those at inference,
-    ``scored_with`` those of the scoring.
+    ``scored_with`` those of the scoring.  ``doctor`` says why the declared coordinate space is in
+    doubt (None: it is not, or nobody looked).
     """
 
     identity: Identity | None
@@ -56,6 +57,7 @@ class Basis:
     scored_with: Mapping[str, str]
     predictions_sha256: str
     scored_at: str
+    doctor: str | None = None
 
     @property
     def scored_under(self) -> frozenset[tuple[str, str]]:
@@ -78,6 +80,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "digest": run.identity.digest if run.identity else None,
         "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
         "spaces": [dict(space) for space in run.spaces],
+        "doctor": run.doctor,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
         "sizes_recorded": run.replies.with_sizes,
         "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
@@ -121,6 +124,7 @@ _SHAPE: Shape = {
     "identity": dict | None,
     "digest": str | None,
     "forced": [str],
+    "doctor": str | None,
     "table": {"file": str, "sha256": str},
     "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
     "spaces": [{"kind": str, "source": str}],
@@ -165,6 +169,7 @@ def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
         scored_with=dict(values["scored_with"]),
         predictions_sha256=values["predictions"]["sha256"],
         scored_at=values["scored_at"],
+        doctor=values.get("doctor"),
     )
 
 

@@ -23,6 +23,8 @@ from ..core.replies import Reply
 from ..core.row_ranges import rows_text
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
+from ..doctor import check
+from ..doctor.evidence import Query
 from ..models.dual_encoder.encoder import EncoderError
 from .prediction_names import split_name
 
@@ -62,7 +64,8 @@ class RunScore:
 
     ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
     as settings with a ``source``; ``forced`` what of a contradiction was overruled; ``scorer`` what
-    decided beside the benchmark's own code.
+    decided beside the benchmark's own code.  ``sample`` are answers for the doctor to look at,
+    ``doctor`` what it said of them (:func:`looked_at`): no figure depends on either.
     """
 
     model: str
@@ -74,6 +77,8 @@ class RunScore:
     replies: AboutReplies
     forced: tuple[str, ...] = ()
     scorer: Scorer | None = None
+    sample: tuple[Query, ...] = ()
+    doctor: str | None = None
 
     @property
     def benchmark(self) -> Benchmark:
@@ -163,7 +168,10 @@ def _part(
     )
     sums = totals(rows)
     about = _about(replies)
-    return RunScore(model, task, rows, sums, made.spaces, run, about, scorer=made.scorer)
+    seen = check.sample(task, rows)
+    return RunScore(
+        model, task, rows, sums, made.spaces, run, about, scorer=made.scorer, sample=seen
+    )
 
 
 def _recorded(reply: Reply) -> dict[str, Any]:
@@ -191,7 +199,14 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
         spaces=tuple(spaces.values()),
         replies=sum((run.replies for run in others), first.replies),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
+        sample=check.joined_samples([run.sample for run in runs]),
     )
+
+
+def looked_at(run: RunScore) -> RunScore:
+    """A run's score with what the doctor says of its convention; without the sample."""
+    said = check.warning(run.task, run.sample, run.spaces)
+    return replace(run, doctor=said, sample=())
 
 
 def without_details(run: RunScore) -> RunScore:
@@ -315,7 +330,7 @@ def score_file(
         raise SpaceError(_are_safe(error, path, "--space SPACE")) from None
     except EncoderError as error:
         raise EncoderError(_are_safe(error, path, "--encoder ENCODER")) from None
-    return replace(done, forced=(*found.forced, *done.forced))
+    return looked_at(replace(done, forced=(*found.forced, *done.forced)))
 
 
 def _are_safe(error: Exception, path: Path, flag: str) -> str:

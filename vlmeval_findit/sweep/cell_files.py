@@ -25,7 +25,7 @@ from ..core.run_files import RunFiles
 from ..runs.details import lines_of
 from ..runs.provenance import provenance_of
 from ..runs.results import write_score
-from ..runs.score import RunScore, joined, score, without_details
+from ..runs.score import RunScore, joined, looked_at, score, without_details
 from .calls import Cell, ImageHash, keyed
 from .journal import Journal
 from .outputs import Output, adopt
@@ -50,7 +50,8 @@ def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
     write_rows(output.path, lambda: prediction_rows(output.cell, keys, journal))
     folder = output.path.parent
     with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace", dir=folder) as details:
-        run = joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
+        parts = _parts(output, prediction_rows(output.cell, keys, journal), details)
+        run = looked_at(joined(parts))
         if not _is_scored(run, output.path):
             details.seek(0)
             write_score(run, output.path, details)

@@ -106,6 +106,7 @@ class Result:
     """The score of one cell; ``path`` is its prediction file.
 
     ``compared``: its format is one of the axes', not that of a question which the sweep names.
+    ``doctor`` says why its coordinate space is in doubt.
     """
 
     model: str
@@ -115,6 +116,7 @@ class Result:
     failed: int
     path: Path
     compared: bool = True
+    doctor: str | None = None
 
     @property
     def figures(self) -> Mapping[str, float | None]:
@@ -124,7 +126,8 @@ class Result:
 
 def result_of(run: RunScore, path: Path) -> Result:
     """What is kept of a score in memory."""
-    return Result(run.model, run.task.question, run.sums, len(run.rows), run.failed, path)
+    sums, rows, doctor = run.sums, len(run.rows), run.doctor
+    return Result(run.model, run.task.question, sums, rows, run.failed, path, doctor=doctor)
 
 
 # --- cells ----------------------------------------------------------------------------------------

@@ -1,0 +1,241 @@
+"""Simulated runs of deployments whose convention is known, from profiles of pictures and objects.
+
+Nothing here is of a data set: a profile says how large pictures are and how large objects in them,
+as numbers; pictures, objects and replies are drawn from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention
+from vlmeval_findit.doctor.densities import said
+from vlmeval_findit.doctor.evidence import Query
+
+Floats = NDArray[np.float64]
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Pictures and objects.
+
+    ``sizes`` are (width, height, how often); ``sides`` mean, deviation and correlation of the
+    logarithms of objects' sides in shares of the picture; ``objects`` how often a query has 0, 1,
+    2, … of them; ``queries_a_picture`` on the average.
+    """
+
+    sizes: tuple[tuple[int, int, float], ...]
+    sides: tuple[tuple[float, float], tuple[float, float], float]
+    objects: tuple[float, ...]
+    queries_a_picture: float
+
+
+_COCO = (
+    (640, 480, 28.0),
+    (640, 427, 20.0),
+    (480, 640, 9.0),
+    (500, 375, 7.0),
+    (427, 640, 5.0),
+    (640, 360, 4.0),
+    (612, 612, 4.0),
+    (640, 503, 4.0),
+    (333, 500, 3.0),
+    (640, 640, 2.0),
+)
+_WIDE = (
+    *_COCO,
+    (1024, 768, 8.0),
+    (1024, 683, 6.0),
+    (2048, 1365, 6.0),
+    (768, 1024, 4.0),
+    (1920, 1080, 4.0),
+    (4000, 3000, 3.0),
+    (5184, 3456, 2.0),
+    (800, 400, 2.0),
+)
+_THOUSAND = (
+    (1024, 768, 30.0),
+    (1024, 683, 22.0),
+    (768, 1024, 9.0),
+    (683, 1024, 6.0),
+    (1024, 1024, 6.0),
+    (1024, 576, 5.0),
+    (1024, 680, 4.0),
+    (1024, 819, 3.0),
+)
+_VOC = (
+    (500, 375, 40.0),
+    (500, 333, 20.0),
+    (375, 500, 9.0),
+    (333, 500, 7.0),
+    (500, 334, 3.0),
+    (500, 400, 3.0),
+    (500, 281, 2.0),
+)
+
+PROFILES: Mapping[str, Profile] = {
+    "referring": Profile(_COCO, ((-1.2, -0.65), (0.48, 0.45), 0.2), (0, 1), 3.0),
+    "referring, wide": Profile(_WIDE, ((-1.4, -1.1), (0.68, 0.63), 0.5), (0, 1), 2.4),
+    "phrases": Profile(_COCO, ((-1.7, -1.5), (0.96, 0.85), 0.7), (0, 65, 22, 9, 4), 2.4),
+    "detection": Profile(_VOC, ((-1.7, -1.3), (0.97, 0.82), 0.8), (0, 55, 20, 12, 7, 4, 2), 2.4),
+    "detection, 1024": Profile(
+        _THOUSAND, ((-2.0, -1.7), (1.1, 1.05), 0.8), (0, 50, 18, 14, 10, 5, 3), 1.6
+    ),
+    "dense": Profile(_THOUSAND, ((-2.0, -1.7), (1.1, 1.0), 0.8), (0, 4, 6, *[10] * 10), 1.4),
+    "negatives": Profile(_WIDE, ((-1.7, -1.4), (1.0, 1.0), 0.8), (69, 21, 8, 2), 1.5),
+    "tiny, 8k": Profile(((8192, 6144, 1.0),), ((-3.3, -3.0), (0.56, 0.55), 0.35), (0, 1), 1.1),
+}
+
+SIGMA = {0.9: 0.032, 0.7: 0.115, 0.5: 0.235, 0.3: 0.428}
+"""By mean IoU the error of edges in shares of the side that leaves it."""
+
+
+@dataclass(frozen=True)
+class Habit:
+    """What a deployment does to its boxes beside its convention.
+
+    ``miou`` is the mean IoU of boxes that mean their object; ``size`` how many times too large they
+    are, ``shift`` the share of the side by which they are moved, ``pull`` the share by which they
+    are drawn to the middle of the picture, ``frame`` an error of edges in shares of the picture,
+    ``coarse`` the step of the numbers in units, ``wrong`` the share of boxes about another object,
+    ``missed`` of objects without a box, ``extra`` boxes a query about nothing, ``garbage`` the
+    share of boxes whose numbers mean nothing.
+    """
+
+    miou: float = 0.5
+    size: float = 1.0
+    shift: float = 0.0
+    pull: float = 0.0
+    frame: float = 0.0
+    coarse: float = 0.0
+    wrong: float = 0.05
+    missed: float = 0.1
+    extra: float = 0.1
+    garbage: float = 0.01
+
+
+HABITS: Mapping[str, Habit] = {
+    "plain": Habit(),
+    "good": Habit(miou=0.7),
+    "very good": Habit(miou=0.9),
+    "weak": Habit(miou=0.3),
+    "half wrong objects": Habit(miou=0.9, wrong=0.45),
+    "seven of ten wrong": Habit(miou=0.7, wrong=0.7),
+    "8 % too large": Habit(size=1.08),
+    "8 % too small": Habit(size=0.92),
+    "shifted": Habit(miou=0.7, shift=0.04),
+    "pulled 5 %": Habit(miou=0.7, pull=0.05),
+    "pulled 10 %": Habit(pull=0.10),
+    "pulled 10 %, good": Habit(miou=0.7, pull=0.10),
+    "pulled 20 %": Habit(pull=0.20),
+    "errors of 3 % of the frame": Habit(miou=0.7, frame=0.03),
+    "errors of 8 % of the frame": Habit(miou=0.7, frame=0.08),
+    "coarse numbers": Habit(coarse=0.02),
+    "much of everything": Habit(
+        size=0.95, shift=0.02, pull=0.05, extra=0.5, garbage=0.1, missed=0.3
+    ),
+}
+"""Models of every kind whose convention is right."""
+
+_DECIMALS = {"unit": 3, "longer1": 3, "letterbox1": 3, "crop1": 3, "percent": 1}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """By axis a scale and an offset, in shares of the picture, that a deployment adds."""
+
+    scale: tuple[float, float] = (1.0, 1.0)
+    offset: tuple[float, float] = (0.0, 0.0)
+
+
+def convention(name: str) -> Convention:
+    """The convention of a name such as ``grid1000/xyxy``."""
+    space, order = name.split("/")
+    return Convention(SPACES[space], ORDERS[order])
+
+
+def run(
+    rng: Rng,
+    profile: Profile,
+    says: Callable[[Rng], Convention] | Convention,
+    habit: Habit,
+    queries: int = 200,
+    fault: Fault | None = None,
+) -> list[Query]:
+    """A run of so many queries; ``says`` may draw a convention for every query."""
+    weights = np.array([often for *_, often in profile.sizes])
+    weights = weights / weights.sum()
+    weights = weights / weights.sum()
+    counts = np.array(profile.objects, float)
+    found: list[Query] = []
+    picture, size, others = -1, (0, 0), np.zeros((0, 4))
+    for _ in range(queries):
+        if picture < 0 or rng.random() < 1 / profile.queries_a_picture:
+            picture += 1
+            width, height, _often = profile.sizes[rng.choice(len(weights), p=weights)]
+            size, others = (width, height), objects(rng, profile, 3)
+        truths = objects(rng, profile, int(rng.choice(len(counts), p=counts / counts.sum())))
+        boxes = _drawn(rng, profile, truths, np.concatenate([others, truths]), habit)
+        how = says if isinstance(says, Convention) else says(rng)
+        numbers = _numbers(rng, boxes, size, how, habit, fault)
+        edges = np.tile(size, 2)
+        found.append(
+            Query(*size, f"picture {picture}", (truths * edges).tolist(), numbers.tolist())
+        )
+    return found
+
+
+def objects(rng: Rng, profile: Profile, count: int) -> Floats:
+    """(count, 4) boxes in shares of the picture."""
+    mean, spread, together = profile.sides
+    covariance = np.outer(spread, spread) * np.array([[1, together], [together, 1]])
+    sides = np.exp(rng.multivariate_normal(mean, covariance, count)).clip(0.01, 0.98)
+    centre = sides / 2 + rng.random((count, 2)) * (1 - sides)
+    return np.concatenate([centre - sides / 2, centre + sides / 2], axis=1)
+
+
+def _drawn(rng: Rng, profile: Profile, truths: Floats, others: Floats, habit: Habit) -> Floats:
+    """What a model means: boxes in shares of the picture."""
+    kept = truths[rng.random(len(truths)) >= habit.missed * (len(truths) > 1)]
+    wrong = rng.random(len(kept)) < habit.wrong
+    if wrong.any():
+        near = others[rng.integers(len(others), size=len(kept))]
+        far = objects(rng, profile, len(kept))
+        other = np.where(rng.random((len(kept), 1)) < 0.5, near, far)
+        kept = np.where(wrong[:, None], other, kept)
+    centre, side = (kept[:, :2] + kept[:, 2:]) / 2, kept[:, 2:] - kept[:, :2]
+    noise = rng.standard_t(5, (len(kept), 4)) * SIGMA[habit.miou] * 0.77
+    centre = 0.5 + (1 - habit.pull) * (centre - 0.5) + (noise[:, :2] + habit.shift) * side
+    side = side * habit.size * np.exp(noise[:, 2:].clip(-2, 2))
+    boxes = np.concatenate([centre - side / 2, centre + side / 2], axis=1)
+    boxes = boxes + rng.normal(0, 1, boxes.shape) * habit.frame
+    boxes = np.concatenate([boxes, objects(rng, profile, int(rng.poisson(habit.extra)))])
+    ends = np.sort(boxes.reshape(-1, 2, 2), axis=1).reshape(-1, 4)
+    return ends.clip(0, 1)
+
+
+def _numbers(
+    rng: Rng,
+    boxes: Floats,
+    size: tuple[int, int],
+    how: Convention,
+    habit: Habit,
+    fault: Fault | None,
+) -> Floats:
+    frame = how.space.frame(np.array([size], float).T)
+    if fault is not None:
+        boxes = boxes * np.tile(fault.scale, 2) + np.tile(fault.offset, 2)
+    numbers = said(boxes.T, frame.of(np.zeros(len(boxes), np.intp)), how.order).T
+    decimals = _DECIMALS.get(how.space.name, 0)
+    if habit.coarse:
+        step = habit.coarse * np.abs(frame.scale).max()
+        numbers = np.round(numbers / step) * step
+    numbers = np.round(numbers, decimals)
+    bad = rng.random(len(numbers)) < habit.garbage
+    unit = rng.choice([1, 100, 1000, 2000], (len(numbers), 1))
+    return np.where(bad[:, None], np.round(rng.random(numbers.shape) * unit, decimals), numbers)

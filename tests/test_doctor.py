@@ -1,0 +1,440 @@
+"""Which convention a run follows: known deployments in, verdicts out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
+
+from vlmeval_findit.boxes.spaces import Space, reference_size
+from vlmeval_findit.conformance import main as conformance
+from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention, conventions, row_of
+from vlmeval_findit.doctor.densities import located, said
+from vlmeval_findit.doctor.diagnosis import diagnose
+from vlmeval_findit.doctor.distance import apart, iou
+from vlmeval_findit.doctor.estimate import Bend, bend, fit
+from vlmeval_findit.doctor.evidence import MOST_BOXES, MOST_SAID, Query, evidence_of
+from vlmeval_findit.doctor.inflation import inflation
+from vlmeval_findit.doctor.verdict import Found, Second, Unlisted, Verdict, decide
+
+SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T
+GOOD = Habit(miou=0.7)
+
+
+# --- conventions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", conventions(), ids=lambda one: one.name)
+def test_what_is_said_is_read_back(one: Convention) -> None:
+    boxes = objects(np.random.default_rng(0), PROFILES["phrases"], SIZES.shape[1]).T
+    frame = one.space.frame(SIZES)
+    back = located(said(boxes, frame, one.order), frame, one.order)
+    assert np.allclose(back.corners, boxes)
+    inside_out = boxes[[2, 1, 0, 3]]
+    back = located(said(inside_out, frame, one.order), frame, one.order)
+    assert np.allclose(back.corners, inside_out)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        # A box (64, 48, 320, 240) in a picture of 640 x 480 pixels.
+        ("grid1000/xyxy", [100, 100, 500, 500]),
+        ("grid1000/xywh", [100, 100, 400, 400]),
+        ("percent/cxcywh", [30, 30, 40, 40]),
+        ("pixels/yxhw", [48, 64, 192, 256]),
+        ("pixels/xxyy", [64, 320, 48, 240]),
+        ("pixels/yyxx", [48, 240, 64, 320]),
+        ("pixels/cycxhw", [144, 192, 192, 256]),
+        ("longer1000/xyxy", [100, 75, 500, 375]),
+        ("letterbox1000/xyxy", [100, 200, 500, 500]),
+        ("crop1000/xyxy", [-1000 / 30, 100, 500, 500]),
+        ("grid1000_rot180/xyxy", [500, 500, 900, 900]),
+        ("grid1000_flipy/xyxy", [100, 500, 500, 900]),
+        ("grid1000_rot90cw/xyxy", [500, 100, 900, 500]),
+        ("grid1000_rot90ccw/xyxy", [100, 500, 500, 900]),
+        ("grid_sizes_swapped/xyxy", [100 * 4 / 3, 75, 500 * 4 / 3, 375]),
+        ("pixels_times_size/xyxy", [40.96, 23.04, 204.8, 115.2]),
+        ("twice_grid/xyxy", [100 / 0.64, 100 / 0.48, 500 / 0.64, 500 / 0.48]),
+        ("smart_sizes_swapped/xyxy", [47.6, 64.4, 238, 322]),
+    ],
+)
+def test_what_a_convention_says(name: str, numbers: list[float]) -> None:
+    one = convention(name)
+    box = np.array([[0.1], [0.1], [0.5], [0.5]])
+    frame = one.space.frame(np.array([[640.0], [480.0]]))
+    assert said(box, frame, one.order)[:, 0] == pytest.approx(numbers)
+
+
+@pytest.mark.parametrize("row", [row for row in SPACES.values() if row.space], ids=lambda r: r.name)
+def test_spaces_of_the_score_are_the_scores_own(row: object) -> None:
+    frame = row.frame(SIZES)
+    sizes = [reference_size(row.space, int(w), int(h)) for w, h in SIZES.T]
+    assert frame.scale.T.tolist() == [list(map(float, size)) for size in sizes]
+    assert row_of(row.space) is row
+
+
+def test_a_declared_space_with_settings_of_its_own_is_a_hypothesis() -> None:
+    space = Space("smart_resize", min_pixels=100352, max_pixels=802816)
+    declared = Convention(row_of(space), ORDERS["xyxy"])
+    names = [one.name for one in conventions(declared)]
+    assert declared.name in names
+    assert len(names) == len(set(names)) == 328 + 5
+
+
+# --- evidence -------------------------------------------------------------------------------------
+
+
+def test_numbers_that_are_none_are_left_out() -> None:
+    bad = [(1, 2, 3, float("nan")), (1, 2, float("inf"), 4), (1e9, 0, 1, 1), (1, 2, 3, 4)]
+    seen = evidence_of([Query(10, 10, "a", [(0, 0, 5, 5), (5, 5, 5, 9)], bad)])
+    assert seen.numbers.T.tolist() == [[1, 2, 3, 4]]
+    assert seen.truths.T.tolist() == [[0, 0, 0.5, 0.5]]
+
+
+def test_boxes_are_held_against_objects_of_their_label() -> None:
+    truths = [(0, 0, 5, 5), (5, 5, 9, 9)]
+    query = Query(
+        10,
+        10,
+        "a",
+        truths,
+        [(0, 0, 5, 5)] * 2,
+        ("cat", "Traffic light"),
+        ("traffic light.", "bird"),
+    )
+    seen = evidence_of([query])
+    assert (seen.box.tolist(), seen.truth.tolist()) == ([0], [1])
+    assert seen.choices.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "step"),
+    [([1, 2, 3, 4], 1.0), ([0.5, 0.25, 0.75, 1], 0.01), ([0.1, 0.2, 0.3, 0.5], 0.1)],
+)
+def test_the_step_of_numbers(numbers: list[float], step: float) -> None:
+    assert evidence_of([Query(10, 10, "a", [(0, 0, 5, 5)], [numbers])]).step == step
+
+
+def test_of_a_long_run_a_fixed_sample_is_looked_at() -> None:
+    queries = [Query(10, 10, str(i), [(0, 0, 5, 5)], [(i % 7, 1, 9, 9)] * 4) for i in range(900)]
+    first, again = evidence_of(queries), evidence_of(queries)
+    assert MOST_BOXES - 4 < first.boxes <= MOST_BOXES
+    assert np.array_equal(first.numbers, again.numbers)
+
+
+def test_of_a_reply_without_an_end_the_first_boxes_are_looked_at() -> None:
+    query = Query(10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000)
+    assert evidence_of([query]).boxes == MOST_SAID
+
+
+def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
+    seen = evidence_of(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
+    part = seen.some(50)
+    assert part.boxes == 50
+    owners = part.owner[part.box]
+    assert (owners == part.truth_query[part.truth]).all()
+    assert seen.some(10**6) is seen
+
+
+GRID = convention("grid1000/xyxy")
+
+
+# --- verdicts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("declared", "says", "profile"),
+    [
+        ("grid1000/xyxy", "pixels/xyxy", "referring"),
+        ("pixels/xyxy", "grid1000/xyxy", "phrases"),
+        ("grid1000/xyxy", "unit/xyxy", "detection"),
+        ("unit/xyxy", "percent/xyxy", "detection"),
+        ("pixels/xyxy", "smart_200704_1605632/xyxy", "referring, wide"),
+        ("smart_3136_12845056/xyxy", "smart_3136_200704/xyxy", "referring, wide"),
+        ("pixels/xyxy", "claude_standard/xyxy", "tiny, 8k"),
+        ("grid1000/xyxy", "letterbox1000/xyxy", "detection, 1024"),
+        ("grid1000/xyxy", "longer1000/xyxy", "phrases"),
+        ("smart_200704_1605632/xyxy", "smart_twice/xyxy", "phrases"),
+        ("grid1000/xyxy", "pixels_times_size/xyxy", "phrases"),
+        ("grid1000/xyxy", "grid_sizes_swapped/xyxy", "detection"),
+        ("grid1000/xyxy", "grid1000_rot90cw/xyxy", "detection"),
+        ("grid1000/xyxy", "grid1000/yxyx", "phrases"),
+        ("pixels/xywh", "pixels/xyxy", "referring"),
+        ("grid1000/xyxy", "pixels/cxcywh", "detection"),
+    ],
+)
+def test_another_convention_is_named(declared: str, says: str, profile: str) -> None:
+    made = run(np.random.default_rng(3), PROFILES[profile], convention(says), GOOD, 120)
+    evidence = evidence_of(made)
+    found = diagnose(evidence, convention(declared))
+    assert found.verdict is Verdict.OTHER
+    assert found.found is not None
+    assert apart(evidence, found.found.best, convention(says)) < 0.02
+    assert found.found.best.name in found.found.alike
+    assert found.found.agree > 0.6 * found.answered
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_a_right_run_does_not_alarm_whatever_its_model_does(habit: str) -> None:
+    made = run(np.random.default_rng(1), PROFILES["detection, 1024"], GRID, HABITS[habit], 100)
+    found = diagnose(evidence_of(made), GRID)
+    assert found.verdict in (Verdict.FITS, Verdict.UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("fault", "scale", "offset"),
+    [
+        (Fault(scale=(0.62, 0.62)), (0.62, 0.62), (0, 0)),
+        (Fault(scale=(1.22, 1.22)), (1.22, 1.22), (0, 0)),
+        (Fault(scale=(1.0, 0.88)), (1.0, 0.88), (0, 0)),
+        (Fault(offset=(0.045, -0.035)), (1, 1), (0.045, -0.035)),
+    ],
+)
+def test_a_frame_that_no_row_has(
+    fault: Fault, scale: tuple[float, float], offset: tuple[float, float]
+) -> None:
+    declared = convention("claude_standard/xyxy")
+    made = run(np.random.default_rng(5), PROFILES["phrases"], declared, GOOD, 150, fault)
+    found = diagnose(evidence_of(made), declared)
+    assert found.verdict is Verdict.UNLISTED
+    assert found.found is not None
+    _, how = bend(evidence_of(made), declared, np.array(scale))
+    assert how.scale == pytest.approx(scale, abs=0.03)
+    assert how.at_origin == pytest.approx(offset, abs=0.015)
+    assert (np.abs(how.scale - scale) < 4 * how.scale_error).all()
+    assert (np.abs(how.at_origin - offset) < 4 * how.at_origin_error).all()
+
+
+def test_a_small_drift_is_noted_and_is_no_alarm() -> None:
+    made = run(
+        np.random.default_rng(2),
+        PROFILES["dense"],
+        GRID,
+        Habit(miou=0.9),
+        60,
+        Fault((1.03, 1.03), (-0.015, -0.015)),
+    )
+    found = diagnose(evidence_of(made), GRID)
+    assert not found.verdict.alarms
+    _, how = bend(evidence_of(made), GRID)
+    assert how.scale == pytest.approx([1.03, 1.03], abs=0.01)
+
+
+def test_two_conventions_in_one_run() -> None:
+    other = convention("pixels/xyxy")
+    made = run(
+        np.random.default_rng(4),
+        PROFILES["detection"],
+        lambda rng: other if rng.random() < 0.3 else GRID,
+        GOOD,
+        200,
+    )
+    found = diagnose(evidence_of(made), GRID)
+    assert found.verdict is Verdict.MIXED
+    assert found.found is not None
+    assert found.found.second is not None
+    assert found.found.second.share == pytest.approx(0.3, abs=0.1)
+
+
+def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
+    """A simulated run that once was said to be mixed: tiny objects, coarse steps.
+
+    Boxes without a side are somewhere in the picture in many other conventions.
+    """
+    rng = np.random.default_rng([77, 879])
+    for _ in range(3):  # what was simulated was drawn first
+        rng.choice(3)
+    declared = convention("claude_standard/xyxy")
+    made = run(rng, PROFILES["tiny, 8k"], declared, HABITS["coarse numbers"], 200)
+    assert not diagnose(evidence_of(made), declared).verdict.alarms
+
+
+def test_boxes_that_follow_nothing() -> None:
+    blind = Habit(miou=0.7, garbage=1.0)
+    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)
+    assert diagnose(evidence_of(made), GRID).verdict is Verdict.NONE
+
+
+def test_one_box_again_and_again_follows_nothing() -> None:
+    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 60)
+    full = [one._replace(said=[(0, 0, 1000, 1000)]) for one in made]
+    assert not diagnose(evidence_of(full), GRID).verdict.alarms
+
+
+@pytest.mark.parametrize("queries", [0, 4])
+def test_too_few(queries: int) -> None:
+    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, queries)
+    found = diagnose(evidence_of(made), GRID)
+    assert (found.verdict, found.found) == (Verdict.TOO_FEW, None)
+
+
+def test_nothing_to_find_anywhere() -> None:
+    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 40)
+    empty = [one._replace(truths=[]) for one in made]
+    assert diagnose(evidence_of(empty), GRID).verdict is Verdict.NONE
+
+
+def test_what_pictures_of_one_size_cannot_tell() -> None:
+    square = replace(PROFILES["phrases"], sizes=((1000, 1000, 1.0),))
+    made = run(np.random.default_rng(0), square, GRID, GOOD, 100)
+    found = diagnose(evidence_of(made), convention("pixels/xyxy"))
+    assert found.verdict is Verdict.FITS
+    assert found.found is not None
+    assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(found.found.alike)
+
+
+def test_habits_are_found_and_are_not_the_convention() -> None:
+    habit = Habit(miou=0.9, pull=0.1, size=1.08, shift=0.03, wrong=0.0)
+    made = run(np.random.default_rng(0), PROFILES["detection"], GRID, habit, 300)
+    found = fit(evidence_of(made), GRID).habits
+    assert found.pull == pytest.approx([0.9, 0.9], abs=0.03)
+    assert found.shift == pytest.approx([0.03, 0.03], abs=0.02)
+    assert np.exp(found.size) == pytest.approx([1.08, 1.08], abs=0.04)
+
+
+# --- the rules ------------------------------------------------------------------------------------
+
+STILL = Bend(np.ones(2), np.zeros(2), np.full(2, 0.01), np.full(2, 0.01))
+PIXELS = convention("pixels/xyxy")
+
+
+def found(**changes: object) -> Found:
+    """A clear case of another convention, changed."""
+    usual = Found(
+        best=PIXELS,
+        llr=50.0,
+        z=5.0,
+        z_iou=5.0,
+        distance=0.5,
+        signal=1000.0,
+        agree=100,
+        alike=(PIXELS.name,),
+        rivals=(),
+        unlisted=Unlisted(PIXELS, STILL, gain=0.0, distance=0.0, finds=0.8),
+        second=None,
+    )
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+def bent(scale: tuple[float, float], offset: tuple[float, float], **changes: float) -> Unlisted:
+    how = replace(STILL, scale=np.array(scale), offset=np.array(offset))
+    made = Unlisted(GRID, how, gain=60.0, distance=0.2, finds=0.8)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("one", "verdict"),
+    [
+        (found(), Verdict.OTHER),
+        (found(llr=14.9), Verdict.UNDECIDED),
+        (found(z=1.9), Verdict.UNDECIDED),
+        (found(z_iou=1.9), Verdict.UNDECIDED),
+        (found(distance=0.01), Verdict.FITS),
+        (found(distance=0.01, rivals=("unit/xyxy",)), Verdict.UNDECIDED),
+        (found(signal=34.0), Verdict.NONE),
+        (found(signal=34.0, unlisted=bent((0.6, 0.6), (-0.2, -0.2), gain=101)), Verdict.UNLISTED),
+        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1))), Verdict.UNLISTED),
+        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1), gain=24.0)), Verdict.OTHER),
+        (found(unlisted=bent((1.2, 1.2), (0.1, 0.1), distance=0.04)), Verdict.OTHER),
+        (found(unlisted=bent((1.02, 1.02), (0.01, 0.01))), Verdict.FITS),
+        (found(unlisted=bent((0.85, 0.85), (0.0, 0.01))), Verdict.FITS),
+        (found(unlisted=bent((0.85, 0.85), (-0.075, -0.075))), Verdict.UNLISTED),
+        (found(unlisted=bent((1.0, 1.0), (0.03, 0.0))), Verdict.UNLISTED),
+        (found(distance=0.0, second=Second(GRID, 0.2, 50.0, 0.9)), Verdict.MIXED),
+        (found(distance=0.0, second=Second(GRID, 0.07, 50.0, 0.9)), Verdict.FITS),
+        (found(distance=0.0, second=Second(GRID, 0.2, 39.0, 0.9)), Verdict.FITS),
+        (found(distance=0.0, second=Second(GRID, 0.2, 50.0, 0.2)), Verdict.FITS),
+    ],
+)
+def test_the_first_rule_that_holds(one: Found, verdict: Verdict) -> None:
+    assert decide(one, GRID, boxes=100)[0] is verdict
+
+
+def test_alarms() -> None:
+    assert {one for one in Verdict if one.alarms} == {
+        Verdict.OTHER,
+        Verdict.UNLISTED,
+        Verdict.MIXED,
+    }
+
+
+# --- how much the best reading adds ---------------------------------------------------------------
+
+
+def test_the_best_reading_adds_what_the_declared_one_loses() -> None:
+    right = run(np.random.default_rng(0), PROFILES["phrases"], GRID, Habit(miou=0.9), 80)
+    added = inflation(evidence_of(right), GRID)
+    assert all(one.low <= one.points <= one.high for one in added)
+    assert added[0].points < 2
+    assert [one.points for one in added] == sorted(one.points for one in added)
+    wrong = inflation(evidence_of(right), PIXELS)
+    assert wrong[0].points > 60
+
+
+def test_iou() -> None:
+    boxes = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0]]).T
+    others = np.array([[0.0, 0, 1, 1], [0.5, 0, 1.5, 1], [2, 2, 3, 3], [0, 0, 1, 1]]).T
+    assert iou(boxes, others) == pytest.approx([1, 1 / 3, 0, 0])
+
+
+# --- cases ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def some_cases(shared: Path, tmp_path: Path) -> Path:
+    """Every sixth case, as they take a second each; all of them with the command in the docs."""
+    with gzip.open(shared / "parity" / "doctor_public.jsonl.gz", "rt", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    path = tmp_path / "cases.jsonl"
+    path.write_text("\n".join(lines[::6]), encoding="utf-8")
+    return path
+
+
+@pytest.mark.shared
+def test_cases_agree(some_cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert conformance(["--protocol", "doctor", "--cases", str(some_cases)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("12/12 verdicts are allowed; 0 alarms where none is due;")
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"allowed": ["none"]}, "line 1: other (unit/xyxy), should be none"),
+        ({"alarm": False}, "1/1 verdicts are allowed; 1 alarms where none is due"),
+    ],
+)
+def test_a_verdict_that_is_not_allowed_fails(
+    change: dict[str, object],
+    says: str,
+    some_cases: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    case = json.loads(some_cases.read_text(encoding="utf-8").splitlines()[0])
+    case["expect"] |= change
+    some_cases.write_text(json.dumps(case), encoding="utf-8")
+    assert conformance(["--protocol", "doctor", "--cases", str(some_cases)]) == 1
+    assert says in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ({"expect": {}}, "line 1: 'declared' is missing"),
+        ({"declared": {"name": "?", "space": {"kind": "grid100"}}}, "no coordinate space"),
+    ],
+)
+def test_a_line_that_is_no_case_is_named(
+    case: dict[str, object], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(case), encoding="utf-8")
+    assert conformance(["--protocol", "doctor", "--cases", str(path)]) == 1
+    assert says in capsys.readouterr().err

@@ -1,0 +1,301 @@
+"""``findit doctor`` and the check that every score makes, over runs on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import refl4_stand_in
+from simulated_deployments import HABITS, PROFILES, Habit, convention, run
+
+from vlmeval_findit import benchmarks
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.query import Query as Row
+from vlmeval_findit.benchmarks.findit.scoring import MatchedReply
+from vlmeval_findit.benchmarks.refl4.annotations import Split
+from vlmeval_findit.benchmarks.refl4.table import prepare, read_release
+from vlmeval_findit.boxes.records import Reading, Truth
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.identity import Answering
+from vlmeval_findit.core.identity_file import read_identity, write_identity
+from vlmeval_findit.core.prediction_reader import read_predictions
+from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.doctor import check
+from vlmeval_findit.doctor.conventions import Convention
+from vlmeval_findit.doctor.evidence import Query
+from vlmeval_findit.doctor.of_run import NotBoxesError, RunReplies, figures_read_in, replies_of_run
+from vlmeval_findit.runs.new_identity import run_identity
+from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.score import score, score_file
+from vlmeval_findit.runs.scored_run import load_run
+
+NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
+GRID, PIXELS = convention("grid1000/xyxy"), convention("pixels/xyxy")
+
+Deployment = Callable[..., Path]
+
+
+@pytest.fixture
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    """Makes the prediction file of a model that says one convention and records another."""
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+
+    def make(
+        says: Convention | Callable[..., Convention] = GRID,
+        space: dict[str, Any] | None = None,
+        queries: int = 120,
+        habit: Habit = HABITS["good"],
+        name: str = NAME,
+    ) -> Path:
+        made = run(np.random.default_rng(0), PROFILES["phrases"], says, habit, queries)
+        write_table(tmp_path, "Pascal", [_row(i, one) for i, one in enumerate(made)], {})
+        path = tmp_path / "runs" / f"Model_{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        replies = [{"index": i, "prediction": _reply(one.said)} for i, one in enumerate(made)]
+        path.write_text(json.dumps(replies), encoding="utf-8")
+        recorded = run_identity(
+            benchmarks.load(name),
+            "Model",
+            Answering("Test"),
+            list(range(queries)),
+            space or {"kind": "grid1000"},
+        )
+        write_identity(RunFiles(path).identity, recorded)
+        return path
+
+    return make
+
+
+def _row(index: int, one: Query) -> Row:
+    boxes = tuple(map(tuple, one.truths))
+    truth = Truth(boxes, (0,) * len(boxes))  # type: ignore[arg-type]
+    return Row(index, "thing", one.width, one.height, (f"{one.picture}.jpg",), truth)
+
+
+def _reply(boxes: Sequence[Sequence[float]]) -> str:
+    return json.dumps([{"bbox_2d": list(box), "label": "thing"} for box in boxes])
+
+
+def doctor(*arguments: object) -> int:
+    return main(["doctor", *map(str, arguments)])
+
+
+def test_a_right_run(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor(deployment()) == 0
+    out = capsys.readouterr().out
+    assert "declared thousandths of width and height, xyxy: F1 " in out
+    assert ": it fits\n" in out
+    assert "fitted in grid1000/xyxy: x × 1.0" in out or "x × 0.99" in out
+    assert "the reading that agrees best with the truth" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert not any(line != line.rstrip() for line in out.splitlines())
+
+
+def test_a_wrong_space_is_said_with_what_the_score_would_be(
+    deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = deployment(says=PIXELS)
+    assert doctor(path.parent, "--json", tmp_path / "told.json") == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "pixels of the picture, xyxy: F1 " in out
+    assert "the run's convention is wrong" in out
+    (told,) = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    assert (told["verdict"], told["alarm"], told["declared"]) == ("other", True, GRID.name)
+    assert told["evidence"]["best"] == "pixels/xyxy"
+    assert told["evidence"]["fit"]["x"]["scale"] == pytest.approx(1, abs=0.05)
+    read_as = {line["convention"]: line["F1@0.5"] for line in told["read_as"]}
+    assert read_as["pixels/xyxy"] > read_as["grid1000/xyxy"] + 30
+    assert told["inflation"][0]["points"] > 30
+
+
+@pytest.mark.parametrize("order", ["xyxy", "xywh"])
+def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deployment) -> None:
+    """Read as declared the figures are the score's; read as said they are the right run's."""
+    grid, pixels = convention(f"grid1000/{order}"), convention(f"pixels/{order}")
+    name = f"FindIt_Pascal_{order}_json_bbox_2d"
+    path = deployment(says=pixels, name=name)
+    task, replies = benchmarks.load(name), read_predictions(path)
+    wrong = replies_of_run("Model", task, replies, Settings({"kind": "grid1000"}), None)
+    right = replies_of_run("Model", task, replies, Settings({"kind": "pixels"}), None)
+    scored = score_file(path).figures
+    for figure, value in figures_read_in(wrong, grid).items():
+        assert value == pytest.approx(scored[figure])
+    assert figures_read_in(wrong, pixels) == pytest.approx(figures_read_in(right, pixels))
+
+
+@pytest.mark.parametrize("representation", ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh"])
+def test_numbers_are_those_of_the_reply(representation: str, deployment: Deployment) -> None:
+    """Whatever the order, the doctor sees the numbers as they were said."""
+    says = convention(f"grid1000/{representation}")
+    path = deployment(says=says, queries=10, name=f"FindIt_Pascal_{representation}_json_bbox_2d")
+    task = benchmarks.load(f"FindIt_Pascal_{representation}_json_bbox_2d")
+    found = replies_of_run("Model", task, read_predictions(path), Settings(), read_identity(path))
+    assert found.declared.name == says.name
+    said = [box for query in found.queries for box in query.said]
+    replies = json.loads(path.read_text(encoding="utf-8"))
+    told = [one["bbox_2d"] for reply in replies for one in json.loads(reply["prediction"])]
+    assert np.allclose(said, told)
+
+
+def test_every_frame_of_a_video_is_evidence_of_its_own() -> None:
+    truth = Truth(((1, 2, 3, 4), (5, 6, 7, 8)), (0, 2))
+    row = Row(0, "cat", 100, 50, ("clip/1.jpg", "clip/2.jpg", "clip/3.jpg"), truth)
+    reading = Reading([(10, 20, 30, 40), (0, 0, 0, 0)], [], [1, 2], None)
+    matched = MatchedReply(row, None, reading, None)  # type: ignore[arg-type]
+    frames = RunReplies(GRID, [matched]).queries
+    assert [(list(one.truths), list(one.said)) for one in frames] == [
+        ([(1, 2, 3, 4)], []),
+        ([], [[10, 20, 30, 40]]),
+        # Eight numbers that are no rectangle are no box.
+        ([(5, 6, 7, 8)], []),
+    ]
+    assert {one.picture for one in frames} == {"clip/1.jpg"}
+
+
+def test_a_run_of_ref_l4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parquet = refl4_stand_in.write_parquet(tmp_path / "parquet")
+    prepare(read_release(parquet, Split.TEST), tmp_path)
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    name = "FindIt_RefL4Full_test_xyxy_json_bbox_2d"
+    replies = [
+        {"index": row["id"], "prediction": json.dumps([{"bbox_2d": [x, y, x + w, y + h]}])}
+        for row in refl4_stand_in.TEST
+        for x, y, w, h in [row["bbox"]]
+    ]
+    path = tmp_path / f"Model_{name}.json"
+    path.write_text(json.dumps(replies), encoding="utf-8")
+    assert doctor(path, "--space", "pixels") == 0
+    assert "pixels of the picture, xyxy: F1 100.0" in " ".join(capsys.readouterr().out.split())
+    assert doctor(path, "--space", "grid1000") == 1
+    assert "F1 100.0; 12 of 12 answers agree" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_space_may_be_said(deployment: Deployment) -> None:
+    path = deployment()
+    assert doctor(path) == 0
+    assert doctor(path, "--space", "pixels") == 1
+
+
+def test_what_has_no_boxes_is_left_out() -> None:
+    with pytest.raises(NotBoxesError, match="its answers are no boxes"):
+        replies_of_run("Model", _letters(), [], Settings(), None)
+
+
+def _letters() -> Any:
+    return SimpleNamespace(question=SimpleNamespace(name="Colours_Small"))
+
+
+# --- the check that every score makes -------------------------------------------------------------
+
+
+def scored(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, dict[str, bytes], Any]:
+    """What ``score`` prints, the bytes of score and details, and the provenance."""
+    assert main(["score", str(path)]) == 0
+    files = RunFiles(path)
+    kept = {name: getattr(files, name).read_bytes() for name in ("score", "details")}
+    provenance = json.loads(files.provenance.read_text(encoding="utf-8"))
+    return capsys.readouterr().out, kept, provenance
+
+
+def test_a_score_warns_of_a_wrong_space(
+    deployment: Deployment, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = deployment(says=PIXELS)
+    out, _, provenance = scored(path, capsys)
+    line = next(line for line in out.splitlines() if "but the answers follow" in line)
+    assert "declared thousandths" in line
+    assert "pixels of the picture" in line
+    assert provenance["doctor"] in line
+    assert main(["leaderboard", str(path), "--out", str(tmp_path / "board")]) == 0
+    assert provenance["doctor"] in capsys.readouterr().out
+    pages = list((tmp_path / "board").rglob("*.md"))
+    assert any("Coordinate space in doubt" in one.read_text(encoding="utf-8") for one in pages)
+    page = tmp_path / "report.html"
+    assert main(["report", str(path), "--out", str(page)]) == 0
+    assert "<h3>Coordinate space in doubt</h3>" in page.read_text(encoding="utf-8")
+
+
+def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
+    done = score_file(deployment(says=convention("grid1000/xywh")))
+    assert done.doctor is not None
+    assert "follow thousandths of width and height, xywh" in done.doctor
+
+
+@pytest.mark.parametrize("habit", ["plain", "pulled 10 %", "half wrong objects"])
+def test_a_score_says_nothing_of_a_right_one(
+    habit: str, deployment: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _, provenance = scored(deployment(habit=HABITS[habit]), capsys)
+    assert provenance["doctor"] is None
+    assert "declared" not in out
+
+
+@pytest.mark.parametrize("says", [GRID, PIXELS], ids=["right", "wrong"])
+def test_no_figure_depends_on_the_doctor(
+    says: Convention,
+    deployment: Deployment,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = deployment(says=says)
+    _, kept, provenance = scored(path, capsys)
+    monkeypatch.setattr(check, "sample", lambda task, rows: ())
+    monkeypatch.setattr(check, "warning", lambda task, queries, spaces: "it is all wrong")
+    _, without, other = scored(path, capsys)
+    assert kept == without
+    for values in (provenance, other):
+        values.pop("doctor")
+        values.pop("scored_at")
+    assert provenance == other
+
+
+def test_a_provenance_of_an_earlier_version_is_read(deployment: Deployment) -> None:
+    path = deployment()
+    files = write_score(score_file(path), path)
+    values = json.loads(files.provenance.read_text(encoding="utf-8"))
+    del values["doctor"]
+    files.provenance.write_text(json.dumps(values), encoding="utf-8")
+    assert load_run(files.provenance).basis.doctor is None
+
+
+def test_two_spaces_in_one_run_are_told(deployment: Deployment) -> None:
+    path = deployment(lambda rng: PIXELS if rng.random() < 0.4 else GRID, queries=250)
+    done = score_file(path)
+    assert done.doctor is not None
+    assert "% of the answers follow pixels" in done.doctor
+
+
+def test_of_a_long_run_a_sample_is_kept(deployment: Deployment) -> None:
+    path = deployment(queries=1200)
+    done = score_file(path)
+    assert done.sample == ()
+    parts = [tuple(range(64))] * 20
+    assert len(check.joined_samples(parts)) <= check.MOST_QUERIES  # type: ignore[arg-type]
+
+
+def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> None:
+    path = deployment(queries=30)
+    replies = json.loads(path.read_text(encoding="utf-8"))
+    for reply in replies:
+        reply["prediction"] = '[{"bbox_2d": [1e305, 1, 2, 3], "label": "thing"}]'
+    path.write_text(json.dumps(replies), encoding="utf-8")
+    assert score_file(path).doctor is None
+    assert doctor(path) == 0
+
+
+def test_of_a_reply_with_very_many_boxes_a_few_are_kept(deployment: Deployment) -> None:
+    path = deployment(queries=8)
+    replies = json.loads(path.read_text(encoding="utf-8"))
+    replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)
+    path.write_text(json.dumps(replies), encoding="utf-8")
+    task = benchmarks.load(NAME)
+    run_ = score("Model", task, read_predictions(path), Settings(), read_identity(path))
+    assert max(len(query.said) for query in run_.sample) == 50

@@ -1,0 +1,155 @@
+"""``run_findit.py doctor``: in which coordinates a run's answers really are.
+
+Needs no model and changes no score.  Exits 0 where the declared convention fits or nothing can be
+said, and 1 where another one fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from ..core.files import atomic_write
+from ..core.settings import settings_from
+from ..core.visible import visible
+from ..doctor.consultation import Consultation, consult
+from ..doctor.conventions import Convention
+from ..doctor.estimate import Bend
+from ..doctor.of_run import NotBoxesError, replies_of_run
+from ..doctor.verdict import Diagnosis, Found, Verdict
+from ..runs.prediction_names import prediction_files
+from ..runs.score import checked, open_predictions
+
+WIDTH = 80
+ALARM = 1
+"""The exit status where a run's convention is another one."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Say of every run which convention fits its answers."""
+    parser = argparse.ArgumentParser(
+        prog="run_findit.py doctor",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "runs", type=Path, nargs="+", help="<model>_<dataset>.json|tsv|xlsx, or folders of such"
+    )
+    parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
+    parser.add_argument("--space", help="the space to hold answers against, whatever the run says")
+    parser.add_argument(
+        "--force", action="store_true", help="go on although something contradicts the run's record"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
+    args = parser.parse_args(argv)
+    settings = settings_from({"space": args.space, "force": args.force or args.space is not None})
+    told: list[dict[str, Any]] = []
+    alarms = 0
+    for path in prediction_files(args.runs):
+        found = open_predictions(path, settings, args.dataset)
+        name = f"{visible(found.model)} on {found.task.name}"
+        try:
+            own, _ = checked(found.model, found.task, found.replies, settings, found.identity)
+            run = replies_of_run(found.model, found.task, found.replies, own, found.identity)
+        except NotBoxesError as error:
+            print(f"{name}\n  left out: {error}\n")
+            continue
+        seen = consult(run)
+        alarms += seen.diagnosis.verdict.alarms
+        told.append({"run": str(path), "model": found.model, "dataset": found.task.name})
+        told[-1] |= seen.as_dict()
+        print("\n".join(_folded([name, *(f"  {line}" for line in text_of(seen))])) + "\n")
+    if args.json is not None:
+        with atomic_write(args.json) as f:
+            f.write(json.dumps(told, indent=1) + "\n")
+    return ALARM if alarms else 0
+
+
+def _folded(lines: Sequence[str]) -> Iterator[str]:
+    for line in map(str.rstrip, lines):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        yield from wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=True) or [line]
+
+
+def text_of(seen: Consultation) -> Iterator[str]:
+    """What is printed of a run, line by line, before long lines are folded."""
+    diagnosis = seen.diagnosis
+    yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
+    yield verdict_line(seen)
+    if diagnosis.found is not None and diagnosis.verdict is not Verdict.NONE:
+        yield from _evidence(diagnosis, diagnosis.found)
+    yield ""
+    yield "F1@0.5   mIoU  if the answers were read as"
+    for line in seen.lines:
+        values = "".join(f"{_percent(value):>6} " for value in line.figures.values())
+        mark = " (declared)" if line.convention.name == diagnosis.declared.name else ""
+        yield f"{values} {said_of(line.convention)}{mark}"
+    yield ""
+    yield "the reading that agrees best with the truth, box by box, would add points:"
+    for one in seen.inflation:
+        yield f"{one.points:6.1f}  ({one.low:.1f} to {one.high:.1f})  of {one.readings}"
+
+
+def said_of(convention: Convention) -> str:
+    """A convention in words."""
+    return f"{convention.space.means}, {convention.order.name}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def _f1(seen: Consultation, convention: Convention) -> str:
+    for line in seen.lines:
+        if line.convention.name == convention.name:
+            return f"F1 {_percent(line.figures['F1@0.5'])}"
+    return "the same F1"
+
+
+def verdict_line(seen: Consultation) -> str:
+    """The verdict in one sentence."""
+    diagnosis, found = seen.diagnosis, seen.diagnosis.found
+    declared = f"declared {said_of(diagnosis.declared)}: {_f1(seen, diagnosis.declared)}"
+    if found is None:
+        return f"{declared}; too few boxes to say more"
+    best = f"{said_of(found.best)}: {_f1(seen, found.best)}"
+    if diagnosis.verdict is Verdict.OTHER:
+        agree = f"{found.agree} of {diagnosis.answered} answers agree"
+        return f"{declared}; {best}; {agree}: the run's convention is wrong"
+    if diagnosis.verdict is Verdict.UNLISTED:
+        near = said_of(found.unlisted.bent)
+        return f"{declared}; the answers follow {near}, scaled or moved: no convention known"
+    if diagnosis.verdict is Verdict.MIXED and found.second is not None:
+        share = f"{100 * found.second.share:.0f} % of the answers"
+        return f"{declared}; {share} are {said_of(found.second.convention)}: two conventions"
+    if diagnosis.verdict is Verdict.NONE:
+        return f"{declared}; the boxes do not follow the objects in any convention"
+    if diagnosis.verdict is Verdict.FITS:
+        return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
+    return f"{declared}; undecided, cannot exclude {_some(found.rivals) or best}"
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def _evidence(diagnosis: Diagnosis, found: Found) -> Iterator[str]:
+    if found.best.name != diagnosis.declared.name:
+        ahead = f"{found.best.name} is {found.llr:.0f} nats ahead of the declared"
+        yield f"{ahead} (z {found.z:.1f} over pictures; of IoU {found.z_iou:.1f})"
+    bent = found.unlisted
+    yield (f"fitted in {bent.bent.name}: {_axis(bent.bend, 0)}; {_axis(bent.bend, 1)}")
+    others = [name for name in found.alike if name != found.best.name]
+    if others:
+        yield f"not to be told from {found.best.name} on this data: {_some(others)}"
+
+
+def _axis(how: Bend, axis: int) -> str:
+    scale = f"{how.scale[axis]:.3f} ± {how.scale_error[axis]:.3f}"
+    offset = f"{100 * how.at_origin[axis]:+.1f} ± {100 * how.at_origin_error[axis]:.1f} %"
+    return f"{'xy'[axis]} × {scale}, {offset}"

@@ -1,0 +1,129 @@
+"""The cheap part of the doctor, which every score runs: is the declared convention plausible?
+
+A few answers are held against every space before anything is fitted.  Only where another one is
+ahead the doctor looks closely, and only an alarm is told.  No figure depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ..benchmarks.findit.variant import Variant
+from ..boxes.spaces import space_from
+from ..core.scored_row import ScoredRow
+from .conventions import ORDERS, SPACES, Convention, row_of
+from .densities import said
+from .diagnosis import diagnose
+from .estimate import screen
+from .evidence import Query, evidence_of
+from .verdict import FEWEST_BOXES, Diagnosis, Verdict
+
+MOST_QUERIES = 256
+"""Queries that are kept for the check."""
+
+_A_PART = 64
+_A_QUERY = 50
+_FAR = 1e9
+_SCREENED = 80
+_SUSPICIOUS = 8.0
+_PART = 0.1
+
+
+def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
+    """Some of the answers of a part of a run: boxes in pixels, beside the truth.
+
+    Empty where the question does not ask for boxes in pictures.
+    """
+    question = task.question
+    if not isinstance(question, Variant) or question.frames > 1:
+        return ()
+    stride = max(1, len(rows) // _A_PART)
+    return tuple(_query(task.queries[row.index], row) for row in rows[::stride])
+
+
+def _query(query: Any, row: ScoredRow) -> Query:
+    # A reply may have a million boxes.
+    boxes, labels = row.details.get("boxes", ())[:_A_QUERY], row.details.get("labels", ())
+    kept = [i for i, box in enumerate(boxes) if all(n is not None and abs(n) < _FAR for n in box)]
+    labelled = bool(labels) and bool(query.truth.labels)
+    return Query(
+        query.width,
+        query.height,
+        query.images[0],
+        query.truth.boxes,
+        [boxes[i] for i in kept],
+        query.truth.labels if labelled else (),
+        [labels[i] for i in kept] if labelled else (),
+    )
+
+
+def joined_samples(samples: Sequence[tuple[Query, ...]]) -> tuple[Query, ...]:
+    """Samples of the parts of a run: at most :data:`MOST_QUERIES`, spread over it."""
+    found = tuple(chain.from_iterable(samples))
+    return found[:: max(1, -(-len(found) // MOST_QUERIES))]
+
+
+def warning(task: Any, queries: Sequence[Query], spaces: Sequence[Mapping[str, Any]]) -> str | None:
+    """One line where the declared convention is not the one that fits; None else.
+
+    Args:
+        task: what was asked.
+        queries: a sample of the answers, in pixels (:func:`sample`).
+        spaces: the coordinate spaces in force, as settings with a ``source``.
+    """
+    if len(spaces) != 1 or sum(len(query.said) for query in queries) < FEWEST_BOXES:
+        return None
+    settings = {key: value for key, value in spaces[0].items() if key != "source"}
+    order = ORDERS.get(task.question.representation, ORDERS["xyxy"])
+    declared = Convention(row_of(space_from(settings)), order)
+    stride = max(1, len(queries) // _SCREENED)
+    if not is_suspicious(_as_said(queries[::stride], declared), declared):
+        return None
+    return line_of(diagnose(evidence_of(_as_said(queries, declared)), declared))
+
+
+def _as_said(queries: Sequence[Query], declared: Convention) -> list[Query]:
+    """Queries with the numbers that their boxes in pixels were read from."""
+    sizes = np.array([(query.width, query.height) for query in queries], float).T
+    owner = np.repeat(np.arange(len(queries)), [len(query.said) for query in queries])
+    boxes = np.array([box for query in queries for box in query.said], float).reshape(-1, 4).T
+    shares = boxes / np.tile(sizes[:, owner], (2, 1))
+    numbers = said(shares, declared.space.frame(sizes).of(owner), declared.order)
+    each = iter(np.round(numbers, 6).T.tolist())
+    return [query._replace(said=[next(each) for _ in query.said]) for query in queries]
+
+
+def is_suspicious(queries: Sequence[Query], declared: Convention) -> bool:
+    """Whether another convention explains the answers better, or a part, before anything is fitted.
+
+    Looks at every space in the declared order and every order in the declared space.
+    """
+    evidence = evidence_of(queries).some(_SCREENED)
+    others = [Convention(row, declared.order) for row in SPACES.values()]
+    others += [Convention(declared.space, order) for order in ORDERS.values()]
+    known = [declared, *(one for one in others if one.name != declared.name)]
+    screened = screen(evidence, known)
+    gains = np.stack([evidence.by_query(row) for row in screened - screened[0]]).clip(-60, 60)
+    costs = np.array([one.cost - declared.cost for one in known])
+    in_all = gains.sum(1) - costs
+    in_a_part = np.log(1 - _PART + _PART * np.exp(gains)).sum(1) - costs
+    return bool(max(in_all.max(), in_a_part.max()) >= _SUSPICIOUS)
+
+
+def line_of(diagnosis: Diagnosis) -> str | None:
+    """What is said of an alarm, in one line; None where there is none."""
+    found, declared = diagnosis.found, diagnosis.declared
+    if found is None or not diagnosis.verdict.alarms:
+        return None
+    start = f"declared {declared.space.means}, {declared.order.name}, but "
+    if diagnosis.verdict is Verdict.OTHER:
+        best = f"{found.best.space.means}, {found.best.order.name}"
+        return f"{start}the answers follow {best} ({found.agree} of {diagnosis.answered} agree)"
+    if diagnosis.verdict is Verdict.MIXED and found.second is not None:
+        other = found.second.convention
+        return f"{start}{100 * found.second.share:.0f} % of the answers follow {other.space.means}"
+    return f"{start}the answers are scaled or moved by something that no convention explains"
