@@ -283,6 +283,6 @@ def test_the_space_of_a_served_model_is_known_or_refused() -> None:
     assert server_space("Qwen3-VL-8B-Instruct", None)(PASCAL) == Space("grid1000")
     assert server_space("my-own", {"kind": "unit"})(PASCAL) == Space("unit")
     with pytest.raises(SpaceError, match="not guessed"):
-        server_space("my-own", None)
+        server_space("my-own", None)(PASCAL)
     with pytest.raises(SpaceError, match="min_pixels"):
         server_space("Qwen2.5-VL", None)(PASCAL)

@@ -40,6 +40,7 @@ def made_run(seed: int) -> Run:
         missing=(),
         left_out=(),
         spaces=(),
+        scorer=None,
         versions={},
         scored_with={},
         predictions_sha256="",

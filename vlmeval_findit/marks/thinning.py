@@ -19,7 +19,7 @@ def thinned(mask: Mask) -> Mask:
     each other around the pixel, and with the conditions of the step; until neither deletes any.
 
     >>> thinned(np.ones((3, 7), dtype=np.uint8))[1].tolist()
-    [0, 1, 1, 1, 1, 1, 0]
+    [0, 1, 1, 1, 1, 0, 0]
     """
     padded = np.pad(mask.astype(bool), 1)
     inside, width = padded.ravel(), padded.shape[1]
