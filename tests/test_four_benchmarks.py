@@ -126,3 +126,6 @@ def test_a_killed_sweep_over_all_benchmarks_ends_with_the_files_of_an_undisturbe
     for name in ("Ref-L4", "VP-Bench", "Self-Retrieval"):
         assert MODEL in (quiet / "board" / name / "leaderboard.md").read_text()
         assert (quiet / f"report-{name}.html").stat().st_size > 10_000
+    letters = (quiet / "board" / "VP-Bench" / "leaderboard.md").read_text()
+    assert "## Hallucination rate (lower is better)" in letters
+    assert "MIA" not in letters, "stage 2 was not asked"
