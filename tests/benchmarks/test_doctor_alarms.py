@@ -2,7 +2,7 @@
 
     python -m pytest tests/benchmarks/test_doctor_alarms.py --benchmark-enable -s
 
-prints the table of docs/leaderboard-and-report.md.  A run takes a third of a second.
+prints a table, a line a habit of the model.  A run takes a third of a second.
 """
 
 from __future__ import annotations
