@@ -292,20 +292,6 @@ def test_a_damaged_checkpoint_is_refused_by_name(
     assert says in str(found.value)
 
 
-def test_an_embedding_without_length_is_refused(
-    checkpoints: Mapping[str, Path], pictures: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = named_encoder(str(checkpoints["SigLIP"]))
-    monkeypatch.setattr(
-        Towers, "texts", lambda self, captions, padding: np.zeros((len(captions), 8), np.float32)
-    )
-    monkeypatch.setattr(Towers, "images", lambda self, paths: np.zeros((len(paths), 8), np.float32))
-    with pytest.raises(EncoderError, match=f"SigLIP.*'{SHORT}' has no length"):
-        encoder.texts([SHORT], Padding.AS_TRAINED)
-    with pytest.raises(EncoderError, match=r"0\.png has no length"):
-        encoder.images(pictures)
-
-
 def test_a_file_that_is_no_image_is_named(checkpoints: Mapping[str, Path], tmp_path: Path) -> None:
     path = tmp_path / "text.png"
     path.write_text("no picture")

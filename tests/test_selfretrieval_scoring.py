@@ -69,7 +69,9 @@ def test_what_is_right(own: float, other: float, right: bool, tie: bool) -> None
     assert (int(np.argmax(cosines)) == 0) == right
 
 
-VECTORS = st.lists(st.floats(-8, 8, width=32), min_size=3, max_size=3).filter(any)
+# Halved twenty times a number must stay one of 32 bits: the smallest of them become zero.
+NUMBERS = st.just(0.0) | st.floats(2**-40, 8, width=32) | st.floats(-8, -(2**-40), width=32)
+VECTORS = st.lists(NUMBERS, min_size=3, max_size=3).filter(any)
 
 
 @given(VECTORS, VECTORS, VECTORS, st.integers(-20, 20))

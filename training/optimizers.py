@@ -6,7 +6,8 @@ multiply; this one stays in the gradients' own type.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -60,3 +61,21 @@ def orthogonal(matrix: Any, steps: int = 5) -> Any:
         square = x @ x.T
         x = _A * x + (_B * square + _C * square @ square) @ x
     return x if matrix.shape[0] <= matrix.shape[1] else x.T
+
+
+def rate_at(step: int, steps: int, rate: float, warmup: int) -> float:
+    """The learning rate of a step: up to ``rate`` over ``warmup`` steps, down along half a cosine.
+
+    >>> rate_at(0, 100, 1.0, 10), rate_at(50, 100, 1.0, 10)
+    (0.1, 0.5)
+    """
+    return rate * min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def turn(optimizers: Sequence[tuple[Any, float]], rate: float) -> None:
+    """One step of every optimizer, at its own multiple of a learning rate; gradients are gone."""
+    for optimizer, factor in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate * factor
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)

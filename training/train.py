@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from training.batches import Batch, Writer
 from training.evaluate import VALIDATION, evaluate
 from training.lessons import Lesson, Shares
 from training.losses import Grader, Heads
-from training.optimizers import Muon
+from training.optimizers import Muon, rate_at, turn
 from vlmeval_findit.core.files import write_once
 from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
 
@@ -164,10 +163,7 @@ class Training:
     def advance(self, batch: Batch, ranks: int = 1) -> dict[str, float]:
         """One step on a batch; the figures of its losses."""
         recipe = self.recipe
-        done = self.step / recipe.steps
-        rate = recipe.rate * min(1.0, (self.step + 1) / recipe.warmup)
-        rate *= 0.5 * (1 + math.cos(math.pi * done))
-        aside = max(0.1, 1 - done)
+        aside = max(0.1, 1 - self.step / recipe.steps)
         losses = self.grader.grade(Batch(*(t.to(self.device) for t in batch)))
         total = losses.reply + aside * (recipe.cells * losses.cells + recipe.looks * losses.looks)
         total.backward()
@@ -175,11 +171,7 @@ class Training:
         if ranks > 1:
             _average([w for w in weights if w.requires_grad], ranks)
         norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        for optimizer, factor in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate * factor
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        turn(self.optimizers, rate_at(self.step, recipe.steps, recipe.rate, recipe.warmup))
         self.step += 1
         parts = {"reply": losses.reply, "cells": losses.cells, "looks": losses.looks}
         figures = {name: part.item() for name, part in parts.items()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from training.dual_encoder import architecture, lessons
 from training.dual_encoder.batches import batch_of, batches, processor_of
 from training.dual_encoder.losses import Batch, Heads, both_right, features, grade
 from training.dual_encoder.recipe import RECIPE, Recipe, read_recipe
-from training.optimizers import Muon
+from training.optimizers import Muon, rate_at, turn
 from vlmeval_findit.core.files import write_once
 from vlmeval_findit.data.rendered.scene import SPLITS
 
@@ -48,10 +47,7 @@ class Training:
     def advance(self, batch: Batch) -> dict[str, float]:
         """One step on a batch; the figures of its losses."""
         recipe = self.recipe
-        done = self.step / recipe.steps
-        rate = recipe.rate * min(1.0, (self.step + 1) / recipe.warmup)
-        rate *= 0.5 * (1 + math.cos(math.pi * done))
-        aside = max(0.1, 1 - done)
+        aside = max(0.1, 1 - self.step / recipe.steps)
         with self.arithmetic():
             losses = grade(self.model, self.heads, batch, recipe.sharpness)
         total = losses.sigmoid + recipe.within * losses.within
@@ -61,11 +57,7 @@ class Training:
         total.backward()
         weights = [*self.model.parameters(), *self.heads.parameters()]
         norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        for optimizer, factor in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate * factor
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        turn(self.optimizers, rate_at(self.step, recipe.steps, recipe.rate, recipe.warmup))
         self.step += 1
         parts = losses._asdict() | {"right": torch.tensor(losses.right), "norm": norm}
         return {name: part.item() for name, part in parts.items()}

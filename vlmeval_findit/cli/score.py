@@ -24,6 +24,25 @@ from .printing import print_rows
 
 def main(argv: Sequence[str]) -> int:
     """Score prediction files again, without a model."""
+    args = _parser().parse_args(argv)
+    settings = _settings(args)
+    if args.protocol is not None:
+        return _by_protocol(args, settings)
+    runs = []
+    for path in prediction_files(args.predictions):
+        run = score_file(path, settings, args.dataset)
+        write_score(run, path)
+        runs.append(run)
+    print_rows(score_row(run) for run in runs)
+    for run in runs:
+        for note in run.forced:
+            print(f"forced: {run.model} {run.task.name}: {note}")
+        if run.doctor is not None:
+            print(f"{run.model} {run.task.name}: {run.doctor} (see: run_findit.py doctor)")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="run_findit.py score",
         description=__doc__,
@@ -69,22 +88,7 @@ def main(argv: Sequence[str]) -> int:
         help="what the captions are of: a dataset's name, or a file like the authors' dataset.json "
         f"(default: {PAIRS})",
     )
-    args = parser.parse_args(argv)
-    settings = _settings(args)
-    if args.protocol is not None:
-        return _by_protocol(args, settings)
-    runs = []
-    for path in prediction_files(args.predictions):
-        run = score_file(path, settings, args.dataset)
-        write_score(run, path)
-        runs.append(run)
-    print_rows(score_row(run) for run in runs)
-    for run in runs:
-        for note in run.forced:
-            print(f"forced: {run.model} {run.task.name}: {note}")
-        if run.doctor is not None:
-            print(f"{run.model} {run.task.name}: {run.doctor} (see: run_findit.py doctor)")
-    return 0
+    return parser
 
 
 _PROTOCOLS = {REF_L4: "score_ref_l4", SELF_RETRIEVAL: "score_self_retrieval"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .data_root import lmu_data_root
-from .files import file_sha256
+from .files import file_sha256, write_once
 from .own_images import own_folders
 
 log = logging.getLogger(__name__)
@@ -110,6 +110,26 @@ def image_folder(key: str) -> Folder:
     if own is not None:
         return Folder(key, Path(own), "run_findit.py import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
+
+
+def keep_below(folder: Folder, name: str, data: bytes) -> Path:
+    """Keep a picture that we make of the folder's own ones, below it.
+
+    Raises:
+        PlaceError: the folder cannot be written to; the message says how to name another.
+    """
+    path = folder.path / name
+    try:
+        write_once(path, data)
+        os.utime(path)  # one that was right all along is newer than its source from now on
+    except OSError as error:
+        raise PlaceError(
+            f"{path} cannot be written ({error.strerror}): marked pictures are kept below the "
+            f"image folder, which comes from {folder.source}. Make it writable, or name a copy: "
+            f"images.{folder.key} in configs/datasets.yaml, or run_findit.py --images "
+            f"{folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR"
+        ) from None
+    return path
 
 
 def read_config(path: Path) -> Mapping[str, Any]:

@@ -121,6 +121,15 @@ def _lines(
         raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
 
 
+def json_cell(value: Any) -> str:
+    """A value as the JSON of a cell; :func:`list_cell` reads lists back.
+
+    >>> json_cell(("a", "ü"))
+    '["a","ü"]'
+    """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def list_cell(kind: type[Any], cell: str) -> tuple[Any, ...]:
     """A cell that is a JSON list of one type; see :func:`all_of`."""
     return tuple(all_of(kind, json.loads(cell)))

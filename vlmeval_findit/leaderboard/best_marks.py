@@ -46,7 +46,7 @@ Figures = Mapping[str, Seen]
 
 @dataclass(frozen=True, slots=True)
 class ModelMarks:
-    """One model's figures, and the runs that they rest on."""
+    """One model's figures, at least one a shape and a colour, and the runs that they rest on."""
 
     model: str
     shapes: Figures
@@ -55,13 +55,6 @@ class ModelMarks:
 
     @property
     def best(self) -> Choice:
-        """
-        Raises:
-            ValueError: no shape or no colour has enough questions.
-        """
-        if not self.shapes or not self.colours:
-            what = "colour" if self.shapes else "shape"
-            raise ValueError(f"{self.model}: no {what} with enough questions about one mark")
         return Choice(Shape(_best(self.shapes)), _best(self.colours))
 
 
@@ -115,10 +108,12 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> MarksFound
             by_model.setdefault(run.model, []).append(run)
     found = tuple(_of(model, by_model[model], at_least) for model in sorted(by_model))
     for one in found:
-        try:
-            assert one.best
-        except ValueError as error:
-            raise ValueError(f"{error} (at least {at_least}; --at-least N)") from None
+        if not one.shapes or not one.colours:
+            what = "colour" if one.shapes else "shape"
+            raise ValueError(
+                f"{one.model}: no {what} with enough questions about one mark (at least "
+                f"{at_least}; --at-least N)"
+            )
     return MarksFound(found, at_least, apart)
 
 

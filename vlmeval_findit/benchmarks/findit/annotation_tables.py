@@ -20,7 +20,15 @@ from typing import Any
 
 from ...boxes.records import Truth
 from ...boxes.representation import Corners
-from ...core.table_files import TableError, all_of, list_cell, paths_cell, read_rows, write_cells
+from ...core.table_files import (
+    TableError,
+    all_of,
+    json_cell,
+    list_cell,
+    paths_cell,
+    read_rows,
+    write_cells,
+)
 from .oddities import Oddity, oddities
 from .places import how_to_make
 from .query import Query, Sighting
@@ -93,18 +101,14 @@ def _cells(query: Query) -> list[Any]:
         query.label,
         query.width,
         query.height,
-        _json(boxes),
-        _json(labels) if query.truth.labels else "",
-        _json(query.images),
-        _json(query.support) if query.support else "",
-        _json(query.frame_indices) if query.frame_indices else "",
+        json_cell(boxes),
+        json_cell(labels) if query.truth.labels else "",
+        json_cell(query.images),
+        json_cell(query.support) if query.support else "",
+        json_cell(query.frame_indices) if query.frame_indices else "",
         query.caption,
-        _json([seen._asdict() for seen in query.sightings]) if query.sightings else "",
+        json_cell([seen._asdict() for seen in query.sightings]) if query.sightings else "",
     ]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def read_table(path: Path) -> list[Query]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...boxes.representation import Corners
-from ...core.files import sha256_of, write_once
+from ...core.files import sha256_of
 from ...core.image_files import ImageFileError, decode
-from ...core.places import Folder, PlaceError, image_folder
+from ...core.places import Folder, image_folder, keep_below
 from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
@@ -107,7 +106,7 @@ def _make(wanted: Iterable[Reference], mark: str, folder: Folder) -> None:
             continue
         for reference in shown:
             pixels = marked(picture, reference.box, mark)
-            _write(folder, path_of(reference, mark), png(pixels))
+            keep_below(folder, path_of(reference, mark), png(pixels))
     if unread:
         log.warning(
             "FindIt: %d pictures cannot be marked with a %s; the first: %s",
@@ -117,20 +116,6 @@ def _make(wanted: Iterable[Reference], mark: str, folder: Folder) -> None:
 
 def _is_newer(source: Path, target: Path) -> bool:
     return source.is_file() and source.stat().st_mtime_ns > target.stat().st_mtime_ns
-
-
-def _write(folder: Folder, name: str, data: bytes) -> None:
-    path = folder.path / name
-    try:
-        write_once(path, data)
-        os.utime(path)  # one that was right all along is newer than its source from now on
-    except OSError as error:
-        raise PlaceError(
-            f"{path} cannot be written ({error.strerror}): marked reference pictures are kept "
-            f"below the dataset's image folder, which comes from {folder.source}. Make it "
-            f"writable, or name a copy: images.{folder.key} in configs/datasets.yaml, or "
-            f"run_findit.py --images {folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR"
-        ) from None
 
 
 def marked(picture: Image.Image, box: Corners | None, mark: str) -> Pixels:

@@ -1,6 +1,7 @@
 """Which marks models see best, by their runs over stage 1: ``VPBench_best_marks.json`` in LMUData.
 
-``run_findit.py marks --best RUNS`` writes it (:mod:`...runs.best_marks`), stage 2 asks by it.
+``run_findit.py marks --best RUNS`` writes it (:mod:`...leaderboard.best_marks`); stage 2 asks by
+it.
 """
 
 from __future__ import annotations

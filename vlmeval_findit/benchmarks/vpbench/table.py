@@ -6,14 +6,13 @@ One row a question, one column a field of :class:`.VPQuery`; ``image``, ``shape`
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.table_files import TableError, list_cell, paths_cell, read_rows, write_cells
+from ...core.table_files import TableError, json_cell, list_cell, paths_cell, read_rows, write_cells
 from .query import LETTERS, HintColumn, Kind, VPQuery
 from .tables import how_to_make
 
@@ -85,23 +84,19 @@ def _cells(query: VPQuery) -> list[Any]:
     options = dict(query.options)
     return [
         query.index,
-        _json(query.images),
+        json_cell(query.images),
         query.hint,
         query.hint_column.value,
         query.question,
         *(options.get(letter, "") for letter in LETTERS),
         query.answer,
         query.amount,
-        _json(query.shapes),
-        _json(query.properties),
+        json_cell(query.shapes),
+        json_cell(query.properties),
         query.kind.value,
         "true" if query.absent else "false",
         query.source,
     ]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def read_table(path: Path) -> list[VPQuery]:

@@ -57,16 +57,11 @@ class Encoder(Protocol):
 
         Raises:
             OSError: a file is not there or is no image.
-            EncoderError: a vector has no length.
         """
         ...
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
-        """The vectors of captions.
-
-        Raises:
-            EncoderError: a vector has no length.
-        """
+        """The vectors of captions."""
         ...
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from ...core.files import file_sha256, sha256_of
-from .encoder import Encoder, EncoderError, Padding, TextFeatures, Vectors
+from .encoder import Encoder, Padding, TextFeatures, Vectors
 from .kept import KeptFeatures
 from .table import checkpoint_of, identifier_of
 from .towers import Towers
@@ -37,11 +35,7 @@ class _NamedEncoder:
     def images(self, paths: Sequence[Path]) -> Vectors:
         contents = [file_sha256(path) for path in paths]
         kept = KeptFeatures({**self._towers.facts, "of": "image"})
-        vectors = kept.of(
-            contents, lambda numbers: self._towers.images([paths[i] for i in numbers])
-        )
-        self._refuse_zero(vectors, [str(path) for path in paths])
-        return vectors
+        return kept.of(contents, lambda numbers: self._towers.images([paths[i] for i in numbers]))
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
         # Half a surrogate pair, which a reply may hold, is no text that a tokenizer takes.
@@ -51,12 +45,6 @@ class _NamedEncoder:
         vectors = kept.of(
             contents, lambda numbers: self._towers.texts([captions[i] for i in numbers], padding)
         )
-        self._refuse_zero(vectors, [repr(caption) for caption in captions])
         tokens = tuple(self._towers.lengths(captions))
         limit = self._towers.limit(padding)
         return TextFeatures(vectors, tokens, tuple(count > limit for count in tokens))
-
-    def _refuse_zero(self, vectors: Vectors, names: Sequence[str]) -> None:
-        for vector, name in zip(vectors, names, strict=True):
-            if not np.any(vector):
-                raise EncoderError(f"{self._name}: the embedding of {name} has no length")

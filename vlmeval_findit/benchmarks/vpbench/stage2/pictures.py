@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ....core.files import replacing, sha256_of, write_once
+from ....core.files import replacing, sha256_of
 from ....core.image_files import ImageFileError, Size, decode, header, problem
-from ....core.places import Folder, PlaceError
+from ....core.places import Folder, keep_below
 from ....core.stored_png import png
 from ....marks.region import Region
 from ....marks.style import Shape, default_style
@@ -79,22 +79,12 @@ def draw_missing(wanted: Iterable[MarkedPicture], folder: Folder) -> None:
     """
     unread: list[ImageFileError] = []
     for one in wanted:
-        path = folder.path / one.name
-        if path.is_file():
+        if (folder.path / one.name).is_file():
             continue
         try:
-            data = drawn(one, folder.path)
+            keep_below(folder, one.name, drawn(one, folder.path))
         except ImageFileError as error:
             unread.append(error)
-            continue
-        try:
-            write_once(path, data)
-        except OSError as error:
-            raise PlaceError(
-                f"{path} cannot be written ({error.strerror}): marked pictures are kept below the "
-                f"image folder, which comes from {folder.source}. Make it writable, or name a "
-                f"copy: run_findit.py --images {folder.key}=DIR"
-            ) from None
     if unread:
         log.warning("%d pictures cannot be marked; the first: %s", len(unread), unread[0])
 

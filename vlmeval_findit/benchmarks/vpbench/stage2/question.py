@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
-from ....core.question import QuestionError
+from ....core.question import PlainQuestion, QuestionError
 from ....core.spelling import nearest
 from .. import PREFIX
 from ..question import MAX_NEW_TOKENS
@@ -35,41 +35,30 @@ class Hint(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage2Question:
+class Stage2Question(PlainQuestion):
     """One way of asking stage 2."""
 
-    way: Way
-    hint: Hint
-    max_new_tokens: int = MAX_NEW_TOKENS
-    has_references: bool = False
-    frames: int = 1
-    format: str = ""
-    format_place: tuple[int, ...] = ()
-    format_cell: tuple[str, str] = ("", "")
-    in_boxes: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{STAGE_2}_{self.way.value}{self.hint.value}"
+    way: Way = Way.BEST_MARK
+    hint: Hint = Hint.NONE
 
     @property
     def column(self) -> str:
         return self.name.removeprefix(PREFIX)
 
-    @property
-    def table(self) -> str:
-        return STAGE_2
 
-    @property
-    def images(self) -> str:
-        return IMAGES
+def _question(way: Way, hint: Hint) -> Stage2Question:
+    return Stage2Question(
+        name=f"{STAGE_2}_{way.value}{hint.value}",
+        table=STAGE_2,
+        images=IMAGES,
+        family_name="marks",
+        max_new_tokens=MAX_NEW_TOKENS,
+        way=way,
+        hint=hint,
+    )
 
-    @property
-    def family_name(self) -> str:
-        return "marks"
 
-
-QUESTIONS = {one.name: one for one in (Stage2Question(*both) for both in product(Way, Hint))}
+QUESTIONS = {one.name: one for one in (_question(*both) for both in product(Way, Hint))}
 """By their names."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....core.places import image_folder
-from ....core.table_files import TableError, all_of, paths_cell, read_rows, write_cells
+from ....core.table_files import TableError, all_of, json_cell, paths_cell, read_rows, write_cells
 from ..query import LETTERS
 from ..tables import STAGE_2
 from .phrases import uneven
@@ -59,18 +59,14 @@ def _cells(row: Stage2Row) -> list[Any]:
     marks = [[mark.picture, mark.role.value, mark.box, mark.outlines] for mark in row.marks]
     return [
         row.index,
-        _json(row.images),
-        _json(row.sizes),
-        _json(marks),
+        json_cell(row.images),
+        json_cell(row.sizes),
+        json_cell(marks),
         row.label,
         *(options.get(letter, "") for letter in LETTERS),
         row.answer,
         row.source.value,
     ]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def read_table(path: Path) -> list[Stage2Row]:
