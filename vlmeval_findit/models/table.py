@@ -88,6 +88,7 @@ class ApiFacts:
     ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
     the provider's default).  ``max_tokens`` limits the output (None: the question's own limit).
     ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
+    ``schema_of_list``: whether a JSON schema may be a list; OpenAI and Anthropic take objects.
     """
 
     identifier: str
@@ -95,6 +96,7 @@ class ApiFacts:
     max_tokens: int | None = None
     temperature: float | None = None
     image_detail: str | None = None
+    schema_of_list: bool = False
 
 
 def _without_reasoning(identifier: str, image_detail: str | None = None) -> ApiFacts:

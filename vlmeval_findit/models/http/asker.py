@@ -155,7 +155,7 @@ class ChatAsker:
             hopeless = made.outcome.hopeless and self._pool.hopeless is not None
             stop = Stop.HOPELESS if hopeless else None
             return _failed(self._message(made), recorded, made.call, stop)
-        completion = self._model.read(made.outcome)
+        completion = self._model.read(made.outcome, question)
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
 

@@ -12,8 +12,10 @@ EXIF orientation by which a provider would turn the picture.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -110,6 +112,75 @@ def sent_images(
     )
 
 
+# --- schemas --------------------------------------------------------------------------------------
+
+
+class SchemaRoot(Enum):
+    """What a service takes as the whole of a schema."""
+
+    LIST = "list"
+    """Whatever the schema says."""
+    OBJECT = "object"
+    """An object with named keys and nothing of lengths: the list is its only value."""
+
+
+_ANSWER = "answer"
+"""The key of the list where a service takes no list."""
+
+
+def response_format(schema: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
+    """The field of a request that holds a reply to a schema.
+
+    Raises:
+        ValueError: the service cannot hold to it.
+    """
+    if root is SchemaRoot.OBJECT:
+        fields = {_ANSWER: _without_lengths(schema)}
+        schema = {
+            "type": "object",
+            "properties": fields,
+            "required": [_ANSWER],
+            "additionalProperties": False,
+        }
+    named = {"name": "boxes", "strict": True, "schema": schema}
+    return {"type": "json_schema", "json_schema": named}
+
+
+def _without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if schema.get("additionalProperties"):
+        raise ValueError(
+            "the service takes no objects whose keys are labels in a schema: ask it in a format "
+            "with a key of its own, or without _constrained"
+        )
+    made = {name: value for name, value in schema.items() if name not in _LENGTHS}
+    if "items" in made:
+        made["items"] = _without_lengths(made["items"])
+    if "properties" in made:
+        fields = made["properties"].items()
+        made["properties"] = {name: _without_lengths(value) for name, value in fields}
+    return made
+
+
+_LENGTHS = ("minItems", "maxItems", "minProperties", "maxProperties", "minimum", "maximum")
+
+
+def unwrapped(text: str, root: SchemaRoot) -> str:
+    """The reply as the format has it, out of the object that a service needed around it.
+
+    >>> unwrapped('{"answer": [{"bbox": [1, 2, 3, 4]}]}', SchemaRoot.OBJECT)
+    '[{"bbox": [1, 2, 3, 4]}]'
+    """
+    if root is SchemaRoot.LIST:
+        return text
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(said, dict) or [*said] != [_ANSWER]:
+        return text
+    return json.dumps(said[_ANSWER], ensure_ascii=False)
+
+
 # --- requests -------------------------------------------------------------------------------------
 
 
@@ -118,7 +189,8 @@ class Manner:
     """How a service is asked.
 
     ``model`` is the service's name for it; ``fields`` are the request's fields besides model,
-    messages and ``max_tokens`` (None: the question's limit).
+    messages and ``max_tokens`` (None: the question's limit).  ``schema_root`` is what it takes as a
+    schema, ``held`` are the fields that go beside one.
     """
 
     model: str
@@ -126,6 +198,19 @@ class Manner:
     fields: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     image_detail: str | None = None
+    schema_root: SchemaRoot = SchemaRoot.LIST
+    held: Mapping[str, Any] = field(default_factory=dict)
+
+    def holding(self, question: Question) -> dict[str, Any]:
+        """The fields that hold a reply to the question's schema; none where it has none.
+
+        Raises:
+            ValueError: the service cannot hold to it.
+        """
+        if question.reply_schema is None:
+            return {}
+        held = response_format(question.reply_schema, self.schema_root)
+        return {"response_format": held, **self.held}
 
 
 def openrouter_manner(facts: ApiFacts) -> Manner:
@@ -135,7 +220,20 @@ def openrouter_manner(facts: ApiFacts) -> Manner:
         fields["temperature"] = facts.temperature
     if facts.reasoning is not None:
         fields["reasoning"] = dict(facts.reasoning)
-    return Manner(facts.identifier, for_provider, fields, facts.max_tokens, facts.image_detail)
+    return Manner(
+        facts.identifier,
+        for_provider,
+        fields,
+        facts.max_tokens,
+        facts.image_detail,
+        _root(facts),
+        # Only providers that hold to the schema are asked.
+        {"provider": {"require_parameters": True}},
+    )
+
+
+def _root(facts: ApiFacts) -> SchemaRoot:
+    return SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
 
 
 def server_manner(
@@ -156,7 +254,7 @@ def server_manner(
     sent = {name: value for name, value in fields.items() if value is not None}
     if facts is None:
         return Manner(model, rule, sent)
-    return Manner(model, rule, sent, facts.max_tokens, facts.image_detail)
+    return Manner(model, rule, sent, facts.max_tokens, facts.image_detail, _root(facts))
 
 
 _SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")
@@ -182,6 +280,7 @@ def request(message: Message, question: Question, space: Space, manner: Manner) 
         "messages": [{"role": "user", "content": _content(message, images, manner.image_detail)}],
         "max_tokens": manner.max_tokens or question.max_new_tokens,
         **manner.fields,
+        **manner.holding(question),
     }
     return Request(body, images)
 
