@@ -2,8 +2,8 @@
 
 An axis that does not apply to a format is not taken: text has neither key nor structure nor a
 grammar, the decomposed structure names its own keys, and a table without reference pictures has
-nothing to mark.  So "text and JSON, key ``bbox_2d``" is one text cell and one JSON cell a representation, as in the
-paper's format search.
+nothing to mark.  So "text and JSON, key ``bbox_2d``" is one text cell and one JSON cell a
+representation, as in the paper's format search.
 """
 
 from __future__ import annotations
