@@ -84,6 +84,8 @@ setup(
             "accelerate",
             "sentencepiece",
             "protobuf",
+            # Holds replies to a format's grammar (_constrained).
+            "llguidance>=1.9",
         ],
         "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
@@ -102,6 +104,7 @@ setup(
             "av>=12",
             "ray>=2.9",
             "psutil",
+            "jsonschema>=4",
             "fastapi",
             "uvicorn",
             "ruff==0.17.5",
