@@ -213,15 +213,13 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
 def _print_race(results: Sequence[Result]) -> None:
     """What the race of one model saved, and which formats it dropped after how many queries."""
     asked, of = race_calls(results)
-    share = 100 * (of - asked) / of
-    print(
-        f"{results[0].model}: asked {asked:,} of {of:,}; {of - asked:,} calls saved ({share:.0f} %)"
-    )
+    saved = f"{of - asked:,} calls saved ({100 * (of - asked) / of:.0f} %)"
+    print(f"{results[0].model}: the race asked {asked:,} of {of:,} queries; {saved}")
     for result in dropped_formats(results):
         why = result.dropped
         assert why is not None
         print(
-            f"  dropped after {why.queries} of {why.of} queries: {result.question.format} "
+            f"  dropped after {why.queries} of {why.of} queries: {format_text(result)} "
             f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
         )
 

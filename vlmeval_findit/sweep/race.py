@@ -86,7 +86,7 @@ def standings(
     Args:
         benchmark: whose ranking decides who is in front; its first figure decides who is out.
         runners: the rows of every format, over the same queries.
-        share: how much of all queries they are.
+        share: how much of all queries they are; nobody is out where it is 1.
         allowed: what the chances of those that are dropped now may add up to.
     """
     order = ranked(
@@ -97,7 +97,8 @@ def standings(
     metric = benchmark.ranking[0]
     found = {name: _evidence(benchmark, of) for name, of in runners.items()}
     chances: list[tuple[float, int, str]] = []
-    for place, one in enumerate(order[1:], 1):
+    # Nothing is left to predict where all was asked: the ranking decides.
+    for place, one in enumerate(order[1:] if share < 1 else (), 1):
         chance = chance_of_lead(found[one.format], found[front], metric.name, share)
         if chance is not None:
             chances.append((chance, -place, one.format))

@@ -161,7 +161,7 @@ def _dropped(result: Result) -> dict[str, Any]:
     why = result.dropped
     assert why is not None
     return {
-        "format": str(_format_of(result.question)),
+        "format": format_text(result),
         "round": why.round,
         "queries": why.queries,
         "of": why.of,
@@ -171,9 +171,9 @@ def _dropped(result: Result) -> dict[str, Any]:
     }
 
 
-def format_text(average: FormatAverage) -> str:
+def format_text(of: FormatAverage | Result) -> str:
     """A format as people read it."""
-    return str(_format_of(average.question))
+    return str(_format_of(of.question))
 
 
 def _format_of(question: Question) -> Format:
