@@ -186,6 +186,17 @@ def test_a_race_finds_the_winner_with_less_than_half_of_the_calls(
     assert rows[out.name] == 8
 
 
+def test_formats_that_are_alike_spend_the_level_once(tmp_path: Path) -> None:
+    results = go(race_sweep(tmp_path), FakeHost(Skilled({"other": 0.7})))
+    dropped = [result.dropped for result in results if result.dropped]
+    assert sum(one.chance for one in dropped) <= ALPHA
+    keys = ("_json", "_coordinates", "_bounding_box")
+    first = [r.dropped for r in results if r.dropped and not r.question.format.endswith(keys)]
+    for number, share in enumerate(ROUNDS[:-1], 1):
+        spent = sum(one.chance for one in first if one.round <= number)
+        assert spent <= allowance(0, 2, share, 0.0)
+
+
 def test_run_twice_it_asks_nothing_and_says_the_same(
     raced: tuple[Path, list[Result], int],
 ) -> None:
