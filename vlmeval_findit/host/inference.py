@@ -25,6 +25,7 @@ from ..core.model_names import check_model_name
 from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles
 from ..core.work import Answer, Asker
+from ..sweep.answering import ModelStoppedError
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..sweep.cell_files import adopt_others, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
@@ -34,7 +35,6 @@ from ..sweep.keeping import Calls, Keeping, Waiting, answer_calls
 from ..sweep.model_asker import asker_of
 from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of
 from ..sweep.plan import Plan, UnitSizes, make_plan
-from ..sweep.run import ModelStoppedError
 from ..sweep.stopping import stopped_by_signals
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
