@@ -114,6 +114,7 @@ def found(content: str, entries: Any, finish_reason: str = "stop") -> TokenLogpr
         ("[1]", [entry("[", -1), entry("1", -2), entry("]", -3)], (1, 2, 3), (-1, -2, -3)),
         # A character in two tokens: the first of them adds none.
         ("aé]", with_bytes(b"a", b"\xc3", b"\xa9]"), (1, 1, 3), (-1, -2, -3)),
+        (" é]", with_bytes(b" ", b"\xc3", b"\xa9]"), (0, 2), (-2, -3)),
         # Blanks around the reply are stripped, and a token of nothing else goes with them.
         (" \n[1]\n", [entry(" \n", -1), entry("[1]", -2), entry("\n", -3)], (3,), (-2,)),
         ("  [1", [entry("  [", -1), entry("1", -2)], (1, 2), (-1, -2)),
