@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..benchmarks.findit.formats import Format
@@ -16,7 +16,7 @@ from .config import ModelEntry, Sweep
 from .executors import Executor
 from .journal import Journal
 from .journal_lines import Record
-from .keeping import Calls, Keeping, Waiting, answer_calls
+from .keeping import Calls, Keeping, Waiting, answer_calls, calls_left, count_failed
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import Plan, UnitSizes, make_plan
 from .results import Result, result_of
@@ -123,7 +123,8 @@ def run_model(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> l
 
 def written_result(engine: Engine, output: Output, keys: Sequence[str]) -> Result:
     """Write the files of a cell whose calls were all made."""
-    result = result_of(finish(output, keys, engine.journal), output.path)
+    failed = count_failed(output.cell, keys, engine.journal)
+    result = replace(result_of(finish(output, keys, engine.journal), output.path), failed=failed)
     engine.around.watcher.scored(result)
     return result
 
@@ -141,7 +142,7 @@ def ask(
     """
     journal, around = engine.journal, engine.around
     plan = make_plan([output.cell for output in outputs], engine.hashes)
-    left = {call.key for call in plan.calls if call.key not in journal}
+    left = calls_left(plan, journal)
     waiting = Waiting(plan, left)
     complete = waiting.complete()
     outputs = [
@@ -165,7 +166,8 @@ def ask(
     by = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
-        return record_of(call.cell, call.row, answer, call.asked, by[id(call.cell)])
+        identity = by[id(call.cell)]
+        return record_of(call.cell, call.row, answer, call.asked, identity, call.cell.confidences)
 
     keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
     keeping.write_complete()

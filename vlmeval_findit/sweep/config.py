@@ -72,8 +72,9 @@ class Sweep:
     """Models x tables x formats, in stages.  ``questions`` are asked as they are, too.
 
     ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
-    together, in US dollars (None: no limit); ``force`` overrules what runs recorded; ``race`` says
-    that the formats of a stage race each other (None: all are asked everything).
+    together, in US dollars (None: no limit); ``force`` overrules what runs recorded;
+    ``confidences``: log-probabilities of the replies' tokens are recorded; ``race`` says that the
+    formats of a stage race each other (None: all are asked everything).
     """
 
     models: tuple[ModelEntry, ...]
@@ -86,6 +87,7 @@ class Sweep:
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
     force: bool = False
+    confidences: bool = False
     inference: Inference = field(default_factory=Inference)
     max_usd: float | None = None
     race: Race | None = None

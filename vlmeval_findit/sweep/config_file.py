@@ -60,6 +60,7 @@ _KEYS = (
     "inference",
     "max_usd",
     "race",
+    "confidences",
 )
 
 
@@ -94,6 +95,7 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         inference=_inference(fields.get("inference")),
         max_usd=_optional(fields.get("max_usd"), _positive),
         race=_optional(fields.get("race"), _race),
+        confidences=bool(_optional(fields.get("confidences"), _yes_or_no)),
     )
     _refuse_unused(sweep, fields)
     return sweep

@@ -121,7 +121,8 @@ def cells_of(
     """The cells of a model in some formats, table by table, then questions of their own."""
     given = host.settings(entry)
     asked = questions_of(sweep, wanted)
-    return [tables.cell(entry.name, question, sweep.limit, given) for question in asked]
+    cells = (tables.cell(entry.name, question, sweep.limit, given) for question in asked)
+    return [replace(cell, confidences=sweep.confidences) for cell in cells]
 
 
 Chosen = Mapping[str, Format]
