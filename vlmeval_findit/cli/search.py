@@ -14,7 +14,7 @@ from ..core.model_names import check_model_name
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
-from ..sweep.config import ModelEntry
+from ..sweep.config import ModelEntry, Race
 from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
 from .printing import report_spending
@@ -46,6 +46,14 @@ def main(argv: Sequence[str]) -> int:
         help="of an instance-detection dataset: also ask the winner with marked reference "
         f"pictures ({', '.join(MARKS)}, or all)",
     )
+    parser.add_argument(
+        "--race",
+        action="store_true",
+        help="drop formats on the way that can hardly win: half of the calls",
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of the order in which a race takes pictures (default: 0)"
+    )
     parser.add_argument("--out", type=Path, default=Path("best_formats.yaml"))
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/search"))
     parser.add_argument("--journal", type=Path, default=Path("outputs/calls.jsonl"))
@@ -63,8 +71,11 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")
     if args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
-    places = (args.work_dir, args.journal)
-    sweep = search_sweep(entry, tables[args.dataset], args.limit, places, _marks(args.marks))
+    if args.seed is not None and not args.race:
+        raise ValueError("--seed orders the pictures of a --race, and there is none")
+    race = Race(args.seed or 0) if args.race else None
+    places, marks = (args.work_dir, args.journal), _marks(args.marks)
+    sweep = search_sweep(entry, tables[args.dataset], args.limit, places, marks, race)
     sweep = replace(
         sweep,
         skip_missing=args.skip_missing_images,

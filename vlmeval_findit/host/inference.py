@@ -26,6 +26,7 @@ from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.work import Answer, Asker
+from ..sweep.answering import ModelStoppedError
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..sweep.cell_files import adopt_others, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
@@ -42,7 +43,6 @@ from ..sweep.keeping import (
 from ..sweep.model_asker import asker_of
 from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of
 from ..sweep.plan import Plan, UnitSizes, make_plan
-from ..sweep.run import ModelStoppedError
 from ..sweep.stopping import stopped_by_signals
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
