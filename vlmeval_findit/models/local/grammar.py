@@ -10,6 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
 SPACE = r"[ \n\r\t]{1,32}"
 """White space between two signs of JSON: enough for indentation, and not without an end."""
 
@@ -51,41 +55,40 @@ class HeldTo:
         self._tokenizer = tokenizer
         self._prompt = prompt
         self._matchers: list[Any] = []
-        self._mask: Any = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Mask the logits (rows, vocabulary) of a step.
 
         ``input_ids`` (rows, tokens) end with the token that was chosen in the step before.
         """
-        from llguidance import torch as guidance
-
         rows, width = scores.shape
         if not self._matchers:
-            self._begin(rows, width)
+            self._matchers = self._begin(rows, width)
         if input_ids.shape[1] > self._prompt:
             for matcher, token in zip(self._matchers, input_ids[:, -1].tolist(), strict=True):
                 # What comes after the end of a reply is padding.
                 if not matcher.is_stopped():
                     matcher.consume_token(token)
-        self._mask.fill_(-1)
-        for row, matcher in enumerate(self._matchers):
-            if not matcher.is_stopped():
-                guidance.fill_next_token_bitmask(matcher, self._mask, row)
-        masked = scores.clone()
-        guidance.apply_token_bitmask_inplace(masked, self._mask.to(scores.device))
-        return masked
+        allowed = np.stack([_allowed(matcher, width) for matcher in self._matchers])
+        return scores.masked_fill(torch.from_numpy(~allowed).to(scores.device), float("-inf"))
 
-    def _begin(self, rows: int, width: int) -> None:
+    def _begin(self, rows: int, width: int) -> list[Any]:
         from llguidance import LLMatcher
-        from llguidance import torch as guidance
 
         grammar = LLMatcher.grammar_from_json_schema(
             json.dumps(self._schema), overrides={"whitespace_pattern": SPACE}
         )
         tokenizer = self._tokenizer(width)
-        self._matchers = [LLMatcher(tokenizer, grammar) for _ in range(rows)]
-        self._mask = guidance.allocate_token_bitmask(rows, width)
-        for matcher in self._matchers:
+        made = [LLMatcher(tokenizer, grammar) for _ in range(rows)]
+        for matcher in made:
             if matcher.is_error():
                 raise ValueError(f"_constrained: {matcher.get_error()}")
+        return made
+
+
+def _allowed(matcher: Any, width: int) -> NDArray[np.bool_]:
+    """Whether each token may come next; any, once a reply has ended."""
+    if matcher.is_stopped():
+        return np.ones(width, dtype=np.bool_)
+    bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+    return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
