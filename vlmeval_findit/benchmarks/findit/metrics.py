@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ...boxes.records import Matched, Reading, Reason
-from ...core.metric import Metric
+from ...core.metric import Better, Metric
+from .rejection import ANSWERED_NEGATIVES, Outcome
+from .salvaging import FOUND_MORE, SAID_MORE
 
 METRICS = (
     Metric("F1@0.5", {"tp": 2}, {"n_pred": 1, "n_gt": 1}, key="f1"),
@@ -11,8 +13,35 @@ METRICS = (
     Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence"),
     Metric("Precision", {"tp": 1}, {"n_pred": 1}, key="precision", in_short_tables=False),
     Metric("Recall", {"tp": 1}, {"n_gt": 1}, key="recall", in_short_tables=False),
+    Metric(
+        "F1@0.5 (salvaged)",
+        {"tp": 2, FOUND_MORE: 2},
+        {"n_pred": 1, SAID_MORE: 1, "n_gt": 1},
+        key="f1_salvaged",
+        in_short_tables=False,
+    ),
+    Metric(
+        "Rejection accuracy",
+        {Outcome.REJECTED.sum: 1},
+        ANSWERED_NEGATIVES,
+        empty=None,
+        key="rejection_accuracy",
+        in_short_tables=False,
+    ),
+    Metric(
+        "False-alarm rate",
+        {Outcome.FALSE_ALARM.sum: 1},
+        ANSWERED_NEGATIVES,
+        empty=None,
+        key="false_alarm_rate",
+        in_short_tables=False,
+        better=Better.LOWER,
+    ),
 )
-"""Micro-averaged over the queries that were answered; F1@0.5 is the headline."""
+"""Micro-averaged over the queries that were answered; F1@0.5 is the headline.
+
+The last two are of the queries that have nothing to find; datasets without such have none.
+"""
 
 F1_FAILED_MISSED = Metric(
     "F1@0.5 (failed calls as misses)",
