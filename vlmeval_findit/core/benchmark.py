@@ -108,10 +108,11 @@ class Benchmark(Protocol):
 
     ``name`` names it for people and files.  ``metrics`` are its figures, the headline first;
     ``ranking`` those by which formats are compared, the weightiest first.  ``with_failures`` is the
-    headline when failed calls count as wrong: they are in no other figure.  ``counts`` are sums
-    that a score's table shows, by what they are called there.  ``format_axes`` are what rows and
-    columns of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given
-    at most (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
+    headline when failed calls count as wrong: they are in no other figure.  ``salvaged`` is the
+    headline as a tolerant reader would have it, one of ``metrics``.  ``counts`` are sums that a
+    score's table shows, by what they are called there.  ``format_axes`` are what rows and columns
+    of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given at most
+    (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
     ``baselines`` are models without weights that answer its questions, by their names.
     """
 
@@ -119,6 +120,7 @@ class Benchmark(Protocol):
     metrics: tuple[Metric, ...]
     ranking: tuple[Metric, ...]
     with_failures: Metric
+    salvaged: Metric | None = None
     counts: Mapping[str, str] = MappingProxyType({})
     format_axes: tuple[str, str] = ("", "")
     at_a_time: int | None = 256

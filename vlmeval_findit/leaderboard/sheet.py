@@ -29,6 +29,7 @@ from .rows import (
     formats_used,
     grid,
     header_of,
+    rejection_lines,
     scorer_lines,
     sweep_rows,
 )
@@ -182,6 +183,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
         NOTE,
         *([format_note(board)] if formats_used(board) else []),
         *failure_lines(board),
+        *rejection_lines(board),
         *forced_lines(board),
         *doctor_lines(board),
         *scorer_lines(board),

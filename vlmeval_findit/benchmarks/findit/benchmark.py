@@ -18,7 +18,7 @@ from .baselines import BASELINES
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .grid import Table, all_tables
-from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
+from .metrics import COUNTS, F1_FAILED_MISSED, F1_SALVAGED, METRICS, RANKING
 from .names import parse
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
@@ -34,6 +34,7 @@ class FindIt(Benchmark):
     metrics: tuple[Metric, ...] = METRICS
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
+    salvaged = F1_SALVAGED
     counts = COUNTS
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."

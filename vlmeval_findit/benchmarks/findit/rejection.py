@@ -7,9 +7,11 @@ said that there is nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import Enum
 
 from ...boxes.records import Reading, Reason
+from ...core.metric import Better, Metric
 from ...core.replies import Reply
 from .salvaging import SalvagedMatch
 
@@ -33,8 +35,33 @@ class Outcome(Enum):
         return f"negatives_{self.name.lower()}"
 
 
+SHARES = tuple(
+    Metric(one.value, {one.sum: 1}, {each.sum: 1 for each in Outcome}, empty=None)
+    for one in Outcome
+)
+"""The share of each outcome, failed calls included."""
+
 ANSWERED_NEGATIVES = {one.sum: 1.0 for one in Outcome if one is not Outcome.FAILED}
 """What rejection is measured over: the queries without objects that were answered."""
+
+REJECTION_ACCURACY = Metric(
+    "Rejection accuracy",
+    {Outcome.REJECTED.sum: 1},
+    ANSWERED_NEGATIVES,
+    empty=None,
+    key="rejection_accuracy",
+    in_short_tables=False,
+)
+
+FALSE_ALARM_RATE = Metric(
+    "False-alarm rate",
+    {Outcome.FALSE_ALARM.sum: 1},
+    ANSWERED_NEGATIVES,
+    empty=None,
+    key="false_alarm_rate",
+    in_short_tables=False,
+    better=Better.LOWER,
+)
 
 
 def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> Outcome:
@@ -67,3 +94,20 @@ def rejection_sums(
 ) -> dict[str, float]:
     """The sum of one query that has nothing to find."""
     return {outcome(reply, reading, salvaged).sum: 1}
+
+
+def rejections(sums: Mapping[str, float]) -> dict[Outcome, int]:
+    """How many queries had each outcome; empty where every query has something to find."""
+    found = {one: int(sums.get(one.sum, 0)) for one in Outcome}
+    return found if any(found.values()) else {}
+
+
+def rejection_line(sums: Mapping[str, float]) -> str | None:
+    """One sentence on a run; None where every query has something to find.
+
+    >>> rejection_line({"negatives_rejected": 6, "negatives_failed": 1})
+    '7 with nothing to find: rejected rightly 6, failed call 1'
+    """
+    found = {one: count for one, count in rejections(sums).items() if count}
+    parts = ", ".join(f"{one.value} {count:,}" for one, count in found.items())
+    return f"{sum(found.values()):,} with nothing to find: {parts}" if found else None

@@ -14,7 +14,7 @@ from ...core.settings import Settings
 from ..findit.benchmark import FindIt
 from ..findit.grid import Table
 from .annotations import Split
-from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
+from .metrics import ACC_SALVAGED, COUNTS, METRICS, RANKING, WITH_FAILURES
 from .published import PUBLISHED, OutputKind
 from .replies import draw, judge_replies, scored_row
 from .table import RefL4Task, load_task
@@ -28,6 +28,7 @@ class RefL4(FindIt):
     metrics = METRICS
     ranking = RANKING
     with_failures = WITH_FAILURES
+    salvaged = ACC_SALVAGED
     counts = COUNTS
 
     def parse(self, name: str) -> RefL4Variant:

@@ -66,6 +66,8 @@ def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
         steps = {step}
     if not reading.boxes:
         return None if strict.boxes else _empty(values, said, strict.reason)
+    if len(said) < len(reply[:LONGEST]):
+        steps |= {Step.AROUND}
     merged = _beside(strict, reading)
     if merged is None:
         return None
