@@ -68,6 +68,7 @@ REPLIES = [
         Ugly("cut off in a box", f'[{BOX_A}, {{"bbox_2d": [5, 6, 7', R.TRUNCATED, [A], [S.CUT_OFF]),
         Ugly("cut off after a box", f"[{BOX_A}", R.TRUNCATED, [A], [S.CUT_OFF]),
         Ugly("cut off before any box", '[{"bbox_2d": [1, 2, 3, 4', R.TRUNCATED),
+        Ugly("cut off behind four numbers", '[{"bbox_2d": [1, 2, 3, 4 ', R.TRUNCATED),
         Ugly("cut off in a fence", f"```json\n[{BOX_A},\n", R.TRUNCATED, [A],
             [S.CUT_OFF, S.AROUND]),
         Ugly("single quotes", "[{'bbox_2d': [1, 2, 3, 4]}]", R.NOT_JSON, [A], [S.QUOTES]),
@@ -276,6 +277,11 @@ def test_every_strict_box_is_kept_and_adherent_replies_are_not_touched(
     elif found is not None:
         assert found.reading.boxes[: len(strict.boxes)] == strict.boxes
         assert found.reading.reason is strict.reason
+
+
+@pytest.mark.parametrize("why", [Reason.FAILED_CALL, Reason.TRUNCATED_THINKING, None])
+def test_failed_calls_thoughts_and_adherent_replies_are_not_read_again(why: Reason | None) -> None:
+    assert salvage(f"[{BOX_A},]", JSON, Reading([], [], [], why)) is None
 
 
 FORMATS = sorted({v.reply for v in grid() if v.frames in (1, 8)}, key=str)
