@@ -249,8 +249,12 @@ def test_what_cannot_be_compared(letters: World) -> None:
     short = letters.run("Short", NAME, ODD, rows=8)
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
         compare(one, short)
-    with pytest.raises(StatisticsError, match="only runs of one benchmark"):
-        compare(one, letters.run("One", "Letters_Zoo_plain", guessing(0.5)))
+    # The same rows of the same pictures, but other objects.
+    letters.table("Pascal", [query(i, f"{i}.jpg") for i in range(5)])
+    single, many = letters.run("One", NAME, ODD), letters.run("One", MANY, ODD)
+    for other in (one, many, letters.run("One", "Letters_Zoo_plain", guessing(0.5))):
+        with pytest.raises(StatisticsError, match="only runs of one question over one table"):
+            compare(single, other)
 
 
 # --- parts ----------------------------------------------------------------------------------------
