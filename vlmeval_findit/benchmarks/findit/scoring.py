@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...boxes.anatomy import Answered, Event, dissect
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
@@ -14,6 +15,7 @@ from ...core.identity import Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
+from .anatomy import LOSSES, details_of, event_sums
 from .metrics import sums
 from .query import Query
 from .rejection import rejection_sums
@@ -34,13 +36,15 @@ from .task import FindItTask
 class MatchedReply:
     """One query with its reply, reading and match.
 
-    ``salvaged`` is what a tolerant reader would take beside that; no score depends on it.
+    ``cut`` says that boxes may be missing from a reply that adheres, as it was stopped at its
+    limit; ``salvaged`` is what a tolerant reader would take beside that; no score depends on it.
     """
 
     query: Query
     reply: Reply
     reading: Reading
     matched: Matched
+    cut: bool = False
     salvaged: SalvagedMatch | None = None
 
     @property
@@ -87,7 +91,12 @@ def match_replies(
     truths = [query.truth for query in queries]
     scales = [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)]
     matched = match(readings, truths, scales)
-    found = list(map(MatchedReply, queries, replies, readings, matched))
+    # JSON that can be read is whole; text is read as far as it goes.
+    cut = [
+        reply.cut and formats[row].output == "text"
+        for reply, row in zip(replies, rows, strict=True)
+    ]
+    found = list(map(MatchedReply, queries, replies, readings, matched, cut))
     more = salvaged_matches(
         [reply.text for reply in replies], [formats[row] for row in rows], readings, truths, scales
     )
@@ -101,7 +110,17 @@ def _scale(space: Space, query: Query) -> tuple[float, float]:
     return query.width / w, query.height / h
 
 
-def scored_row(one: MatchedReply, is_video: bool) -> ScoredRow:
+def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
+    """What went wrong in each query."""
+    return dissect(
+        [
+            Answered(one.matched, one.reading, one.query.truth, one.cut, one.recoverable)
+            for one in found
+        ]
+    )
+
+
+def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) -> ScoredRow:
     """One query as a row of sums, with all that is known of it."""
     reason, image = one.reading.reason, one.query.images[0]
     found = sums(one.reading, one.matched)
@@ -112,15 +131,19 @@ def scored_row(one: MatchedReply, is_video: bool) -> ScoredRow:
     return ScoredRow(
         index=one.query.index,
         source=source_of(image) if is_video else image,
+<<<<<<< HEAD
         sums=found,
+=======
+        sums=sums(one.reading, one.matched) | event_sums(events),
+>>>>>>> anatomy
         failed=one.reply.failed,
         reason=reason.value if reason else None,
         slices=one.query.slices,
-        details=_details(one),
+        details=_details(one, events),
     )
 
 
-def _details(one: MatchedReply) -> Mapping[str, Any]:
+def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
     """Boxes in pixels of the original picture; the rest as in :class:`.Matched`."""
     reading, matched = one.reading, one.matched
     found: dict[str, Any] = {
@@ -141,6 +164,11 @@ def _details(one: MatchedReply) -> Mapping[str, Any]:
         found["labels"] = reading.labels
     if reading.frames:
         found["frames"] = reading.frames
+<<<<<<< HEAD
     if one.salvaged is not None:
         found["salvaged"] = salvaged_details(one.matched, one.salvaged)
+=======
+    if events:
+        found[LOSSES] = details_of(events, matched, reading, one.query.truth)
+>>>>>>> anatomy
     return found
