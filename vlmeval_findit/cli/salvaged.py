@@ -8,8 +8,10 @@ from ..benchmarks.findit.rejection import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..core.statistics import Interval
 from ..runs.intervals import intervals
 from ..runs.rejection import shares_of
-from ..runs.salvage import steps_of, taken
+from ..runs.salvage import Taken, steps_of, taken
 from ..runs.scored_run import Run
+
+_NAME = 32
 
 
 def salvaged_lines(run: Run) -> list[str]:
@@ -21,19 +23,15 @@ def _salvaged(run: Run) -> Iterator[str]:
     more, salvaged = taken(run.rows), run.benchmark.salvaged
     if not more.replies or salvaged is None:
         return
-    yield "what a tolerant reader would take; a reply counts under each step that it needs"
-    yield "replies    boxes  objects"
-    for step, one in steps_of(run.rows).items():
-        yield f"{one.replies:7,}  {one.boxes:7,}  {one.objects:7,}  {step}"
     astray = sum(row.reason is not None and not row.failed for row in run.rows)
-    yield (
-        f"{more.replies:7,}  {more.boxes:7,}  {more.objects:7,}  in all, "
-        f"of {astray:,} that do not adhere"
-    )
+    yield f"  what a tolerant reader would take of {astray:,} replies that do not adhere:"
+    yield _row("", "replies", "boxes", "objects")
+    for step, one in steps_of(run.rows).items():
+        yield _counts(step, one)
+    yield _counts("in all (a reply may need several)", more)
     spreads = intervals(run)
     for metric in (run.benchmark.metrics[0], salvaged):
-        value = run.figures[metric.name]
-        yield f"{metric.name}: {_figure(value, spreads.get(metric.name))}"
+        yield _figure(metric.name, run.figures[metric.name], spreads.get(metric.name))
 
 
 def rejection_lines(run: Run) -> list[str]:
@@ -46,16 +44,28 @@ def _rejection(run: Run) -> Iterator[str]:
     if not shares:
         return
     every = sum(one.queries for one in shares)
-    yield f"{every:,} of {len(run.rows):,} queries have nothing to find"
-    yield "queries  share, with its 95 % interval"
+    yield f"  {every:,} of {len(run.rows):,} queries have nothing to find:"
+    yield _row("", "queries", "percent") + "  interval"
     for one in shares:
-        yield f"{one.queries:7,}  {_figure(one.share, one.interval):<18} {one.outcome.value}"
+        yield _row(one.outcome.value, f"{one.queries:,}", f"{one.share:.1f}") + _bounds(
+            one.interval
+        )
     spreads = intervals(run)
-    for name in (REJECTION_ACCURACY.name, FALSE_ALARM_RATE.name):
-        yield f"{name}: {_figure(run.figures[name], spreads.get(name))}, of those answered"
+    for metric in (REJECTION_ACCURACY, FALSE_ALARM_RATE):
+        yield _figure(metric.name, run.figures[metric.name], spreads.get(metric.name))
 
 
-def _figure(value: float | None, interval: Interval | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.1f}" + (f" ({interval.low:.1f}–{interval.high:.1f})" if interval else "")
+def _row(name: str, *cells: str) -> str:
+    return f"  {name:<{_NAME}}" + "".join(f"{cell:>9}" for cell in cells)
+
+
+def _counts(name: str, one: Taken) -> str:
+    return _row(name, f"{one.replies:,}", f"{one.boxes:,}", f"{one.objects:,}")
+
+
+def _figure(name: str, value: float | None, interval: Interval | None) -> str:
+    return _row(name, "", "–" if value is None else f"{value:.1f}") + _bounds(interval)
+
+
+def _bounds(interval: Interval | None) -> str:
+    return f"  {interval.low:.1f} to {interval.high:.1f}" if interval is not None else ""
