@@ -19,6 +19,7 @@ from ..core.statistics import INTERVALS, Difference, Interval
 from ..core.visible import short, visible
 from ..runs.anatomy import Loss, Part, anatomy_of, compare, parts_of
 from ..runs.scored_run import Run, load_runs
+from .salvaged import rejection_lines, salvaged_lines
 
 _MOST_PARTS = 20
 _NAME = 32
@@ -55,6 +56,8 @@ def main(argv: Sequence[str]) -> int:
             lines += ["", *_difference_table(other, losses, differences)]
         if args.by:
             lines += ["", *_part_table(run.benchmark.anatomy, args.by, parts)]
+        for table in filter(None, (salvaged_lines(run), rejection_lines(run))):
+            lines += ["", *table]
         print("\n".join(["", visible(f"{run.model} on {run.question.name}"), *lines]))
         told.append(_as_dict(run, losses, parts, other, differences))
     if args.json is not None:

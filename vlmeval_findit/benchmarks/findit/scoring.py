@@ -131,11 +131,7 @@ def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) 
     return ScoredRow(
         index=one.query.index,
         source=source_of(image) if is_video else image,
-<<<<<<< HEAD
-        sums=found,
-=======
-        sums=sums(one.reading, one.matched) | event_sums(events),
->>>>>>> anatomy
+        sums=found | event_sums(events),
         failed=one.reply.failed,
         reason=reason.value if reason else None,
         slices=one.query.slices,
@@ -164,11 +160,8 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         found["labels"] = reading.labels
     if reading.frames:
         found["frames"] = reading.frames
-<<<<<<< HEAD
     if one.salvaged is not None:
         found["salvaged"] = salvaged_details(one.matched, one.salvaged)
-=======
     if events:
         found[LOSSES] = details_of(events, matched, reading, one.query.truth)
->>>>>>> anatomy
     return found
