@@ -28,7 +28,7 @@ def _salvaged(run: Run) -> Iterator[str]:
     yield _row("", "replies", "boxes", "objects")
     for step, one in steps_of(run.rows).items():
         yield _counts(step, one)
-    yield _counts("in all (a reply may need several)", more)
+    yield _counts("in all (some need several)", more)
     spreads = intervals(run)
     for metric in (run.benchmark.metrics[0], salvaged):
         yield _figure(metric.name, run.figures[metric.name], spreads.get(metric.name))
