@@ -93,7 +93,7 @@ def curve(rows: Sequence[ScoredRow]) -> Curve:
     ious = [pair.iou for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree]
     values = np.array(ious, dtype=np.float32)
     hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
-    f1, _, _, precision, recall = METRICS
+    f1, _, _, precision, recall, *_ = METRICS
 
     def figures(metric: Metric) -> tuple[float, ...]:
         return tuple(metric.value({**total, "tp": tp}) or 0.0 for tp in hits)
