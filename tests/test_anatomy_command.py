@@ -14,12 +14,14 @@ from openpyxl import load_workbook
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import LETTERS, guessing, letters
 
+from vlmeval_findit.benchmarks import benchmark_of, load
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.anatomy import Anatomy, evidence_of_losses, lost, with_events
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply
+from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.anatomy import anatomy_rows
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.runs.anatomy import (
@@ -101,6 +103,26 @@ def test_details_say_what_went_wrong(world: World) -> None:
         {"kind": "localisation", "box": 0, "object": 0, "size": "small"},
         {"kind": "missed", "box": None, "object": 1, "size": "large"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        (TEXT, "[100, 100, 300, 600], [600, 2", "truncated"),
+        (TEXT, "I look at the picture and", "truncated"),
+        (NAME, '[{"bbox_2d": [100, 100, 300, 600]}, {"bb', "truncated"),
+        # The list is whole: what was cut off came after it.
+        (NAME, '```json\n[{"bbox_2d": [100, 100, 300, 600]}]\n```\nSo', "missed"),
+    ],
+)
+def test_what_a_cut_reply_lacks(world: World, name: str, text: str, kind: str) -> None:
+    world.table("Pascal", [query(0, boxes=[(20, 10, 60, 60), (120, 20, 180, 90)])])
+    task = load(name)
+    reply = Reply(0, text, Recorded(finish_reason="length"))
+    settings = Settings(space={"kind": "grid1000"})
+    (row,) = benchmark_of(name).score("Model", task, [reply], settings, None).rows
+    lost_objects = {one["kind"] for one in row.details["losses"] if one["object"] == 1}
+    assert lost_objects == {kind}
 
 
 def test_queries_with_nothing_to_find(world: World) -> None:
