@@ -14,7 +14,7 @@ from openpyxl import load_workbook
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import LETTERS, guessing, letters
 
-from vlmeval_findit.benchmarks import benchmark_of, load
+from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.anatomy import Anatomy, evidence_of_losses, lost, with_events
@@ -182,8 +182,12 @@ def test_files_of_before_are_named(world: World, capsys) -> None:
     values = json.loads(provenance.read_text())
     values["totals"] = {k: n for k, n in values["totals"].items() if not k.startswith("lost")}
     provenance.write_text(json.dumps(values))
-    assert main(["anatomy", str(run.path)]) == 2
-    assert AGAIN in capsys.readouterr().err
+    world.run("Newer", NAME, ODD)
+    assert main(["anatomy", str(world.runs)]) == 2
+    printed = capsys.readouterr()
+    assert f"{AGAIN} {run.path}" in printed.err
+    assert f"Newer on {NAME}" in printed.out
+    assert f"Model on {NAME}" not in printed.out
     assert main(["score", str(run.path)]) == 0
     assert main(["anatomy", str(run.path)]) == 0
 
@@ -406,3 +410,17 @@ def test_an_anatomy_of_ones_own_needs_no_code(letters: World) -> None:
     assert [one.name for one in anatomy.causes] == ["failed call", "not readable", "wrong answer"]
     found = points(letters.run("Odd", "Letters_Zoo_plain", by_row("B", "?", f"{FAILED} via API.")))
     assert set(found) == {"failed call", "not readable", "wrong answer"}
+
+
+def test_every_benchmark_of_the_house_has_one() -> None:
+    for benchmark in benchmarks():
+        causes = benchmark.anatomy.causes
+        assert len({one.key for one in causes}) == len({one.name for one in causes}) == len(causes)
+        assert benchmark.anatomy.score is benchmark.with_failures
+        assert all(one.meaning for one in causes)
+        assert sum(benchmark.anatomy.points({}).values()) == 0
+    names = [one.name for one in benchmark_of("VPBench_Scenes_mini").anatomy.causes]
+    assert names == [
+        "failed call", "empty", "truncated", "ambiguous", "no_choice", "not readable",
+        "wrong answer",
+    ]  # fmt: skip
