@@ -53,6 +53,16 @@ def anatomy_of(run: Run) -> tuple[Loss, ...]:
     )
 
 
+def loss_evidence(run: Run) -> Evidence:
+    """The points of a run as shares of 1, by the keys of causes, and what they rest on.
+
+    Raises:
+        NoAnatomyError: it was scored before events were counted.
+        StatisticsError: a run without rows.
+    """
+    return _Counted(run).evidence()
+
+
 def compare(run: Run, other: Run) -> dict[str, Difference]:
     """What every cause took of one run minus what it took of another, by its key.
 
@@ -68,7 +78,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
             "only runs of one question over one table can be compared"
         )
     check_comparable(run, other)
-    ours, theirs = _Counted(run).evidence(), _Counted(other).evidence()
+    ours, theirs = loss_evidence(run), loss_evidence(other)
     keys = [
         metric.name
         for metric, one, two in zip(ours.metrics, ours.values, theirs.values, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...core.anatomy import Anatomy
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
@@ -36,7 +37,7 @@ class FindIt(Benchmark):
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
     salvaged = F1_SALVAGED
-    anatomy = F1Anatomy()
+    anatomy: Anatomy = F1Anatomy()
     counts = COUNTS
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."

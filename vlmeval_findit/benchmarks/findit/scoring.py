@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...boxes.anatomy import Answered, Event, dissect
+from ...boxes.anatomy import Answered, dissect
+from ...boxes.error_kinds import Event
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
