@@ -164,7 +164,7 @@ def test_outputs_of_a_heat_map_are_told_apart() -> None:
 
 def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     run = world.run("Some-Model", LABELS, speaking(LABELS, 1.0))
-    data = gallery_data(choose_cards(gather([run])[0]))
+    data = gallery_data(choose_cards(gather([run])[0]), [run])
     card = data["cards"][0]
     task = load_task(LABELS)
     assert data["texts"][card["prompt"]].startswith("[image: 0.jpg]\nFind every instance of each")
@@ -206,13 +206,13 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
 ) -> None:
     run = world.run("A", JSON, speaking(JSON, 1.0))
     other_words = replace(run, basis=replace(run.basis, prompts="release 4d99"))
-    data = gallery_data(choose_cards(gather([other_words])[0]))
+    data = gallery_data(choose_cards(gather([other_words])[0]), [other_words])
     prompt = data["texts"][data["cards"][0]["prompt"]]
     assert prompt.startswith("Asked in release 4d99, whose words are not at hand")
     assert "FINDIT_PROMPTS names a clone" in prompt
     (tmp_path / "pictures" / "0.jpg").unlink()
     run.path.unlink()
-    data = gallery_data(choose_cards(gather([run])[0]))
+    data = gallery_data(choose_cards(gather([run])[0]), [run])
     assert data["pictures"][0] == {"name": "0.jpg", "w": WIDTH, "h": HEIGHT, "src": ""}
     assert data["texts"][data["cards"][0]["reply"]] == "The prediction file is gone."
     world.table("Pascal", [query(i) for i in range(12)])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.drawing import Curve
+from ..core.metric import Metric
 from ..leaderboard.board import OVERALL, Board
 from ..leaderboard.columns import Column
 from ..runs.scored_run import Run
@@ -23,9 +24,9 @@ class Section:
     plots: tuple[Plot, ...]
 
 
-def short_metrics(board: Board) -> list[str]:
-    """The names of the metrics that stand where there is little room."""
-    return [metric.name for metric in board.shown if metric.in_short_tables]
+def short_metrics(board: Board) -> list[Metric]:
+    """The metrics that stand where there is little room."""
+    return [metric for metric in board.shown if metric.in_short_tables]
 
 
 def bar_plots(board: Board) -> Iterator[Plot]:
