@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from .anatomy import Anatomy, WrongAnswers
 from .contradictions import Contradiction
 from .drawing import Curve, Drawing
 from .identity import Described, Identity
@@ -113,6 +114,7 @@ class Benchmark(Protocol):
     columns of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given
     at most (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
     ``baselines`` are models without weights that answer its questions, by their names.
+    ``reasons`` are those of its rows that its anatomy tells apart.
     """
 
     name: str
@@ -124,6 +126,12 @@ class Benchmark(Protocol):
     at_a_time: int | None = 256
     prompts_help: str = ""
     baselines: Mapping[str, Baseline] = MappingProxyType({})
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def anatomy(self) -> Anatomy:
+        """How what its score lost is divided among causes."""
+        return WrongAnswers(self.with_failures, self.reasons)
 
     @abstractmethod
     def parse(self, name: str) -> Question:
