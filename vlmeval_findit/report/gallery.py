@@ -11,6 +11,7 @@ from typing import Any
 from ..core.question import Query
 from ..core.scored_row import ScoredRow
 from ..core.visible import visible
+from ..runs.anatomy import row_causes
 from ..runs.scored_run import Run
 from .drawn import drawn_values
 from .pairs import FOUND, Pair, most_different
@@ -40,7 +41,7 @@ class Card:
     @property
     def causes(self) -> tuple[str, ...]:
         """The keys of what the answer lost points by."""
-        return ()
+        return row_causes(self.transcript.run.benchmark.anatomy, self.row)
 
     @property
     def query(self) -> Query:

@@ -31,12 +31,13 @@ from ..leaderboard.rows import (
 )
 from ..runs.scored_run import Run
 from .gallery import CARDS, choose_cards, gallery_data
+from .losses import losses_of
 from .pairs import FOUND, Side, first_pairs, pair_values, pairs_note, pairs_of
-from .sections import bar_plots, curve_plots, heat_map_sections, reason_plots, short_metrics
+from .sections import curve_plots, heat_map_sections, reasons_of, short_metrics
 from .transcripts import Missing, gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_SCRIPTS = ("elements", "detail", "gallery", "compare", "start")
+_SCRIPTS = ("elements", "detail", "gallery", "compare", "losses", "start")
 """What the page's one script is made of, in this order."""
 
 
@@ -54,7 +55,9 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     chosen = choose_cards(found, cards, first_pairs(board, sides))
     pairs = pairs_of(board, sides)
     data = gallery_data(chosen, runs)
-    data |= {"causes": [], "pairs": pair_values(pairs, short_metrics(board), runs)}
+    causes = [(one.key, one.name) for one in board.benchmark.anatomy.causes]
+    data |= {"causes": causes, "pairs": pair_values(pairs, short_metrics(board), runs)}
+    reason_rows = reasons_of(board)
     style, script = _template_text("report.css"), _script()
     page: str = (
         _environment()
@@ -62,10 +65,11 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         .render(
             board=board,
             title=f"{board.benchmark.name} report",
-            bars=list(bar_plots(board)),
+            losses=losses_of(board),
             heat_maps=list(heat_map_sections(board)),
             curves=list(curve_plots(board, found)),
-            reasons=list(reason_plots(board)),
+            reason_rows=reason_rows,
+            reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
             grids={metric.title: grid(board, metric.name) for metric in board.shown},
             published={m.title: published_lines(board, m.name) for m in board.shown},
             sources=published_notes(board),

@@ -133,7 +133,7 @@ function coupleOf(couple, place) {
   const [left, right] = couple;
   const frame = couple.flatMap((card) => card.frames).filter((one) => one.boxes.length).map((one) => one.frame).sort((a, b) => a - b)[0];
   const halves = couple.map((card, half) => {
-    const words = [make("b", { textContent: card.model }), ...small(card.format), make("span", { className: "score", textContent: verdict(card) })];
+    const words = [make("b", { textContent: card.model }), ...small(card.format), make("span", { className: "verdict", textContent: verdict(card) })];
     return cardButton(card, words, () => open(sides.found.flat(), 2 * place + half, backToCouple), frame);
   });
   const apart = answered(left, right) ? signed(left.good - right.good) : "a call failed";

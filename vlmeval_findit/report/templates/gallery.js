@@ -42,7 +42,7 @@ function filterTo(values) {
 }
 
 function galleryCard(card, place) {
-  const words = [make("b", { textContent: card.label }), make("span", { className: "score", textContent: verdict(card) }),
+  const words = [make("b", { textContent: card.label }), make("span", { className: "verdict", textContent: verdict(card) }),
     ...small(`${card.model} · ${card.dataset} · row ${card.index}`), ...small(card.format)];
   return cardButton(card, words, () => open(gallery.found, place, backToGallery));
 }

@@ -30,3 +30,4 @@ showTheme();
 startDetail();
 startCompare();
 startGallery();
+startLosses();
