@@ -14,8 +14,7 @@ from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.openvlm import as_openvlm
 from vlmeval_findit.leaderboard.text import as_markdown
-from vlmeval_findit.report.gallery import choose_cards, gallery_data
-from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import RunError, load_runs
 
 __all__ = ["world"]
@@ -51,8 +50,7 @@ def refusal(world: World) -> str | None:
     assert as_markdown(board)
     assert as_openvlm(board, NOW)
     print_remarks(board)
-    found, _ = gather([one.run for one in board.sweep])
-    json.dumps(gallery_data(choose_cards(found, 3)), allow_nan=False)
+    assert make_page(board, NOW, cards=3)
     return None
 
 

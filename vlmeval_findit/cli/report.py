@@ -10,7 +10,7 @@ from pathlib import Path
 from ..core.files import atomic_write
 from ..core.visible import counted
 from ..leaderboard.board import Board
-from ..report.gallery import CARDS
+from ..report.cards import CARDS
 from ..report.page import make_page
 from ..report.pairs import FLAG, Side, sides_of
 from .leaderboard import add_board_flags, boards_from, print_remarks

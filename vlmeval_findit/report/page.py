@@ -30,9 +30,11 @@ from ..leaderboard.rows import (
     scorer_lines,
 )
 from ..runs.scored_run import Run
-from .gallery import CARDS, choose_cards, gallery_data
+from .cards import CARDS, choose_cards
+from .differences import pair_values
+from .gallery import gallery_data
 from .losses import losses_of
-from .pairs import FOUND, Side, first_pairs, pair_values, pairs_note, pairs_of
+from .pairs import FOUND, Side, first_pairs, pairs_note, pairs_of
 from .sections import curve_plots, heat_map_sections, reasons_of, short_metrics
 from .transcripts import Missing, gather
 

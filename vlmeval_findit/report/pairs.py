@@ -1,4 +1,4 @@
-"""Two runs side by side: which pairs a page has, and in what they differ.
+"""Two runs side by side: which pairs a page has.
 
 A pair is two runs of one column, so they were asked the same.  Of all that could be paired a page
 has, in every column, the reported runs of all models and each model's other formats against its
@@ -7,20 +7,14 @@ reported one; and whatever ``--compare`` names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..core.evidence import Evidence
-from ..core.metric import Metric
 from ..core.spelling import nearest
-from ..core.statistics import difference, difference_interval
 from ..leaderboard.board import Board
 from ..leaderboard.formats import FormatError, wanted_formats
-from ..runs.intervals import evidence
 from ..runs.scored_run import Run
 
 FOUND = 50.0
@@ -50,6 +44,14 @@ class Pair:
     column: str
     left: Run
     right: Run
+
+
+Key = tuple[str, str]
+
+
+def key_of(run: Run) -> Key:
+    """What a run is known by on a page: its model and its question, which a board has once."""
+    return run.model, run.question.name
 
 
 # --- what --compare names -------------------------------------------------------------------------
@@ -99,9 +101,9 @@ def _side_of(entry: str, runs: Sequence[Run]) -> Side:
 
 def pairs_of(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
     """The pairs of a board, each once: those of ``sides``, then models, then formats."""
-    met: dict[frozenset[Path], Pair] = {}
+    met: dict[frozenset[Key], Pair] = {}
     for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):
-        met.setdefault(frozenset((pair.left.path, pair.right.path)), pair)
+        met.setdefault(frozenset(map(key_of, (pair.left, pair.right))), pair)
     return list(met.values())
 
 
@@ -114,7 +116,7 @@ def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
     return [
         Pair(name, left, right)
         for name, (left, right) in found
-        if left is not None and right is not None and left.path != right.path
+        if left is not None and right is not None and left is not right
     ]
 
 
@@ -138,7 +140,7 @@ def _of_formats(board: Board) -> Iterator[Pair]:
     for column in board.columns:
         for run in column.runs:
             reported = _run_of(board, column.name, Side(run.model, ""))
-            if reported is not None and run.path != reported.path:
+            if reported is not None and run is not reported:
                 yield Pair(column.name, reported, run)
 
 
@@ -151,86 +153,15 @@ def pairs_note(board: Board) -> str:
     return f"Not among the pairs: {', '.join(left)}; {FLAG} brings two of them." if left else ""
 
 
-# --- in what they differ --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Answers:
-    """A run with what its pairs read, calculated once."""
-
-    run: Run
-
-    @cached_property
-    def evidence(self) -> Evidence:
-        return evidence(self.run)
-
-    @cached_property
-    def goodness(self) -> Mapping[int, float]:
-        """The goodness of every answer, by index; what failed is no answer."""
-        of = self.run.benchmark.goodness
-        return {row.index: round(of(row), 1) for row in self.run.rows if not row.failed}
-
-
-def pair_values(
-    pairs: Iterable[Pair], metrics: Sequence[Metric], runs: Sequence[Run]
-) -> list[dict[str, Any]]:
-    """The pairs for the page's script.
-
-    ``left`` and ``right`` are places in ``runs``; ``figures`` are [name, left, right, difference,
-    low, high, p-value], None for what there is not; ``counts`` are of queries: all, those that
-    both answered, those of them that ``differ`` in their figure, and by who found them.
-    """
-    of = {run.path: _Answers(run) for run in runs}
-    place = {run.path: at for at, run in enumerate(runs)}
-    return [
-        {
-            "column": pair.column,
-            "left": place[pair.left.path],
-            "right": place[pair.right.path],
-            **_values(of[pair.left.path], of[pair.right.path], metrics),
-        }
-        for pair in pairs
-    ]
-
-
-def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
-    return {
-        "figures": [_figure(metric, left.evidence, right.evidence) for metric in metrics],
-        "counts": {"queries": len(left.run.rows), **_counts(left.goodness, right.goodness)},
-    }
-
-
-def _figure(metric: Metric, left: Evidence, right: Evidence) -> list[Any]:
-    figures = left.figure(metric.name), right.figure(metric.name)
-    if None in figures:
-        return [metric.title, *map(_rounded, figures), None, None, None, None]
-    found = difference(left, right, metric.name)
-    bounds = difference_interval(left, right, metric.name)
-    low, high = (bounds.low, bounds.high) if bounds else (None, None)
-    numbers = (*figures, found.value, low, high)
-    return [metric.title, *map(_rounded, numbers), found.p_value]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
-
-
-def _counts(left: Mapping[int, float], right: Mapping[int, float]) -> dict[str, int]:
-    both = [(left[index], right[index]) for index in left.keys() & right.keys()]
-    found = [(one >= FOUND, other >= FOUND) for one, other in both]
-    return {
-        "both": found.count((True, True)),
-        "left": found.count((True, False)),
-        "right": found.count((False, True)),
-        "neither": found.count((False, False)),
-        "differ": sum(one != other for one, other in both),
-        "answered": len(both),
-    }
+def goodness(run: Run) -> dict[int, float]:
+    """The goodness of every answer, by index; a failed call has none."""
+    of = run.benchmark.goodness
+    return {row.index: round(of(row), 1) for row in run.rows if not row.failed}
 
 
 def most_different(pair: Pair, most: int) -> list[int]:
     """The indices of the queries on which a pair differs most, at most so many."""
-    left, right = _Answers(pair.left).goodness, _Answers(pair.right).goodness
+    left, right = goodness(pair.left), goodness(pair.right)
     apart = {index: abs(left[index] - right[index]) for index in left if index in right}
     order = sorted((index for index in apart if apart[index]), key=lambda at: (-apart[at], at))
     return order[:most]

@@ -5,6 +5,11 @@ const cardsOf = data.runs.map(() => new Map());
 for (const card of data.cards) cardsOf[card.run].set(card.index, card);
 
 const runName = (run) => [run.model, run.format].filter(Boolean).join(" · ");
+// What tells two runs apart: the model, the format, or both.
+function namesApart(left, right) {
+  if (left.model !== right.model) return left.format === right.format ? [left.model, right.model] : [runName(left), runName(right)];
+  return [left.format, right.format];
+}
 const answered = (left, right) => !left.failed && !right.failed;
 // What is shown, what it is called given the names of both, and how many queries there are of it.
 const SHOWN = {
@@ -54,7 +59,7 @@ function choosePair() {
   const [left, right] = ["left", "right"].map((id) => Number(at(id).value));
   sides.pair = data.pairs.find((pair) => (pair.left === left && pair.right === right) || (pair.left === right && pair.right === left));
   sides.flipped = sides.pair.left !== left;
-  const names = [left, right].map((number) => runName(data.runs[number]));
+  const names = namesApart(...[left, right].map((number) => data.runs[number]));
   const chosen = at("show").value || "differ";
   const { counts } = sides.pair;
   fill("show", Object.entries(SHOWN).map(([key, one]) => [key, `${one.name(...names)} (${one.count(counts, sides.flipped)})`]));
@@ -67,7 +72,11 @@ function choosePair() {
 // --- figures and counts -----------------------------------------------------------------------------
 
 const percent = (value) => (value === null ? "–" : value.toFixed(1));
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`;
+
+function signed(value) {
+  const digits = Math.abs(value).toFixed(1);
+  return digits === "0.0" ? digits : `${value < 0 ? "−" : "+"}${digits}`;
+}
 
 function chance(p) {
   if (p === null) return "too few pictures";
@@ -89,10 +98,18 @@ function head(id, names) {
   at(id).tHead.replaceChildren(make("tr", {}, ...names.map((textContent) => make("th", { scope: "col" }, make("span", { textContent })))));
 }
 
+function differenceRow(numbers) {
+  const [name, left, right, value, low, high, p] = seen(numbers);
+  const tested = value === null ? ["–", "–", "–"] : [signed(value), low === null ? "–" : `${signed(low)} to ${signed(high)}`, chance(p)];
+  return row(name, [percent(left), percent(right), ...tested]);
+}
+
 function showFigures(names) {
   head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
-  at("difference").tBodies[0].replaceChildren(...sides.pair.figures.map(seen).map(([name, left, right, value, low, high, p]) =>
-    row(name, [percent(left), percent(right), ...(value === null ? ["–", "–", "–"] : [signed(value), low === null ? "–" : `${signed(low)} to ${signed(high)}`, chance(p)])])));
+  const [figures, losses] = at("difference").tBodies;
+  figures.replaceChildren(...sides.pair.figures.map(differenceRow));
+  const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
+  losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
 }
 
 function showCounts([left, right]) {
