@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from scored_runs import World, failing, speaking
+from scored_runs import World, failing, speaking, world
 
 from vlmeval_findit.runs.anatomy import anatomy_of, compare
+
+__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
+    "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
     "show": ("show", "print what a query asks, and the sizes of its images"),
     "search": ("search", "find the format that a model answers best in"),

@@ -53,10 +53,12 @@ class Anatomy(Protocol):
     """How a benchmark's loss is divided.
 
     ``causes`` are in the order in which they are shown, ``score`` is the figure that lost.
+    ``cuts`` are what :meth:`parts` divides by beside the slices of rows.
     """
 
     causes: tuple[Cause, ...]
     score: Metric
+    cuts: tuple[str, ...] = ("label",)
 
     @abstractmethod
     def events(self, row: ScoredRow) -> Mapping[str, float]:
@@ -80,7 +82,7 @@ class Anatomy(Protocol):
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
         """The events of a row by the parts that they fall in: a slice, or the label.
 
-        ``by`` is a kind of slices or ``label``.  A row that has no such thing is in no part.
+        ``by`` is a kind of slices or one of ``cuts``.  A row that has no such thing is in no part.
         """
         part = row.slices.get(by)
         if part is None and by == LABEL:

@@ -14,6 +14,7 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
+from .anatomy import F1Anatomy
 from .baselines import BASELINES
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
@@ -22,7 +23,7 @@ from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
 from .names import parse
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
-from .scoring import match_replies, scored_row
+from .scoring import events_of, match_replies, scored_row
 from .task import FindItTask, load_task
 from .variant import Variant
 
@@ -34,6 +35,7 @@ class FindIt(Benchmark):
     metrics: tuple[Metric, ...] = METRICS
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
+    anatomy = F1Anatomy()
     counts = COUNTS
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
@@ -84,7 +86,10 @@ class FindIt(Benchmark):
         found, spaces = match_replies(model, task, replies, settings, run)
         is_video = task.question.data.family.is_video
         return BatchScore(
-            tuple(scored_row(one, is_video) for one in found),
+            tuple(
+                scored_row(one, is_video, events)
+                for one, events in zip(found, events_of(found), strict=True)
+            ),
             tuple(space.as_dict() for space in spaces),
         )
 

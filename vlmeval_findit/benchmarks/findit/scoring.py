@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import isfinite
 from typing import Any
 
+from ...boxes.anatomy import Answered, Event, dissect
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
@@ -16,6 +17,7 @@ from ...core.identity import Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
+from .anatomy import LOSSES, details_of, event_sums
 from .metrics import sums
 from .query import Query
 from .run_space import SpaceInForce, reply_format, spaces_of
@@ -25,12 +27,18 @@ from .task import FindItTask
 
 @dataclass(frozen=True, slots=True)
 class MatchedReply:
-    """One query with its reply, reading and match."""
+    """One query with its reply, reading and match.
+
+    ``cut`` says that boxes may be missing from a reply that adheres, as it was stopped at its
+    limit; ``recoverable`` are the places of objects that a tolerant reading of it would find.
+    """
 
     query: Query
     reply: Reply
     reading: Reading
     matched: Matched
+    cut: bool = False
+    recoverable: Collection[int] = ()
 
 
 _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
@@ -64,7 +72,8 @@ def match_replies(
     spaces = spaces_of(replies, model, variant, settings, run)
     row_of_run = run.answering.row or "" if run is not None else ""
     rows = [reply.recorded.model.get("row", row_of_run) for reply in replies]
-    readers = {row: reader(reply_format(model, variant, settings, row)) for row in {*rows}}
+    formats = {row: reply_format(model, variant, settings, row) for row in {*rows}}
+    readers = {row: reader(how) for row, how in formats.items()}
     queries = [task.queries[reply.index] for reply in replies]
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
     matched = match(
@@ -72,7 +81,13 @@ def match_replies(
         [query.truth for query in queries],
         [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)],
     )
-    return list(map(MatchedReply, queries, replies, readings, matched)), [*dict.fromkeys(spaces)]
+    # JSON that can be read is whole; text is read as far as it goes.
+    cut = [
+        reply.cut and formats[row].output == "text"
+        for reply, row in zip(replies, rows, strict=True)
+    ]
+    found = list(map(MatchedReply, queries, replies, readings, matched, cut))
+    return found, [*dict.fromkeys(spaces)]
 
 
 def _scale(space: Space, query: Query) -> tuple[float, float]:
@@ -80,21 +95,31 @@ def _scale(space: Space, query: Query) -> tuple[float, float]:
     return query.width / w, query.height / h
 
 
-def scored_row(one: MatchedReply, is_video: bool) -> ScoredRow:
+def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
+    """What went wrong in each query."""
+    return dissect(
+        [
+            Answered(one.matched, one.reading, one.query.truth, one.cut, one.recoverable)
+            for one in found
+        ]
+    )
+
+
+def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) -> ScoredRow:
     """One query as a row of sums, with all that is known of it."""
     reason, image = one.reading.reason, one.query.images[0]
     return ScoredRow(
         index=one.query.index,
         source=source_of(image) if is_video else image,
-        sums=sums(one.reading, one.matched),
+        sums=sums(one.reading, one.matched) | event_sums(events),
         failed=one.reply.failed,
         reason=reason.value if reason else None,
         slices=one.query.slices,
-        details=_details(one),
+        details=_details(one, events),
     )
 
 
-def _details(one: MatchedReply) -> Mapping[str, Any]:
+def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
     """Boxes in pixels of the original picture; the rest as in :class:`.Matched`."""
     reading, matched = one.reading, one.matched
     found: dict[str, Any] = {
@@ -115,6 +140,8 @@ def _details(one: MatchedReply) -> Mapping[str, Any]:
         found["labels"] = reading.labels
     if reading.frames:
         found["frames"] = reading.frames
+    if events:
+        found[LOSSES] = details_of(events, matched, reading, one.query.truth)
     return found
 
 
