@@ -10,9 +10,8 @@ from typing import Any
 from ..core.evidence import Evidence
 from ..core.metric import Metric
 from ..core.statistics import Difference, correct, difference, difference_interval
-from ..runs.anatomy import event_sums
-from ..runs.anatomy import evidence as evidence_of_losses
-from ..runs.intervals import StatisticsError, evidence
+from ..runs.anatomy import NoAnatomyError, loss_evidence
+from ..runs.intervals import evidence
 from ..runs.scored_run import Run
 from .pairs import FOUND, Pair, goodness, key_of
 
@@ -31,10 +30,9 @@ class _Answers:
     def losses(self) -> Evidence | None:
         """The points of every cause; None where nothing says what was lost."""
         try:
-            event_sums(self.run)
-        except StatisticsError:
+            return loss_evidence(self.run)
+        except NoAnatomyError:
             return None
-        return evidence_of_losses(self.run)
 
     @cached_property
     def goodness(self) -> Mapping[int, float]:
@@ -66,7 +64,11 @@ def pair_values(
 
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
     return {
-        "figures": [_figure(metric, left.evidence, right.evidence) for metric in metrics],
+        "figures": [
+            _figure(metric, left.evidence, right.evidence)
+            for metric in metrics
+            if {left.run.figures[metric.name], right.run.figures[metric.name]} != {None}
+        ],
         "losses": _losses(left, right),
         "counts": {"queries": len(left.run.rows), **_counts(left.goodness, right.goodness)},
     }

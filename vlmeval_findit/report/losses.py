@@ -10,8 +10,7 @@ from ..core.evidence import mean
 from ..core.metric import Better
 from ..core.statistics import Interval, figure_intervals
 from ..leaderboard.board import Board
-from ..runs.anatomy import Loss, anatomy_of, evidence
-from ..runs.intervals import StatisticsError
+from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of, loss_evidence
 from ..runs.scored_run import Run
 
 _LEAST = 0.005
@@ -99,7 +98,7 @@ def losses_of(board: Board) -> Losses:
         if cell.run is not None:
             try:
                 found[model, name] = anatomy_of(cell.run)
-            except StatisticsError as error:
+            except NoAnatomyError as error:
                 lacking.append(f"{model}, {name}: {error}")
     bars = (*_averages(board, found), *_columns(board, found))
     met = {one.cause.key for bar in bars for one in bar.segments}
@@ -142,7 +141,7 @@ def _run(board: Board, model: str, column: str) -> Run:
 
 def _mean(runs: Sequence[Run], parts: Sequence[Sequence[Loss]]) -> list[Loss]:
     """The mean of points over datasets, as the mean of their scores; events add up."""
-    over = mean([evidence(run) for run in runs])
+    over = mean([loss_evidence(run) for run in runs])
     bounds = figure_intervals(over)
     return [
         Loss(

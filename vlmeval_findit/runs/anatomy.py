@@ -53,6 +53,16 @@ def anatomy_of(run: Run) -> tuple[Loss, ...]:
     )
 
 
+def loss_evidence(run: Run) -> Evidence:
+    """The points of a run as shares of 1, by the keys of causes, and what they rest on.
+
+    Raises:
+        NoAnatomyError: it was scored before events were counted.
+        StatisticsError: a run without rows.
+    """
+    return _Counted(run).evidence()
+
+
 def compare(run: Run, other: Run) -> dict[str, Difference]:
     """What every cause took of one run minus what it took of another, by its key.
 

@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 for (const card of data.cards) Object.assign(card, data.runs[card.run]);
 
 const at = (id) => document.getElementById(id);
-const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", option: "option" };
+const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", salvaged: "salvaged", option: "option" };
 // A sign and a word, so that no line is told by its colour alone.
 const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
 const SVG = "http://www.w3.org/2000/svg";
@@ -45,7 +45,7 @@ function picture(entry, boxes, alt) {
     const place = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
     if (role === "truth") svg.append(draw("rect", { class: "shade", ...place }));
     const rect = draw("rect", { class: CLASSES[role], "data-role": role, ...place });
-    rect.append(draw("title", {}, `${role}${label ? ` ${label}` : ""}, IoU ${iou.toFixed(2)}`));
+    rect.append(draw("title", {}, `${role}${label ? ` ${label}` : ""}${role === "salvaged" ? "" : `, IoU ${iou.toFixed(2)}`}`));
     svg.append(rect);
   }
   return svg;

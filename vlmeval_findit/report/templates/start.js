@@ -21,8 +21,9 @@ function turnTheme() {
   showTheme();
 }
 
-const withBoxes = data.cards.some((card) => card.frames.some((frame) => frame.boxes.length));
-at("legend").hidden = !withBoxes;
+const roles = new Set(data.cards.flatMap((card) => card.frames.flatMap((frame) => frame.boxes.map(([role]) => role))));
+at("legend").hidden = !roles.size;
+at("legend").querySelector(".salvaged").hidden = !roles.has("salvaged");
 at("legend").addEventListener("change", () => { showPage(); if (sides.pair) showCouplePage(); });
 document.addEventListener("keydown", onKey);
 at("theme").addEventListener("click", turnTheme);
