@@ -9,7 +9,7 @@ from ..core.anatomy import Cause
 from ..core.evidence import mean
 from ..core.metric import Better
 from ..core.statistics import Interval, figure_intervals
-from ..leaderboard.board import Board
+from ..leaderboard.board import Board, ColumnMean
 from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of, loss_evidence
 from ..runs.scored_run import Run
 
@@ -124,10 +124,14 @@ def _columns(board: Board, found: Found) -> Iterator[LossBar]:
 
 
 def _averages(board: Board, found: Found) -> Iterator[LossBar]:
-    """Where an average has one dataset, the dataset's own bar says it."""
+    """Of several datasets, each set of them once: of one the dataset's own bar says it."""
+    first: dict[tuple[str, ...], ColumnMean] = {}
     for average in board.averages:
+        if len(average.columns) > 1:
+            first.setdefault(average.columns, average)
+    for average in first.values():
         for model in board.models:
-            if len(average.columns) > 1 and all((model, name) in found for name in average.columns):
+            if all((model, name) in found for name in average.columns):
                 runs = [_run(board, model, name) for name in average.columns]
                 parts = [found[model, name] for name in average.columns]
                 yield _bar(model, average.name, True, runs, _mean(runs, parts))
