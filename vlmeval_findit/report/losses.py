@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.anatomy import Cause
-from ..core.evidence import mean
+from ..core.evidence import Evidence, mean
 from ..core.metric import Better
 from ..core.statistics import Interval, figure_intervals
 from ..leaderboard.board import Board, ColumnMean
@@ -129,12 +129,15 @@ def _averages(board: Board, found: Found) -> Iterator[LossBar]:
     for average in board.averages:
         if len(average.columns) > 1:
             first.setdefault(average.columns, average)
+    known = {place: loss_evidence(_run(board, *place)) for place in found if first}
     for average in first.values():
         for model in board.models:
-            if all((model, name) in found for name in average.columns):
-                runs = [_run(board, model, name) for name in average.columns]
-                parts = [found[model, name] for name in average.columns]
-                yield _bar(model, average.name, True, runs, _mean(runs, parts))
+            places = [(model, name) for name in average.columns]
+            if all(place in found for place in places):
+                over = mean([known[place] for place in places])
+                losses = _mean(over, [found[place] for place in places])
+                runs = [_run(board, *place) for place in places]
+                yield _bar(model, average.name, True, runs, losses)
 
 
 def _run(board: Board, model: str, column: str) -> Run:
@@ -143,9 +146,8 @@ def _run(board: Board, model: str, column: str) -> Run:
     return run
 
 
-def _mean(runs: Sequence[Run], parts: Sequence[Sequence[Loss]]) -> list[Loss]:
+def _mean(over: Evidence, parts: Sequence[Sequence[Loss]]) -> list[Loss]:
     """The mean of points over datasets, as the mean of their scores; events add up."""
-    over = mean([loss_evidence(run) for run in runs])
     bounds = figure_intervals(over)
     return [
         Loss(
