@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     other = _one(args.against) if args.against is not None else None
     told = []
-    print(f"Points of the score; intervals: {INTERVALS}.")
+    print(f"Intervals: {INTERVALS}.")
     for run in load_runs(args.runs):
         losses = anatomy_of(run)
         parts = parts_of(run, args.by) if args.by else ()

@@ -13,6 +13,7 @@ from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
 from ..core.visible import visible
+from .anatomy import anatomy_rows
 from .board import Board
 from .published import PUBLISHED, PublishedLine, published_lines, published_notes
 from .rows import (
@@ -58,6 +59,7 @@ def write_sheet(board: Board, path: Path) -> None:
         _metric_sheet(book.create_sheet(_title(metric.name)), board, metric.name)
     _table_sheet(book.create_sheet("All figures"), board_rows(board))
     _table_sheet(book.create_sheet("Formats"), sweep_rows(board))
+    _table_sheet(book.create_sheet("Anatomy"), anatomy_rows(board))
     slices = slice_rows(board)
     if slices:
         _table_sheet(book.create_sheet("Slices"), slices)

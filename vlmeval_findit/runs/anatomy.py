@@ -70,12 +70,12 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
 
     Raises:
         NoAnatomyError: one was scored before events were counted.
-        StatisticsError: they are of different rows or benchmarks, or were scored by something else.
+        StatisticsError: they are of other questions or rows, or were scored by something else.
     """
-    if run.benchmark.name != other.benchmark.name:
+    if _asked(run) != _asked(other):
         raise StatisticsError(
-            f"{other.path} is of {other.benchmark.name}, {run.path} of {run.benchmark.name}: "
-            "only runs of one benchmark can be compared"
+            f"{other.path} is of {' '.join(_asked(other))}, {run.path} of {' '.join(_asked(run))}: "
+            "only runs of one question over one table can be compared"
         )
     check_comparable(run, other)
     ours, theirs = _Counted(run).evidence(), _Counted(other).evidence()
@@ -85,6 +85,12 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
         if one or two
     ]
     return dict(zip(keys, correct(difference(ours, theirs, key) for key in keys), strict=True))
+
+
+def _asked(run: Run) -> tuple[str, str, str]:
+    """What runs share that can be compared, however the answer was to be written."""
+    table = f"(table {run.basis.table_sha256[:12]}…)"
+    return run.benchmark.name, run.question.column, table
 
 
 class _Counted:

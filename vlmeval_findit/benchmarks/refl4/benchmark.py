@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...boxes.records import Reason
 from ...core.benchmark import BatchScore, Published
 from ...core.drawing import Drawing
 from ...core.identity import Identity
@@ -29,6 +30,7 @@ class RefL4(FindIt):
     ranking = RANKING
     with_failures = WITH_FAILURES
     counts = COUNTS
+    reasons = tuple(one.value for one in Reason if one is not Reason.FAILED_CALL)
 
     def parse(self, name: str) -> RefL4Variant:
         return parse(name)
