@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.anatomy import F1Anatomy, event_sums, size_of
 from vlmeval_findit.benchmarks.findit.metrics import sums
-from vlmeval_findit.boxes.anatomy import CAUSES, Answered, Event, Kind, Lacks, dissect, usually
+from vlmeval_findit.boxes.anatomy import Answered, dissect
+from vlmeval_findit.boxes.error_kinds import CAUSES, Event, Kind, Lacks, usually
 from vlmeval_findit.boxes.f1_prices import prices
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
@@ -104,10 +105,17 @@ CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
         answered([(4, 0, 14, 10), NEXT], [A]),
         [("localisation", 0, 0), ("background", 1, None)],
     ),
-    "as many pairs as there can be": (
-        # The first box is nearer to the second object, which the second box needs.
+    "of pairs the better ones": (
         answered([(6, 0, 16, 10), (18, 0, 28, 10)], [A, (10, 0, 20, 10)]),
         [("localisation", 0, 0), ("localisation", 1, 1)],
+    ),
+    "as many pairs as there can be": (
+        # Cat with cat would be one good pair, and leave a box and an object alone.
+        answered(
+            [("cat", (4, 0, 14, 10)), ("dog", (-6, 0, 4, 10))],
+            [("cat", A), ("dog", (10, 0, 20, 10))],
+        ),
+        [("both", 0, 1), ("both", 1, 0)],
     ),
     "the call failed": (
         answered([], [A, FAR], Reason.FAILED_CALL, recoverable=[0]),
@@ -262,6 +270,10 @@ def test_points_add_up_to_what_the_score_lacks(t: int, pairs: int, many: int, fe
     assert float(paid) == pytest.approx(1 - 2 * t / (said + true) if said + true else 0, abs=1e-12)
 
 
+SHARE, WEIGHT = (np.polynomial.legendre.leggauss(120) + np.array([[1], [0]])) / 2
+"""Points between 0 and 1, and what each weighs in an integral over them."""
+
+
 @given(t=counts, pairs=counts, many=counts, few=counts)
 def test_the_closed_form_is_the_mean_gain_while_all_is_fixed(
     t: int, pairs: int, many: int, few: int
@@ -269,11 +281,9 @@ def test_the_closed_form_is_the_mean_gain_while_all_is_fixed(
     said, true = t + pairs + many, t + pairs + few
     if not true or not said:
         return
-    nodes, weights = np.polynomial.legendre.leggauss(120)
-    share, weights = (nodes + 1) / 2, weights / 2
-    whole = said + true + share * (few - many)
-    part = 2 * (t + share * (pairs + few))
-    pair, box = (2 / whole) @ weights, (part / whole**2) @ weights
+    whole = said + true + SHARE * (few - many)
+    part = 2 * (t + SHARE * (pairs + few))
+    pair, box = (2 / whole) @ WEIGHT, (part / whole**2) @ WEIGHT
     assert np.array(prices(t, said, true)) == pytest.approx(np.array([pair, box, pair - box]))
 
 

@@ -14,12 +14,14 @@ from openpyxl import load_workbook
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import LETTERS, guessing, letters
 
+from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.anatomy import Anatomy, evidence_of_losses, lost, with_events
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply
+from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.anatomy import anatomy_rows
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.runs.anatomy import (
@@ -103,6 +105,26 @@ def test_details_say_what_went_wrong(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        (TEXT, "[100, 100, 300, 600], [600, 2", "truncated"),
+        (TEXT, "I look at the picture and", "truncated"),
+        (NAME, '[{"bbox_2d": [100, 100, 300, 600]}, {"bb', "truncated"),
+        # The list is whole: what was cut off came after it.
+        (NAME, '```json\n[{"bbox_2d": [100, 100, 300, 600]}]\n```\nSo', "missed"),
+    ],
+)
+def test_what_a_cut_reply_lacks(world: World, name: str, text: str, kind: str) -> None:
+    world.table("Pascal", [query(0, boxes=[(20, 10, 60, 60), (120, 20, 180, 90)])])
+    task = load(name)
+    reply = Reply(0, text, Recorded(finish_reason="length"))
+    settings = Settings(space={"kind": "grid1000"})
+    (row,) = benchmark_of(name).score("Model", task, [reply], settings, None).rows
+    lost_objects = {one["kind"] for one in row.details["losses"] if one["object"] == 1}
+    assert lost_objects == {kind}
+
+
 def test_queries_with_nothing_to_find(world: World) -> None:
     """As most of D3: silence is right, a box is not, and neither is what cannot be read."""
     empty = [replace(query(i, f"{i}.jpg"), truth=Truth((), ())) for i in range(6)]
@@ -160,8 +182,12 @@ def test_files_of_before_are_named(world: World, capsys) -> None:
     values = json.loads(provenance.read_text())
     values["totals"] = {k: n for k, n in values["totals"].items() if not k.startswith("lost")}
     provenance.write_text(json.dumps(values))
-    assert main(["anatomy", str(run.path)]) == 2
-    assert AGAIN in capsys.readouterr().err
+    world.run("Newer", NAME, ODD)
+    assert main(["anatomy", str(world.runs)]) == 2
+    printed = capsys.readouterr()
+    assert f"{AGAIN} {run.path}" in printed.err
+    assert f"Newer on {NAME}" in printed.out
+    assert f"Model on {NAME}" not in printed.out
     assert main(["score", str(run.path)]) == 0
     assert main(["anatomy", str(run.path)]) == 0
 
@@ -384,3 +410,17 @@ def test_an_anatomy_of_ones_own_needs_no_code(letters: World) -> None:
     assert [one.name for one in anatomy.causes] == ["failed call", "not readable", "wrong answer"]
     found = points(letters.run("Odd", "Letters_Zoo_plain", by_row("B", "?", f"{FAILED} via API.")))
     assert set(found) == {"failed call", "not readable", "wrong answer"}
+
+
+def test_every_benchmark_of_the_house_has_one() -> None:
+    for benchmark in benchmarks():
+        causes = benchmark.anatomy.causes
+        assert len({one.key for one in causes}) == len({one.name for one in causes}) == len(causes)
+        assert benchmark.anatomy.score is benchmark.with_failures
+        assert all(one.meaning for one in causes)
+        assert sum(benchmark.anatomy.points({}).values()) == 0
+    names = [one.name for one in benchmark_of("VPBench_Scenes_mini").anatomy.causes]
+    assert names == [
+        "failed call", "empty", "truncated", "ambiguous", "no_choice", "not readable",
+        "wrong answer",
+    ]  # fmt: skip

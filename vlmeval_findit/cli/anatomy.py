@@ -1,13 +1,14 @@
 """``run_findit.py anatomy``: what a run's score lost, by cause.
 
 Needs no model.  The points between the score, failed calls as misses, and 100 are divided among
-causes, and add up.
+causes, and add up.  Exits 2 where a run has no anatomy; the others are printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,11 @@ from ..core.files import atomic_write
 from ..core.metric import Better
 from ..core.statistics import INTERVALS, Difference, Interval
 from ..core.visible import short, visible
-from ..runs.anatomy import Loss, Part, anatomy_of, compare, parts_of
+from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, compare, parts_of
 from ..runs.scored_run import Run, load_runs
+
+REFUSED = 2
+"""The exit status where a run has to be scored again first."""
 
 _MOST_PARTS = 20
 _NAME = 32
@@ -45,9 +49,15 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     other = _one(args.against) if args.against is not None else None
     told = []
+    refused = 0
     print(f"Intervals: {INTERVALS}.")
     for run in load_runs(args.runs):
-        losses = anatomy_of(run)
+        try:
+            losses = anatomy_of(run)
+        except NoAnatomyError as error:
+            print(f"error: {error}", file=sys.stderr)
+            refused += 1
+            continue
         parts = parts_of(run, args.by) if args.by else ()
         differences = compare(run, other) if other is not None else {}
         lines = [*_table(run, losses)]
@@ -60,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     if args.json is not None:
         with atomic_write(args.json) as f:
             f.write(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
-    return 0
+    return REFUSED if refused else 0
 
 
 def _one(path: Path) -> Run:

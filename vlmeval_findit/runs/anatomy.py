@@ -78,7 +78,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
             "only runs of one question over one table can be compared"
         )
     check_comparable(run, other)
-    ours, theirs = _Counted(run).evidence(), _Counted(other).evidence()
+    ours, theirs = loss_evidence(run), loss_evidence(other)
     keys = [
         metric.name
         for metric, one, two in zip(ours.metrics, ours.values, theirs.values, strict=True)

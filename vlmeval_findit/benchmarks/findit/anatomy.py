@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...boxes.anatomy import CAUSES, Event, Kind, Lacks, usually
+from ...boxes.error_kinds import CAUSES, Event, Kind, Lacks, usually
 from ...boxes.f1_prices import prices
 from ...boxes.records import Matched, Reading, Truth
 from ...core.anatomy import LABEL, Anatomy

@@ -8,7 +8,8 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from ...boxes.anatomy import Answered, Event, dissect
+from ...boxes.anatomy import Answered, dissect
+from ...boxes.error_kinds import Event
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason

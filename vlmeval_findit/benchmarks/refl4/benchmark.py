@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...boxes.records import Reason
+from ...core.anatomy import WrongAnswers
 from ...core.benchmark import BatchScore, Published
 from ...core.drawing import Drawing
 from ...core.identity import Identity
@@ -31,6 +32,7 @@ class RefL4(FindIt):
     with_failures = WITH_FAILURES
     counts = COUNTS
     reasons = tuple(one.value for one in Reason if one is not Reason.FAILED_CALL)
+    anatomy = WrongAnswers(WITH_FAILURES, reasons)
 
     def parse(self, name: str) -> RefL4Variant:
         return parse(name)
