@@ -1,7 +1,8 @@
 """The boxes of a run as COCO results, for pycocotools or faster-coco-eval.
 
-FindIt asks for no confidences, so every box has the score 1: average precision then is that of an
-unranked list, and cannot be compared with a detector's.  The files say so.
+Where a run recorded the probabilities of its tokens, a box's score is its confidence
+(:mod:`..boxes.confidences`).  Else every box has the score 1: average precision then is that of an
+unranked list, and cannot be compared with a detector's.  The files say which.
 
 COCO evaluates categories within images.  Where queries name labels, a label is a category and an
 image an image.  Where they describe or show one object, a query is an image of its own and there is
@@ -14,21 +15,23 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.variant import Variant
+from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..boxes.matching import plain_label
 from ..core.files import atomic_write
 from ..core.run_files import RunFiles
 from ..core.scored_row import ScoredRow
 from ..data.own.annotations import AnnotationError
 from ..data.own.build import ids_path
+from .boxes_of_rows import ConfidenceError, confidences_of, defined
 from .score import RunScore
 
 NO_CONFIDENCES = (
-    "Every box has the score 1: the model was asked for no confidences. Average precision over "
+    "Every box has the score 1: the run recorded no confidences. Average precision over "
     "these results is that of an unranked list; do not compare it with a detector's."
 )
 _OBJECT = "object"
@@ -40,6 +43,8 @@ class Exported:
 
     ``unknown_labels`` counts boxes with a label that is no category, ``not_numbers`` boxes that are
     not finite, ``failed`` calls without an answer, ``repeated`` queries that ask the same again.
+    ``note`` says what the scores are; ``unsure`` counts boxes without a confidence in a run that
+    has them.
     """
 
     results: Path
@@ -50,6 +55,8 @@ class Exported:
     not_numbers: int
     failed: int
     repeated: int
+    unsure: int
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +65,34 @@ class _Category:
     name: str
 
 
+class Origin(NamedTuple):
+    """Where a result comes from: its row, and the place of the box in it."""
+
+    row: ScoredRow
+    box: int
+
+    def confidence(self, definition: str) -> float | None:
+        return confidences_of(self.row, definition)[self.box]
+
+
 @dataclass(slots=True)
-class _Export:
-    """The two files as they grow.  ``categories`` are found by the label as it is compared."""
+class CocoBoxes:
+    """Truth and results as they grow.  ``categories`` are found by the label as it is compared.
+
+    ``origins[i]`` is where ``results[i]`` comes from; ``sources`` are the pictures or videos of
+    images, by the images' numbers; ``repeated`` counts queries that ask what another asks.
+    """
 
     image_ids: Mapping[str, int]
     categories: Mapping[str, _Category]
     images: dict[str, dict[str, Any]] = field(default_factory=dict)
     truth: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    sources: dict[int, str] = field(default_factory=dict)
     unknown_labels: int = 0
     not_numbers: int = 0
+    repeated: int = 0
 
     def image(self, key: str, name: str, size: tuple[int, int]) -> int:
         """The number of an image: that of the COCO file it came from, else the next one."""
@@ -79,32 +103,64 @@ class _Export:
         known: int = self.images[key]["id"]
         return known
 
+    @property
+    def named(self) -> list[dict[str, Any]]:
+        """The categories as COCO has them."""
+        return [{"id": one.number, "name": one.name} for one in self.categories.values()]
+
     def category(self, label: str) -> int | None:
         found = self.categories.get(plain_label(label))
         return None if found is None else found.number
 
 
-def export(run: RunScore, predictions: Path) -> Exported:
-    """Write ``<stem>_coco_results.json`` and ``<stem>_coco_truth.json`` beside the predictions."""
-    answered = [row for row in run.rows if not row.failed]
+def collect(run: RunScore) -> CocoBoxes:
+    """The boxes of a run as COCO has them, every one with the score 1.
+
+    Raises:
+        AnnotationError: the answers are no boxes, or what an import left is damaged.
+    """
     ids = _ids(run.task.table)
-    out = _Export(ids["images"], _categories(run, ids["categories"]))
+    out = CocoBoxes(ids["images"], _categories(run, ids["categories"]))
     asked: set[tuple[str, str]] = set()
-    repeated = 0
-    for one in answered:
+    for one in run.rows:
+        if one.failed:
+            continue
         query = run.task.queries[one.index]
         question = (query.images[0], query.label)
         if _labels_are_categories(run) and question in asked:
-            repeated += 1
+            out.repeated += 1
             continue
         asked.add(question)
         _add(out, run, one)
+    return out
+
+
+def export(run: RunScore, predictions: Path, definition: str | None = None) -> Exported:
+    """Write ``<stem>_coco_results.json`` and ``<stem>_coco_truth.json`` beside the predictions.
+
+    ``definition`` is the confidence that is the score; None: the default one, where there is any.
+
+    Raises:
+        ConfidenceError: the run has no such confidences.
+    """
+    out = collect(run)
+    there = defined(run.rows)
+    chosen = definition or (DEFAULT if DEFAULT in there else None)
+    if definition is not None and definition not in there:
+        raise ConfidenceError.of_run(predictions, definition)
+    unsure = 0
+    for result, origin in zip(out.results, out.origins, strict=True):
+        confidence = 1.0 if chosen is None else origin.confidence(chosen)
+        unsure += confidence is None
+        result["score"] = confidence or 0.0
+    note = NO_CONFIDENCES if chosen is None else _said_of(chosen, unsure)
+    failed = sum(one.failed for one in run.rows)
     results = RunFiles(predictions).coco_results
     truth = RunFiles(predictions).coco_truth
     with atomic_write(results) as f:
         json.dump(out.results, f)
     with atomic_write(truth) as f:
-        json.dump(_truth_file(out, run, len(run.rows) - len(answered)), f)
+        json.dump(_truth_file(out, run, failed, note), f)
     return Exported(
         results,
         truth,
@@ -112,9 +168,17 @@ def export(run: RunScore, predictions: Path) -> Exported:
         images=len(out.images),
         unknown_labels=out.unknown_labels,
         not_numbers=out.not_numbers,
-        failed=len(run.rows) - len(answered),
-        repeated=repeated,
+        failed=failed,
+        repeated=out.repeated,
+        unsure=unsure,
+        note=note,
     )
+
+
+def _said_of(definition: str, unsure: int) -> str:
+    without = f" {unsure} boxes without one have the score 0." if unsure else ""
+    means = DEFINITIONS[definition].means
+    return f"Scores are the model's own confidences ({definition}: {means}).{without}"
 
 
 def _variant(run: RunScore) -> Variant:
@@ -170,14 +234,16 @@ def _named(run: RunScore) -> bool:
     return _variant(run).data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
 
 
-def _add(out: _Export, run: RunScore, one: ScoredRow) -> None:
+def _add(out: CocoBoxes, run: RunScore, one: ScoredRow) -> None:
     query = _query(run, one)
     size = (query.width, query.height)
 
     def image(frame: int) -> int:
         name = query.images[frame]
         key = name if _labels_are_categories(run) else f"{query.index}/{frame}"
-        return out.image(key, name, size)
+        number = out.image(key, name, size)
+        out.sources[number] = one.source
+        return number
 
     for frame in range(len(query.images)):
         image(frame)
@@ -195,7 +261,7 @@ def _add(out: _Export, run: RunScore, one: ScoredRow) -> None:
                 "iscrowd": 0,
             }
         )
-    for said, frame, label in _said(run, one):
+    for at, (said, frame, label) in enumerate(_said(run, one)):
         category = out.category(label)
         if None in said:
             out.not_numbers += 1
@@ -203,6 +269,7 @@ def _add(out: _Export, run: RunScore, one: ScoredRow) -> None:
             out.unknown_labels += 1
         else:
             x1, y1, x2, y2 = said
+            out.origins.append(Origin(one, at))
             out.results.append(
                 {
                     "image_id": image(frame),
@@ -222,15 +289,15 @@ def _said(run: RunScore, one: ScoredRow) -> Iterator[tuple[list[float], int, str
     yield from zip(boxes, frames, labels, strict=True)
 
 
-def _truth_file(out: _Export, run: RunScore, failed: int) -> dict[str, Any]:
+def _truth_file(out: CocoBoxes, run: RunScore, failed: int, note: str) -> dict[str, Any]:
     return {
         "info": {
             "description": f"Ground truth of {run.task.name} for the answers of {run.model}",
-            "note": NO_CONFIDENCES,
+            "note": note,
             "queries answered": len(run.rows) - failed,
             "failed calls, not in here": failed,
         },
         "images": list(out.images.values()),
         "annotations": out.truth,
-        "categories": [{"id": one.number, "name": one.name} for one in out.categories.values()],
+        "categories": out.named,
     }

@@ -8,9 +8,11 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
+from ...boxes.confidences import Confidences, confidences
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
+from ...boxes.reply_format import ReplyFormat
 from ...boxes.spaces import Space, reference_size
 from ...core.identity import Identity
 from ...core.replies import Reply
@@ -25,12 +27,16 @@ from .task import FindItTask
 
 @dataclass(frozen=True, slots=True)
 class MatchedReply:
-    """One query with its reply, reading and match."""
+    """One query with its reply, reading and match.
+
+    ``confidences`` are of its boxes; None where its tokens' probabilities were not recorded.
+    """
 
     query: Query
     reply: Reply
     reading: Reading
     matched: Matched
+    confidences: Confidences | None = None
 
 
 _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
@@ -64,7 +70,8 @@ def match_replies(
     spaces = spaces_of(replies, model, variant, settings, run)
     row_of_run = run.answering.row or "" if run is not None else ""
     rows = [reply.recorded.model.get("row", row_of_run) for reply in replies]
-    readers = {row: reader(reply_format(model, variant, settings, row)) for row in {*rows}}
+    formats = {row: reply_format(model, variant, settings, row) for row in {*rows}}
+    readers = {row: reader(how) for row, how in formats.items()}
     queries = [task.queries[reply.index] for reply in replies]
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
     matched = match(
@@ -72,7 +79,19 @@ def match_replies(
         [query.truth for query in queries],
         [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)],
     )
-    return list(map(MatchedReply, queries, replies, readings, matched)), [*dict.fromkeys(spaces)]
+    sure = [
+        _confidences(reply, formats[row], reading)
+        for reply, row, reading in zip(replies, rows, readings, strict=True)
+    ]
+    found = list(map(MatchedReply, queries, replies, readings, matched, sure))
+    return found, [*dict.fromkeys(spaces)]
+
+
+def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidences | None:
+    logprobs = reply.recorded.token_logprobs
+    if logprobs is None or not reading.boxes:
+        return None
+    return confidences(reply.text, how, reading, logprobs)
 
 
 def _scale(space: Space, query: Query) -> tuple[float, float]:
@@ -115,6 +134,8 @@ def _details(one: MatchedReply) -> Mapping[str, Any]:
         found["labels"] = reading.labels
     if reading.frames:
         found["frames"] = reading.frames
+    if one.confidences:
+        found["confidences"] = one.confidences
     return found
 
 
