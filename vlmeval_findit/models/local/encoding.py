@@ -6,9 +6,10 @@ is shown does not depend on its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 
 from ...core.messages import Message, PartKind
 from ..families import Bounds, LocalFamily
+from ..kept_tokens import ends_of_ids
 from .large_pictures import RAW, LargePictures
 from .pictures import Picture, Pictures
 from .resize import Resize, resize_of
@@ -119,14 +121,27 @@ class Encoder:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a reply, without special tokens but those that the family keeps."""
+        shown = self._shown()
+        return self._text([i for i in ids if shown(i)])
+
+    def ends(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Where each token ends in the text of a reply (:meth:`decode`), in characters."""
+        shown = self._shown()
+        own = iter(ends_of_ids([i for i in ids if shown(i)], self._text))
+        # A token that is not shown ends where the one before it does.
+        return tuple(accumulate((next(own) if shown(i) else 0 for i in ids), max))
+
+    def _shown(self) -> Callable[[int], bool]:
+        """Whether a token is part of the text of a reply."""
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
         kept = {i for i, token in added.items() if token.content in self.family.kept_tokens}
-        text: str = tokenizer.decode(
-            [i for i in ids if i in kept or i not in special],
-            skip_special_tokens=False,
-            clean_up_tokenization_spaces=False,
+        return lambda i: i in kept or i not in special
+
+    def _text(self, ids: Sequence[int]) -> str:
+        text: str = self.processor.tokenizer.decode(
+            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
         return text
 
