@@ -1,4 +1,4 @@
-"""How sure a model was of each box: definitions over the probabilities of the tokens that say it."""
+"""How sure a model was of each box: definitions over the probabilities of its tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Average precision of a run's boxes in an order, as pycocotools has it, and over resampled pictures.
+"""Average precision of a run's boxes in any order, as pycocotools has it, with intervals.
 
 pycocotools matches boxes to objects, image by image.  Its matches do not change when pictures are
 drawn again, only what they add up to does, so intervals add up weighted matches and match nothing

@@ -189,6 +189,4 @@ def _elsewhere(boxes: RowBoxes) -> float | None:
 
 
 def _of(boxes: RowBoxes, kept: NDArray[np.bool_]) -> RowBoxes:
-    return RowBoxes(
-        boxes.confidence[kept], boxes.hit[kept], boxes.picture[kept], boxes.objects
-    )
+    return RowBoxes(boxes.confidence[kept], boxes.hit[kept], boxes.picture[kept], boxes.objects)

@@ -1,0 +1,70 @@
+"""Confidences drawn: reliability diagrams and F1 over a threshold, a row of two a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..core.visible import short, visible
+from ..runs.confidences import Judged
+from .plots import colour_of
+
+_STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "text.parse_math": False,
+}
+_LONGEST = 60
+"""Characters of a run's name in a title."""
+
+
+def picture(runs: Sequence[Judged]) -> bytes:
+    """A PNG of the confidences of runs, by each definition."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(8.4, 3.4 * len(runs)), layout="constrained")
+        axes = figure.subplots(len(runs), 2, squeeze=False)
+        for run, (left, right) in zip(runs, axes, strict=True):
+            _reliability(left, run)
+            _f1(right, run)
+        # One key for all runs: a definition has the same colour in each.
+        known = {
+            line.get_label(): line
+            for row in axes
+            for line in row[1].get_lines()
+            if not str(line.get_label()).startswith("_")
+        }
+        figure.legend(known.values(), known, loc="outside lower center", ncols=5, frameon=False)
+        written = BytesIO()
+        figure.savefig(written, format="png", dpi=100)
+    return written.getvalue()
+
+
+def _reliability(axes: Axes, run: Judged) -> None:
+    axes.plot([0, 100], [0, 100], color="#999999", linewidth=1, linestyle=":")
+    for at, one in enumerate(run.by_definition):
+        said = [100 * bin_.confidence for bin_ in one.bins]
+        hits = [100 * bin_.hits for bin_ in one.bins]
+        axes.plot(said, hits, color=colour_of(at), marker="o", markersize=3, label=one.definition)
+    axes.set(xlabel="confidence, %", ylabel="hits, %", xlim=(0, 101), ylim=(0, 101))
+    axes.set_title(short(visible(f"{run.model} on {run.dataset}"), _LONGEST), loc="left")
+
+
+def _f1(axes: Axes, run: Judged) -> None:
+    for at, one in enumerate(run.by_definition):
+        colour = colour_of(at)
+        points = one.curve
+        axes.plot(
+            [100 * value for value in points.thresholds], points.f1, color=colour,
+            label=one.definition,
+        )  # fmt: skip
+        if one.threshold is not None:
+            axes.plot(100 * one.threshold.value, one.threshold.f1, "o", color=colour, markersize=4)
+    axes.set(xlabel="boxes are kept from this confidence on, %", ylabel="F1@0.5", xlim=(0, 101))
