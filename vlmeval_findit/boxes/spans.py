@@ -122,7 +122,7 @@ _TEXT_NUMBER = re.compile(r"(?<![\w.])\d++(?:\.\d++)?+(?![\w.])(?!\s*+>?\s*+:)")
 _JSON_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
 _JSON_PART = re.compile(
     r'(?P<frame>"frame_idx"\s*+:[^,}\]]*+)'
-    r'|"(?P<string>(?:[^"\\\n]|\\.)*+)"'
+    r'|"(?P<string>(?:[^"\\\n]|\\.)*+)(?P<closed>"?+)'
     rf"|(?<![\w.+-])(?P<number>{_JSON_NUMBER})(?![\w.])"
 )
 _NUMBER_IN_STRING = re.compile(rf"\s*+({_JSON_NUMBER})\s*+")
@@ -143,7 +143,7 @@ def _json_parts(reply: str, keys: frozenset[str]) -> Iterator[tuple[Span, str, S
         if found["number"] is not None:
             if _is_finite(found["number"]):
                 yield found.span(), str(_FIRST + at), found.span()
-        elif found["string"] is not None:
+        elif found["closed"]:
             number = _NUMBER_IN_STRING.fullmatch(reply, *found.span("string"))
             if number is not None and _is_finite(number[1]):
                 yield number.span(1), str(_FIRST + at), number.span(1)
@@ -228,7 +228,7 @@ def _between(
     return before
 
 
-_OPENING = re.compile(r"(?:\[\s*+)?+(?:\{[^{}\[\]]*+)?+(?:\[\s*+)*+\Z")
+_OPENING = re.compile(r'(?:\[\s*+)?+(?:\{[^{}\[\]]*+)?+(?:\[\s*+)*+"?\s*+\Z')
 _LONGEST = 200
 """Characters of a list's beginning that are looked at."""
 

@@ -63,14 +63,14 @@ def text_of(run: Judged) -> Iterator[str]:
     yield f"{visible(run.model)} on {run.dataset}"
     yield f"{run.boxes} boxes in {run.queries} replies about {run.pictures} pictures"
     yield ""
-    yield f"{'boxes ranked':<13}{'AP':^19}{'gain':^14}{'AP50':^19}{'gain':^14}"
-    yield f"{'at random':<13}{_spread(run.at_random.ap)}{'':14}{_spread(run.at_random.ap50)}"
+    yield f"{'boxes ranked':<13}{'AP':^19}{'gain':^15}{'AP50':^19}{'gain':^14}"
+    yield f"{'at random':<13}{_spread(run.at_random.ap)}{'':15}{_spread(run.at_random.ap50)}"
     yield _ranked("as output", run.as_output)
     for one in run.by_definition:
         yield _ranked(f"by {one.definition}", one.ranked)
     yield ""
     yield (
-        f"{'confidence':<13}{'ECE':>5}{'best cut':>11}{'':15}"
+        f"{'confidence':<12}{'ECE':>5}{'best cut':>9}{'':18}"
         f"{'F1 there':>9}{'elsewhere':>11}{'uncut':>7}{'unsure':>8}"
     )
     for one in run.by_definition:
@@ -91,15 +91,24 @@ def _ranked(name: str, one: Ranked) -> str:
 
 
 def _figure(one: Figure) -> str:
-    return f"{one.value:5.1f} {_between(one.interval, 1):<13}"
+    return f"{one.value:5.1f} {_between(one.interval):<13}"
 
 
 def _gain(one: Figure) -> str:
-    return f"{'' if one.gain is None else f'{one.gain:+.1f}':>5} {_signed(one.gain_interval):<8}"
+    return f"{'' if one.gain is None else f'{one.gain:+.1f}':>5} {_signed(one.gain_interval):<9}"
 
 
-def _between(interval: Interval | None, digits: int) -> str:
-    return "" if interval is None else f"({interval.low:.{digits}f}–{interval.high:.{digits}f})"
+def _between(interval: Interval | None) -> str:
+    return "" if interval is None else f"({interval.low:.1f}–{interval.high:.1f})"
+
+
+def _short(value: float) -> str:
+    """Two digits: a product of many probabilities may be tiny."""
+    return f"{value:.2g}"
+
+
+def _range(interval: Interval | None) -> str:
+    return "" if interval is None else f"({_short(interval.low)}–{_short(interval.high)})"
 
 
 def _signed(interval: Interval | None) -> str:
@@ -115,9 +124,9 @@ def _calibrated(one: Sureness) -> str:
     error = "–" if one.error is None else f"{100 * one.error:.1f}"
     cut = one.threshold
     if cut is None:
-        return f"{one.definition:<13}{error:>5}"
+        return f"{one.definition:<12}{error:>5}"
     elsewhere = "–" if cut.elsewhere is None else f"{cut.elsewhere:.1f}"
     return (
-        f"{one.definition:<13}{error:>5}{cut.value:>11.3f} {_between(cut.interval, 3):<14}"
+        f"{one.definition:<12}{error:>5}{_short(cut.value):>9} {_range(cut.interval):<17}"
         f"{cut.f1:>9.1f}{elsewhere:>11}{cut.without:>7.1f}{one.unsure:>8}"
     )

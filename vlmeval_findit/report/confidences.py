@@ -52,7 +52,11 @@ def _reliability(axes: Axes, run: Judged) -> None:
     for at, one in enumerate(run.by_definition):
         said = [100 * bin_.confidence for bin_ in one.bins]
         hits = [100 * bin_.hits for bin_ in one.bins]
-        axes.plot(said, hits, color=colour_of(at), marker="o", markersize=3, label=one.definition)
+        colour = colour_of(at)
+        most = max((bin_.boxes for bin_ in one.bins), default=1)
+        axes.plot(said, hits, color=colour, linewidth=1)
+        # The area says how many boxes there are, of those in the fullest bin.
+        axes.scatter(said, hits, [6 + 60 * bin_.boxes / most for bin_ in one.bins], colour)
     axes.set(xlabel="confidence, %", ylabel="hits, %", xlim=(0, 101), ylim=(0, 101))
     axes.set_title(short(visible(f"{run.model} on {run.dataset}"), _LONGEST), loc="left")
 

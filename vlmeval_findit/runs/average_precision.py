@@ -55,11 +55,13 @@ class Evaluator:
     """COCO's evaluation of one run, for any scores of its boxes.
 
     Raises:
-        ConfidenceError: pycocotools is not installed.
+        ConfidenceError: pycocotools is not installed, or there is nothing to find.
     """
 
     def __init__(self, found: CocoBoxes) -> None:
         coco, self._evaluation = _tools()
+        if not found.truth:
+            raise ConfidenceError("nothing is to be found: there is no average precision")
         names = sorted({*found.sources.values()})
         place = {name: at for at, name in enumerate(names)}
         self.pictures = len(names)
@@ -101,10 +103,11 @@ class Evaluator:
         if self._results is None:
             return Precision(np.zeros(len(weights)), np.zeros(len(weights)))
         made = self.run(scores)
-        found = [one for one in self._categories(made) if one.objects.any()]
-        values = np.stack([_precision(one, weights) for one in found])
+        values = np.stack([_precision(one, weights) for one in self._categories(made)])
+        # A category without objects has no average precision, and no part in the mean.
+        there = (~np.isnan(values)).sum(axis=0)
         with np.errstate(invalid="ignore"):
-            means = np.nanmean(values, axis=0) if len(values) else np.full(weights.shape, np.nan)
+            means = np.nansum(values, axis=0) / there
         return Precision(means.mean(axis=-1), means[:, 0])
 
     def _categories(self, made: Any) -> list[_Category]:
