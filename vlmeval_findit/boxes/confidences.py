@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import exp, fsum
+from math import exp, fsum, prod
 from typing import NamedTuple
 
 from ..core.token_logprobs import TokenLogprobs
@@ -19,12 +19,13 @@ Logprobs = tuple[float, ...]
 class Tokens(NamedTuple):
     """The log-probabilities of the tokens that say a box; empty where there are none.
 
-    ``numbers`` are those that overlap its numbers, ``label`` its label, ``before`` what stands
-    between the previous box and this one, where the reply goes on instead of stopping.
+    ``numbers`` are those that overlap its numbers, ``label`` its label (None where boxes have
+    none), ``before`` what stands between the previous box and this one, where the reply goes on
+    instead of stopping.
     """
 
     numbers: Logprobs
-    label: Logprobs
+    label: Logprobs | None
     before: Logprobs
 
 
@@ -40,7 +41,7 @@ class Definition:
     of: Callable[[Tokens], float | None]
 
 
-def _probability(logprobs: Logprobs) -> float | None:
+def _probability(logprobs: Logprobs | None) -> float | None:
     return exp(min(0.0, fsum(logprobs))) if logprobs else None
 
 
@@ -50,6 +51,12 @@ def _mean(logprobs: Logprobs) -> float | None:
 
 def _least(logprobs: Logprobs) -> float | None:
     return exp(min(0.0, *logprobs)) if logprobs else None
+
+
+def _together(box: Tokens) -> float | None:
+    label = 1.0 if box.label is None else _probability(box.label)
+    factors = (_probability(box.before), label, _mean(box.numbers))
+    return None if None in factors else prod(factors)  # type: ignore[arg-type]
 
 
 DEFINITIONS = {
@@ -65,6 +72,7 @@ DEFINITIONS = {
                    lambda box: _probability(box.label)),
         Definition("going-on", "the probability of what leads from the previous box to it",
                    lambda box: _probability(box.before)),
+        Definition("together", "going-on times label, where one is said, times mean", _together),
     )
 }  # fmt: skip
 """The definitions of a box's confidence, by their names."""
@@ -83,11 +91,13 @@ def confidences(
     >>> from .reading import read
     >>> how = ReplyFormat("text", "xyxy")
     >>> sure = TokenLogprobs((1, 2, 4, 5, 7, 8, 10, 11, 12), (0, 0, 0, 0, 0, -1.2, 0, 0, 0))
-    >>> {name: said[0] for name, said in
+    >>> {name: said[0] for name, said in  # doctest: +NORMALIZE_WHITESPACE
     ...     confidences("[1, 2, 3, 4]", how, read("[1, 2, 3, 4]", how), sure).items()}
-    {'mean': 0.7408182, 'minimum': 0.3011942, 'product': 0.3011942, 'going-on': 1.0}
+    {'mean': 0.7408182, 'minimum': 0.3011942, 'product': 0.3011942, 'going-on': 1.0,
+     'together': 0.7408182}
     """
-    said = [_tokens(place, logprobs) for place in places(reply, how, reading)]
+    labelled = bool(reading.labels)
+    said = [_tokens(place, logprobs, labelled) for place in places(reply, how, reading)]
     values = {name: [_rounded(row.of(box)) for box in said] for name, row in DEFINITIONS.items()}
     return {name: of for name, of in values.items() if any(one is not None for one in of)}
 
@@ -97,7 +107,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.7g}")
 
 
-def _tokens(place: Place | None, logprobs: TokenLogprobs) -> Tokens:
+def _tokens(place: Place | None, logprobs: TokenLogprobs, labelled: bool) -> Tokens:
     if place is None:
         return Tokens((), (), ())
     before = place.before
@@ -106,7 +116,7 @@ def _tokens(place: Place | None, logprobs: TokenLogprobs) -> Tokens:
         before = (before[1], before[1] + 1)
     return Tokens(
         _of(place.numbers, logprobs),
-        _of((place.label,) if place.label else (), logprobs),
+        _of((place.label,) if place.label else (), logprobs) if labelled else None,
         _of((before,) if before else (), logprobs),
     )
 

@@ -63,8 +63,8 @@ def text_of(run: Judged) -> Iterator[str]:
     yield f"{visible(run.model)} on {run.dataset}"
     yield f"{run.boxes} boxes in {run.queries} replies about {run.pictures} pictures"
     yield ""
-    yield f"{'boxes ranked':<13}{'AP':^19}{'gain':^15}{'AP50':^19}{'gain':^14}"
-    yield f"{'at random':<13}{_spread(run.at_random.ap)}{'':15}{_spread(run.at_random.ap50)}"
+    yield f"{'boxes ranked':<15}{'AP':>5}{'gain':>23}{'AP50':>12}{'gain':>21}"
+    yield f"{'at random':<15}{_spread(run.at_random.ap)}{'':13}{_spread(run.at_random.ap50)}"
     yield _ranked("as output", run.as_output)
     for one in run.by_definition:
         yield _ranked(f"by {one.definition}", one.ranked)
@@ -78,7 +78,8 @@ def text_of(run: Judged) -> Iterator[str]:
     yield ""
     for one in run.by_definition:
         yield f"{one.definition}: {DEFINITIONS[one.definition].means}"
-    yield f"at random: mean, least and most of {ORDERS} orders; gain: over the order of output"
+    yield f"at random: mean, least and most of {ORDERS} orders"
+    yield "gain: over the order of output; ≈: not significant"
     yield f"brackets: 95 %, {DRAWN} times the pictures drawn again; none of fewer than {FEWEST}"
     yield "best cut: the confidence from which boxes are kept for the highest F1, which was"
     yield "chosen on these boxes; elsewhere: F1 with each half cut where the other is best"
@@ -95,7 +96,11 @@ def _figure(one: Figure) -> str:
 
 
 def _gain(one: Figure) -> str:
-    return f"{'' if one.gain is None else f'{one.gain:+.1f}':>5} {_signed(one.gain_interval):<9}"
+    """The gain, and whether it could as well be none."""
+    if one.gain is None:
+        return " " * 13
+    near = one.gain_interval is not None and one.gain_interval.low <= 0 <= one.gain_interval.high
+    return f"{one.gain:>+8.1f} {'≈' if near else '':<4}"
 
 
 def _between(interval: Interval | None) -> str:
@@ -109,10 +114,6 @@ def _short(value: float) -> str:
 
 def _range(interval: Interval | None) -> str:
     return "" if interval is None else f"({_short(interval.low)}–{_short(interval.high)})"
-
-
-def _signed(interval: Interval | None) -> str:
-    return "" if interval is None else f"{interval.low:+.1f} {interval.high:+.1f}"
 
 
 def _spread(values: tuple[float, float, float]) -> str:
