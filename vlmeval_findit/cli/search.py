@@ -18,7 +18,7 @@ from ..sweep.config import ModelEntry
 from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
 from .printing import report_spending
-from .sweep import FORCE_HELP, add_executor_flags, budget_for, host_for, run
+from .sweep import CONFIDENCES_HELP, FORCE_HELP, add_executor_flags, budget_for, host_for, run
 
 LIMIT = 50
 """Queries of the paper's search; it took 20 for proprietary models."""
@@ -53,6 +53,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--served", help="the endpoints' name for the model")
     parser.add_argument("--skip-missing-images", action="store_true")
     parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
+    parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     args = parser.parse_args(argv)
@@ -64,7 +65,12 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"--limit {args.limit}: at least 1")
     places = (args.work_dir, args.journal)
     sweep = search_sweep(entry, tables[args.dataset], args.limit, places, _marks(args.marks))
-    sweep = replace(sweep, skip_missing=args.skip_missing_images, force=args.force)
+    sweep = replace(
+        sweep,
+        skip_missing=args.skip_missing_images,
+        force=args.force,
+        confidences=args.confidences,
+    )
     if args.dry_run:
         from .dry_run import of_sweep
 

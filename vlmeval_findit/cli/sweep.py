@@ -14,6 +14,7 @@ from typing import Any
 
 from ..benchmarks import benchmark_of
 from ..core.files import atomic_write
+from ..core.settings import CONFIDENCES_VARIABLE
 from ..models.http.spending import Budget
 from ..sweep.config import Sweep
 from ..sweep.config_file import read_sweep
@@ -27,6 +28,10 @@ from ..sweep.stopping import stopped_by_signals
 from .printing import print_rows, report_spending
 from .progress import SweepProgress
 
+CONFIDENCES_HELP = (
+    "record how probable the tokens of every reply were; answers of earlier runs without are "
+    "asked for again"
+)
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
 
 SOME_FAILED, NO_MORE, INTERRUPTED = 1, 3, 130
@@ -48,6 +53,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--limit", type=int, help="the first so many rows of every table")
     parser.add_argument("--work-dir", type=Path, help="goes before the file's")
     parser.add_argument("--journal", type=Path, help="goes before the file's")
+    parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     args = parser.parse_args(argv)
@@ -197,6 +203,7 @@ def report_formats(results: Sequence[Result], path: Path) -> None:
 def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
     given |= {"journal": args.journal, "force": args.force}
+    given["confidences"] = args.confidences or sweep.confidences
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})
@@ -222,5 +229,7 @@ def _export(sweep: Sweep, chosen: Chosen | None, path: Path) -> int:
         f.write("\n")
     print(f"{len(config['model'])} models x {len(config['data'])} datasets in {path}")
     limit = f" --limit {sweep.limit}" if sweep.limit else ""
-    print(f"PRED_FORMAT=json python -m vlmeval --config {path} --work-dir {sweep.work_dir}{limit}")
+    more = f"{CONFIDENCES_VARIABLE}=1 " if sweep.confidences else ""
+    flags = f"--config {path} --work-dir {sweep.work_dir}{limit}"
+    print(f"{more}PRED_FORMAT=json python -m vlmeval {flags}")
     return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from ..core.token_logprobs import TokenLogprobs
@@ -92,12 +93,18 @@ def ends_of_bytes(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:
     return text + decoder.decode(b"", final=True), tuple(ends)
 
 
-def ends_of_ids(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> tuple[int, ...]:
+def ends_of_ids(
+    ids: Sequence[int], decode: Callable[[Sequence[int]], str], alone: Callable[[int], str]
+) -> tuple[int, ...]:
     """Where each token ends in the text of all, in characters; as :func:`ends_of_bytes`.
 
-    A tokenizer may write a token otherwise at the beginning of a text than within it, so each is
-    decoded behind the one before, and both together where they end within a character.
+    Where tokens read ``alone`` do not make the text (one ends within a character, or is written
+    otherwise at the beginning of a text), each is decoded behind the one before, and both together
+    where they end within a character.
     """
+    pieces = list(map(alone, ids))
+    if "".join(pieces) == decode(ids):
+        return tuple(accumulate(map(len, pieces)))
     return tuple(_ends(ids, decode))
 
 

@@ -65,7 +65,8 @@ class Sweep:
     """Models x tables x formats, in stages.  ``questions`` are asked as they are, too.
 
     ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
-    together, in US dollars (None: no limit); ``force`` overrules what runs recorded.
+    together, in US dollars (None: no limit); ``force`` overrules what runs recorded;
+    ``confidences``: log-probabilities of the replies' tokens are recorded.
     """
 
     models: tuple[ModelEntry, ...]
@@ -78,6 +79,7 @@ class Sweep:
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
     force: bool = False
+    confidences: bool = False
     inference: Inference = field(default_factory=Inference)
     max_usd: float | None = None
     source: Path | None = None

@@ -59,6 +59,7 @@ _KEYS = (
     "skip_missing_images",
     "inference",
     "max_usd",
+    "confidences",
 )
 
 
@@ -92,6 +93,7 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         skip_missing=bool(_optional(fields.get("skip_missing_images"), _yes_or_no)),
         inference=_inference(fields.get("inference")),
         max_usd=_optional(fields.get("max_usd"), _positive),
+        confidences=bool(_optional(fields.get("confidences"), _yes_or_no)),
     )
     _refuse_unused(sweep, fields)
     return sweep

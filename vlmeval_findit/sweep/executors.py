@@ -47,6 +47,7 @@ def work_of(unit: Unit) -> Work:
         questions=tuple(call.cell.question for call in unit.calls),
         settings=first.settings,
         shares_images=unit.shares_images,
+        confidences=first.confidences,
     )
 
 

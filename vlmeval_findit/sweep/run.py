@@ -26,7 +26,7 @@ from .executors import Executor
 from .journal import Journal
 from .journal_errors import lock_of_a_sweep
 from .journal_lines import Record
-from .keeping import Calls, Keeping, Waiting, answer_calls
+from .keeping import Calls, Keeping, Waiting, answer_calls, calls_left, count_failed
 from .outputs import (
     Output,
     begin,
@@ -214,7 +214,8 @@ def cells_of(
     """The cells of a model in some formats, table by table, then questions of their own."""
     given = host.settings(entry)
     asked = questions_of(sweep, wanted)
-    return [tables.cell(entry.name, question, sweep.limit, given) for question in asked]
+    cells = (tables.cell(entry.name, question, sweep.limit, given) for question in asked)
+    return [replace(cell, confidences=sweep.confidences) for cell in cells]
 
 
 Chosen = Mapping[str, Format]
@@ -344,7 +345,7 @@ def run_model(
         StoppedError: somebody asked to stop.
     """
     plan = make_plan([output.cell for output in outputs], hashes)
-    left = {call.key for call in plan.calls if call.key not in journal}
+    left = calls_left(plan, journal)
     waiting = Waiting(plan, left)
     complete = waiting.complete()
     outputs = [
@@ -362,13 +363,16 @@ def run_model(
 
     def write(at: int) -> None:
         run = finish(outputs[at], plan.keys[at], journal)
-        written[at] = result_of(run, outputs[at].path)
+        failed = count_failed(outputs[at].cell, plan.keys[at], journal)
+        written[at] = replace(result_of(run, outputs[at].path), failed=failed)
         around.watcher.scored(written[at])
 
     by = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
-        return record_of(call.cell, call.row, answer, call.asked, by[id(call.cell)])
+        return record_of(
+            call.cell, call.row, answer, call.asked, by[id(call.cell)], call.cell.confidences
+        )
 
     keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
     keeping.write_complete()

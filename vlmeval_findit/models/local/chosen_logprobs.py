@@ -16,8 +16,7 @@ class ChosenLogprobs:
     """
 
     def __init__(self) -> None:
-        self._logits: Any = None
-        self._total: Any = None
+        self._last: Any = None
         self._known: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
@@ -26,20 +25,20 @@ class ChosenLogprobs:
         ``input_ids`` (rows, tokens) end with the token that was chosen in the step before.
         """
         self._note(input_ids[:, -1])
-        self._logits, self._total = scores, scores.logsumexp(dim=-1)
+        # On a CPU this takes half of the time of logsumexp; and who masks in place masks not this.
+        self._last = scores.log_softmax(dim=-1)
         return scores
 
     def _note(self, tokens: Any) -> None:
-        if self._logits is not None:
-            chosen = self._logits.gather(1, tokens[:, None])[:, 0]
-            self._known.append(chosen - self._total)
+        if self._last is not None:
+            self._known.append(self._last.gather(1, tokens[:, None])[:, 0])
 
     def of(self, new: Any) -> list[list[float]]:
-        """The log-probabilities of the new tokens (rows, steps)."""
+        """The log-probabilities of the new tokens (rows, steps), once, after the last step."""
         if len(self._known) < new.shape[1]:
             self._note(new[:, -1])
-        self._logits = self._total = None
+        self._last = None
         if not self._known:
             return [[] for _ in new]
-        found: list[list[float]] = torch.stack(self._known, dim=1).tolist()
+        found: list[list[float]] = torch.stack(self._known[: new.shape[1]], dim=1).tolist()
         return found

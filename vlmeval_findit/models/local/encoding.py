@@ -6,9 +6,9 @@ is shown does not depend on its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, cached_property, partial
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
@@ -59,6 +59,7 @@ class Encoder:
         self.family = family
         self._switches = {**family.template, **(switches or {})}
         self._placeholder = str(processor.image_token)
+        self._alone = cache(lambda i: self._text([i]))
 
     def chat(self, message: Message) -> str:
         """The exact text after the chat template, images as placeholders at their places."""
@@ -121,23 +122,23 @@ class Encoder:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a reply, without special tokens but those that the family keeps."""
-        shown = self._shown()
-        return self._text([i for i in ids if shown(i)])
+        return self._text([i for i in ids if i not in self._hidden])
 
     def ends(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Where each token ends in the text of a reply (:meth:`decode`), in characters."""
-        shown = self._shown()
-        own = iter(ends_of_ids([i for i in ids if shown(i)], self._text))
+        shown = [i for i in ids if i not in self._hidden]
+        ends = iter(ends_of_ids(shown, self._text, self._alone))
         # A token that is not shown ends where the one before it does.
-        return tuple(accumulate((next(own) if shown(i) else 0 for i in ids), max))
+        return tuple(accumulate((0 if i in self._hidden else next(ends) for i in ids), max))
 
-    def _shown(self) -> Callable[[int], bool]:
-        """Whether a token is part of the text of a reply."""
+    @cached_property
+    def _hidden(self) -> frozenset[int]:
+        """The tokens that are no part of the text of a reply."""
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
         kept = {i for i, token in added.items() if token.content in self.family.kept_tokens}
-        return lambda i: i in kept or i not in special
+        return frozenset(special - kept)
 
     def _text(self, ids: Sequence[int]) -> str:
         text: str = self.processor.tokenizer.decode(
