@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chat_server import Answer, Asked, ChatServer, completion
+from perfect_answers import content, perfect_answers
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.query import Query
@@ -22,11 +24,13 @@ from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.confidences import text_of
+from vlmeval_findit.cli.confidences import legend, text_of
 from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
+from vlmeval_findit.models.http.payload import server_manner
+from vlmeval_findit.models.table import find_model
 from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.boxes_of_rows import ConfidenceError, RowBoxes, boxes_of_rows
 from vlmeval_findit.runs.calibration import (
@@ -512,7 +516,7 @@ def run(world: World) -> Path:
 
 def test_the_table_says_all_in_80_columns(run: Path) -> None:
     made = judged(run)
-    lines = list(text_of(made))
+    lines = [*text_of(made), *legend([made])]
     assert max(map(len, lines)) <= 80
     told = "\n".join(lines)
     for name in DEFINITIONS:
@@ -584,3 +588,62 @@ def test_bins_are_plain_values(run: Path) -> None:
         assert all(isinstance(value, (int, float)) for bin_ in one.bins for value in bin_)
         assert isinstance(one.bins[0], Bin)
         assert sum(bin_.boxes for bin_ in one.bins) + one.unsure == made.boxes
+
+
+# --- from a server to the table -------------------------------------------------------------------
+
+
+def test_from_a_server_to_average_precision(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A model that says everything, and a box too many first: sure of what is there only."""
+    row, asked_for = find_model("Qwen3-VL"), load_task(LABELS).question
+    assert row is not None
+    manner = server_manner("Qwen3-VL-8B", row.space(asked_for))
+    answers = perfect_answers("Qwen3-VL", [LABELS], manner)
+    how = asked_for.reply
+
+    def script(asked: Asked, number: int) -> Answer:
+        boxes = json.loads(answers[content(asked.body)])
+        reply = json.dumps([{"label": "cat", "bbox": [900, 900, 999, 999]}, *boxes])
+        known = by_character(reply, how, [0.25] + [0.75] * len(boxes))
+        said = [
+            {"token": token, "logprob": logprob, "bytes": None}
+            for token, logprob in zip(reply, known.logprobs, strict=True)
+        ]
+        if not asked.body.get("logprobs"):
+            return completion(reply)
+        return completion(reply, choices=[
+            {"finish_reason": "stop", "message": {"role": "assistant", "content": reply},
+             "logprobs": {"content": said}}
+        ])  # fmt: skip
+
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.yaml").write_text(
+        "models: [Qwen3-VL-8B]\ndatasets: [Pascal_multilabel]\n"
+        "representations: [xyxy]\noutputs: [json]\n"
+    )
+    with ChatServer(script) as server:
+        address = server.url.replace("/api/v1", "/v1")
+        given = ["sweep", "sweep.yaml", "--endpoints", address]
+        assert main(given) == 0
+        (path,) = Path("outputs").rglob(f"*_{LABELS}.json")
+        assert main(["confidences", str(path)]) == 2, "nobody asked for them"
+        assert main([*given, "--confidences"]) == 0
+        assert len(server.asked) == 2 * 5
+    capsys.readouterr()
+    assert main(["confidences", "outputs", "--json", "all.json"]) == 0
+    (told,) = json.loads(Path("all.json").read_text())
+    mean = told["by_definition"][0]
+    assert told["boxes"] == 5 * 3
+    assert mean["unsure"] == 0
+    assert mean["ranked"]["ap50"]["value"] == pytest.approx(100)
+    assert told["as_output"]["ap50"]["value"] < 80
+    assert [bin_[2:] for bin_ in mean["bins"]] == [
+        [5, pytest.approx(0.25, abs=1e-4), 0.0], [10, pytest.approx(0.75, abs=1e-4), 1.0],
+    ]  # fmt: skip
+    assert mean["threshold"]["f1"] == pytest.approx(100)
+    assert f"{told['model']} on {LABELS}" in capsys.readouterr().out

@@ -47,6 +47,7 @@ def main(argv: Sequence[str]) -> int:
     for path in prediction_files(args.runs):
         told.append(judge(score_file(path, as_scored(path, settings), args.dataset), path))
         print("\n".join(text_of(told[-1])) + "\n")
+    print("\n".join(legend(told)))
     if args.json is not None:
         with atomic_write(args.json) as f:
             f.write(json.dumps([one.as_dict() for one in told], indent=1) + "\n")
@@ -64,7 +65,8 @@ def text_of(run: Judged) -> Iterator[str]:
     yield f"{run.boxes} boxes in {run.queries} replies about {run.pictures} pictures"
     yield ""
     yield f"{'boxes ranked':<15}{'AP':>5}{'gain':>23}{'AP50':>12}{'gain':>21}"
-    yield f"{'at random':<15}{_spread(run.at_random.ap)}{'':13}{_spread(run.at_random.ap50)}"
+    ap, ap50 = _spread(run.at_random.ap), _spread(run.at_random.ap50)
+    yield f"{'at random':<15}{ap}{'':13}{ap50}".rstrip()
     yield _ranked("as output", run.as_output)
     for one in run.by_definition:
         yield _ranked(f"by {one.definition}", one.ranked)
@@ -75,9 +77,14 @@ def text_of(run: Judged) -> Iterator[str]:
     )
     for one in run.by_definition:
         yield _calibrated(one)
-    yield ""
-    for one in run.by_definition:
-        yield f"{one.definition}: {DEFINITIONS[one.definition].means}"
+
+
+def legend(runs: Sequence[Judged]) -> Iterator[str]:
+    """What the words of the tables mean."""
+    there = {one.definition for run in runs for one in run.by_definition}
+    for name, row in DEFINITIONS.items():
+        if name in there:
+            yield f"{name}: {row.means}"
     yield f"at random: mean, least and most of {ORDERS} orders"
     yield "gain: over the order of output; ≈: not significant"
     yield f"brackets: 95 %, {DRAWN} times the pictures drawn again; none of fewer than {FEWEST}"
@@ -87,7 +94,7 @@ def text_of(run: Judged) -> Iterator[str]:
 
 def _ranked(name: str, one: Ranked) -> str:
     return (
-        f"{name:<13}{_figure(one.ap)}{_gain(one.ap)}{_figure(one.ap50)}{_gain(one.ap50)}".rstrip()
+        f"{name:<15}{_figure(one.ap)}{_gain(one.ap)}{_figure(one.ap50)}{_gain(one.ap50)}".rstrip()
     )
 
 

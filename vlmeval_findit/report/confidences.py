@@ -43,7 +43,7 @@ def picture(runs: Sequence[Judged]) -> bytes:
         }
         figure.legend(known.values(), known, loc="outside lower center", ncols=5, frameon=False)
         written = BytesIO()
-        figure.savefig(written, format="png", dpi=100)
+        figure.savefig(written, format="png", dpi=90)
     return written.getvalue()
 
 
