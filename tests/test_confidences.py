@@ -27,6 +27,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.confidences import legend, text_of
 from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.models.http.payload import server_manner
@@ -391,6 +392,14 @@ def test_a_run_that_was_scored_before_has_them_all_the_same(world: World) -> Non
     assert main(["confidences", str(path)]) == 0
     loaded = load_run(provenance)
     assert np.isnan(boxes_of_rows(loaded.rows, "mean").confidence).all()
+
+
+@pytest.mark.parametrize("said", [[], [0.5, "0.5"], [0.5], "text", 7])
+def test_a_damaged_row_is_named(said: object) -> None:
+    details = {"boxes": [CAT, DOG], "assigned": [], "hits": [], "confidences": {"mean": said}}
+    row = ScoredRow(3, "a.jpg", {}, details=details)
+    with pytest.raises(ConfidenceError, match=r"row 3: .* is no confidence of 2 boxes"):
+        boxes_of_rows([row], "mean")
 
 
 def test_nothing_to_find_is_said() -> None:

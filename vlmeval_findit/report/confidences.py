@@ -9,8 +9,9 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..boxes.confidences import DEFINITIONS
 from ..core.visible import short, visible
-from ..runs.confidences import Judged
+from ..runs.confidences import Judged, Sureness
 from .plots import colour_of
 
 _STYLE = {
@@ -29,7 +30,7 @@ _LONGEST = 60
 def picture(runs: Sequence[Judged]) -> bytes:
     """A PNG of the confidences of runs, by each definition."""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(8.4, 3.4 * len(runs)), layout="constrained")
+        figure = Figure(figsize=(8.4, 3.2 * len(runs)), layout="constrained")
         axes = figure.subplots(len(runs), 2, squeeze=False)
         for run, (left, right) in zip(runs, axes, strict=True):
             _reliability(left, run)
@@ -41,18 +42,24 @@ def picture(runs: Sequence[Judged]) -> bytes:
             for line in row[1].get_lines()
             if not str(line.get_label()).startswith("_")
         }
-        figure.legend(known.values(), known, loc="outside lower center", ncols=5, frameon=False)
+        figure.legend(
+            known.values(), known, loc="outside lower center", ncols=len(known), frameon=False
+        )
         written = BytesIO()
         figure.savefig(written, format="png", dpi=90)
     return written.getvalue()
 
 
+def _colour(one: Sureness) -> str:
+    return colour_of([*DEFINITIONS].index(one.definition))
+
+
 def _reliability(axes: Axes, run: Judged) -> None:
     axes.plot([0, 100], [0, 100], color="#999999", linewidth=1, linestyle=":")
-    for at, one in enumerate(run.by_definition):
+    for one in run.by_definition:
         said = [100 * bin_.confidence for bin_ in one.bins]
         hits = [100 * bin_.hits for bin_ in one.bins]
-        colour = colour_of(at)
+        colour = _colour(one)
         most = max((bin_.boxes for bin_ in one.bins), default=1)
         axes.plot(said, hits, color=colour, linewidth=1)
         # The area says how many boxes there are, of those in the fullest bin.
@@ -62,8 +69,8 @@ def _reliability(axes: Axes, run: Judged) -> None:
 
 
 def _f1(axes: Axes, run: Judged) -> None:
-    for at, one in enumerate(run.by_definition):
-        colour = colour_of(at)
+    for one in run.by_definition:
+        colour = _colour(one)
         points = one.curve
         axes.plot(
             [100 * value for value in points.thresholds], points.f1, color=colour,

@@ -30,9 +30,19 @@ class ConfidenceError(ValueError):
 
 
 def confidences_of(row: ScoredRow, definition: str) -> list[float | None]:
-    """The confidence of every box of a row; None where a box has none."""
-    said: list[float | None] = row.details.get("confidences", {}).get(definition)
-    return said or [None] * len(row.details["boxes"])
+    """The confidence of every box of a row; None where a box has none.
+
+    Raises:
+        ConfidenceError: the row holds others than of its boxes: its file is damaged.
+    """
+    boxes = len(row.details["boxes"])
+    said = row.details.get("confidences", {}).get(definition)
+    if said is None:
+        return [None] * boxes
+    numbers = isinstance(said, list) and all(isinstance(n, float | int | None) for n in said)
+    if not numbers or len(said) != boxes:
+        raise ConfidenceError(f"row {row.index}: {said!r:.40} is no confidence of {boxes} boxes")
+    return list(said)
 
 
 def defined(rows: Sequence[ScoredRow]) -> list[str]:
