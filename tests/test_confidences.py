@@ -252,12 +252,14 @@ def test_ranks_that_matter(world: World, name: str) -> None:
     assert right.at_random == wrong.at_random, "an order knows nothing of confidences"
 
 
-def test_it_is_what_pycocotools_says(world: World) -> None:
-    """Our sums over its matches are its own figures, ties and unknown labels included."""
+@pytest.mark.parametrize("name", [LABELS, "FindIt_RefCOCO_xyxy_json"])
+def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
+    """Our sums over its matches are its own figures, ties and pictures asked twice included."""
     many(world)
+    world.table("RefCOCO", [one_object(i, f"{i // 3}.jpg") for i in range(20)])
     generator = np.random.default_rng(3)
     path = write_run(
-        world, LABELS, noisy(generator, lambda hit: float(generator.choice([0.3, 0.5, 0.7])))
+        world, name, noisy(generator, lambda hit: float(generator.choice([0.3, 0.5, 0.7])))
     )
     found = collect(score_file(path, GRID))
     evaluator = Evaluator(found)
@@ -475,6 +477,18 @@ def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
     assert (best.value, best.f1) == (0.55, pytest.approx(800 / 11))
     assert best.without == pytest.approx(100 * 10 / 14)
     assert curve(boxes((0.5, True, 0), objects=(0,))).recall == (0.0,)
+
+
+def test_of_equally_good_thresholds_the_lowest_is_best() -> None:
+    """One hit of three objects, or two among five boxes: 2/4 and 4/8."""
+    found = boxes(
+        (0.9, True, 0), (0.8, False, 0), (0.7, False, 0), (0.6, False, 0), (0.5, True, 0),
+        (0.4, False, 0),
+        objects=(3,),
+    )  # fmt: skip
+    best = best_threshold(found, np.zeros((0, 1)))
+    assert best is not None
+    assert (best.value, best.f1) == (0.5, pytest.approx(50))
 
 
 def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
