@@ -41,7 +41,7 @@ from vlmeval_findit.runs.calibration import (
     curve,
     reliability,
 )
-from vlmeval_findit.runs.coco_export import CocoBoxes, collect
+from vlmeval_findit.runs.coco_boxes import CocoBoxes, collect
 from vlmeval_findit.runs.confidences import ORDERS, Judged, judge
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_file

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .boxes_of_rows import ConfidenceError
-from .coco_export import CocoBoxes
+from .coco_boxes import CocoBoxes
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from .calibration import (
     curve,
     reliability,
 )
-from .coco_export import Origin, collect
+from .coco_boxes import Origin, collect
 from .score import RunScore
 
 DRAWN = 500
