@@ -208,6 +208,15 @@ def test_average_precision_worked_by_hand(world: World) -> None:
     assert run.at_random.ap50[1] < run.at_random.ap50[0] < run.at_random.ap50[2]
 
 
+def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> None:
+    """Hit, hit, miss; reply after reply it would be hit, miss, hit."""
+    world.table("Pascal", [one_object(0, "a.jpg"), one_object(1, "b.jpg")])
+    said: list[list[Sure]] = [[(CAT, "", 0.5), (NOWHERE, "", 0.5)], [(CAT, "", 0.5)]]
+    run = judged(write_run(world, NAME, lambda one: said[one.index]))
+    assert run.as_output.ap50.value == pytest.approx(100)
+    assert by_name(run)["mean"].ranked.ap50.value == pytest.approx(100 * (51 + 50 * 2 / 3) / 101)
+
+
 def noisy(generator: np.random.Generator, sure: Callable[[bool], float]) -> Callable[..., Any]:
     """Answers with hits and misses; confidences by whether a box is one."""
 
