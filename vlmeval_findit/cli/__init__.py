@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
     "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
+    "confidences": ("confidences", "average precision and calibration by the model's own tokens"),
     "show": ("show", "print what a query asks, and the sizes of its images"),
     "search": ("search", "find the format that a model answers best in"),
     "sweep": ("sweep", "run models x datasets x formats from a file"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.anatomy import Answered, dissect
+from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_kinds import Event
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
+from ...boxes.reply_format import ReplyFormat
 from ...boxes.spaces import Space, reference_size
 from ...core.identity import Identity
 from ...core.replies import Reply
@@ -39,6 +41,7 @@ class MatchedReply:
 
     ``cut`` says that boxes may be missing from a reply that adheres, as it was stopped at its
     limit; ``salvaged`` is what a tolerant reader would take beside that; no score depends on it.
+    ``confidences`` are of its boxes; None where its tokens' probabilities were not recorded.
     """
 
     query: Query
@@ -47,6 +50,7 @@ class MatchedReply:
     matched: Matched
     cut: bool = False
     salvaged: SalvagedMatch | None = None
+    confidences: Confidences | None = None
 
     @property
     def recoverable(self) -> tuple[int, ...]:
@@ -92,18 +96,31 @@ def match_replies(
     truths = [query.truth for query in queries]
     scales = [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)]
     matched = match(readings, truths, scales)
-    # JSON that can be read is whole; text is read as far as it goes.
-    cut = [
-        reply.cut and formats[row].output == "text"
-        for reply, row in zip(replies, rows, strict=True)
+    known = [formats[row] for row in rows]
+    salvaged = salvaged_matches([reply.text for reply in replies], known, readings, truths, scales)
+    found = [
+        MatchedReply(
+            query,
+            reply,
+            reading,
+            one,
+            # JSON that can be read is whole; text is read as far as it goes.
+            cut=reply.cut and how.output == "text",
+            salvaged=salvaged.get(place),
+            confidences=_confidences(reply, how, reading),
+        )
+        for place, (query, reply, reading, one, how) in enumerate(
+            zip(queries, replies, readings, matched, known, strict=True)
+        )
     ]
-    found = list(map(MatchedReply, queries, replies, readings, matched, cut))
-    more = salvaged_matches(
-        [reply.text for reply in replies], [formats[row] for row in rows], readings, truths, scales
-    )
-    for place, salvaged in more.items():
-        found[place] = replace(found[place], salvaged=salvaged)
     return found, [*dict.fromkeys(spaces)]
+
+
+def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidences | None:
+    logprobs = reply.recorded.token_logprobs
+    if logprobs is None or not reading.boxes:
+        return None
+    return confidences(reply.text, how, reading, logprobs)
 
 
 def _scale(space: Space, query: Query) -> tuple[float, float]:
@@ -165,4 +182,6 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         found["salvaged"] = salvaged_details(one.matched, one.salvaged)
     if events:
         found[LOSSES] = details_of(events, matched, reading, one.query.truth)
+    if one.confidences:
+        found["confidences"] = one.confidences
     return found
