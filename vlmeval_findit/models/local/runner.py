@@ -81,10 +81,16 @@ def plan(
     """What the protocol and the user's settings say about a question.
 
     Raises:
-        ValueError: the row is of a model that does not run on this machine, or bounds contradict.
+        ValueError: the row is of a model that does not run on this machine, bounds contradict, or
+            a model that thinks is to be held to a grammar.
     """
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
+    if question.reply_schema is not None and row.opens_thought:
+        raise ValueError(
+            f"{row.name} thinks before it answers, and a grammar holds from the first word: "
+            f"{question.name} needs a model that does not"
+        )
     given = asdict(settings)
     said = space_from(settings.space) if settings.space is not None else row.space(question)
     wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
