@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -10,19 +10,22 @@ from .messages import Message
 from .question import Question
 from .redaction import quoted
 from .replies import record_in
+from .routing import Place
 
 
 class Work(NamedTuple):
     """What goes to a model at a time: plain values, so that another machine can take it.
 
     Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
-    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`).
+    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`).  ``pictures[i]`` names
+    the content of the images of ``messages[i]`` (empty: it has none, or nobody said).
     """
 
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]
     settings: Mapping[str, Any]
     shares_images: bool
+    pictures: tuple[str, ...] = ()
 
 
 class Stop(Enum):
@@ -74,6 +77,21 @@ class Stoppable(Protocol):
 
     def cancel(self) -> None:
         """End what is on its way too: every call comes back at once, as a failed answer."""
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """What an asker can do beside that asks servers which keep what they saw of a picture."""
+
+    def expect(self, calls: int) -> None:
+        """So many calls will come at a time."""
+
+    def places(self) -> Sequence[Place]:
+        """The servers, and how many calls each takes at a time now."""
+
+    @property
+    def took(self) -> Mapping[str, int]:
+        """By server, how many calls at once it takes, as far as it was tried."""
 
 
 def said(error: BaseException) -> str:

@@ -23,6 +23,7 @@ from tenacity.wait import wait_exponential_jitter
 from ...core.messages import Message
 from ...core.question import Question
 from ...core.replies import Recorded
+from ...core.routing import Place
 from ...core.work import Answer, Stop, Work, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
@@ -80,7 +81,7 @@ class ChatAsker:
     ) -> None:
         terms = terms or Terms()
         self._model = model
-        self._pool = Pool(servers)
+        self._pool = Pool(servers, stopping=lambda: self.stopping)
         self._attempts = max(terms.attempts, len(servers), 1)
         self._budget = budget or Budget()
         self._transport = Transport(terms.timeout)
@@ -91,11 +92,25 @@ class ChatAsker:
         self._lock = threading.Lock()
 
     def ask(self, work: Work) -> list[Answer]:
-        pairs = zip(work.messages, work.questions, strict=True)
-        return [self._one(message, question) for message, question in pairs]
+        pictures = work.pictures or ("",) * len(work.messages)
+        asked = zip(work.messages, work.questions, pictures, strict=True)
+        return [self._one(*one) for one in asked]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return False
+
+    def expect(self, calls: int) -> None:
+        """So many calls will come at a time: each server takes its share at most."""
+        self._pool.expect(calls)
+
+    def places(self) -> Sequence[Place]:
+        """The servers, and how many calls each takes at a time now."""
+        return self._pool.places()
+
+    @property
+    def took(self) -> Mapping[str, int]:
+        """By server, how many calls at once it takes, as far as it was tried."""
+        return self._pool.took
 
     @property
     def stopped(self) -> Stop | None:
@@ -124,6 +139,12 @@ class ChatAsker:
 
     close = cancel
 
+    def wait_as_asked(self) -> None:
+        """Wait where every server asked to be left alone for a while that is worth waiting for."""
+        seconds = self._pool.wait()
+        if seconds and seconds <= LONGEST_WAIT:
+            self._sleep(seconds + random.uniform(0.0, 0.5))
+
     def _rest(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self.stopping and (left := until - time.monotonic()) > 0:
@@ -131,12 +152,12 @@ class ChatAsker:
 
     # --- one call ---------------------------------------------------------------------------------
 
-    def _one(self, message: Message, question: Question) -> Answer:
+    def _one(self, message: Message, question: Question, picture: str) -> Answer:
         start = time.perf_counter()
-        answer = self._answer(message, question)
+        answer = self._answer(message, question, picture)
         return answer._replace(seconds=time.perf_counter() - start)
 
-    def _answer(self, message: Message, question: Question) -> Answer:
+    def _answer(self, message: Message, question: Question, picture: str) -> Answer:
         recorded = Recorded()
         try:
             recorded = self._model.recorded(question, None, None)
@@ -145,7 +166,7 @@ class ChatAsker:
             return _failed(said(error), recorded, {})
         try:
             with self._budget.call() as charge:
-                made = self._made(asked)
+                made = self._made(asked, picture)
                 charge.cost = made.cost
         except SpendingError as error:
             extra = self._model.recorded(question, asked, None).as_json()
@@ -159,8 +180,8 @@ class ChatAsker:
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
 
-    def _made(self, asked: Request) -> Made:
-        call = _Call(self, asked.body)
+    def _made(self, asked: Request, picture: str) -> Made:
+        call = _Call(self, asked.body, picture)
         retrying = Retrying(
             retry=retry_if_exception(call.is_worth_another),
             stop=stop_any(stop_after_attempt(self._attempts), _TooLong()),
@@ -219,9 +240,10 @@ class Made(NamedTuple):
 class _Call:
     """One call over its attempts: which servers failed it, and what that cost."""
 
-    def __init__(self, asker: ChatAsker, body: Mapping[str, Any]) -> None:
+    def __init__(self, asker: ChatAsker, body: Mapping[str, Any], picture: str) -> None:
         self._asker = asker
         self._body = body
+        self._picture = picture
         self._tried: set[Server] = set()
         self._last: CallError | None = None
         self.attempts = 0
@@ -236,8 +258,10 @@ class _Call:
         """
         if self._last is not None and self._asker.stopping:
             raise self._last
+        if self._last is None:
+            self._asker.wait_as_asked()
         try:
-            with self._asker._pool.server(self._tried) as server:
+            with self._asker._pool.server(self._tried, self._picture) as server:
                 self.server = server.endpoint.name
                 self._tried.add(server)
                 return self._completion(server)
