@@ -25,7 +25,7 @@ from ..sweep.search import averages, best_format, format_text, outcome, read_for
 from ..sweep.servers import ServersHost
 from ..sweep.stopping import stopped_by_signals
 from .printing import print_rows, report_spending
-from .progress import SweepProgress
+from .progress import SweepProgress, tokens_line
 
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
 
@@ -161,6 +161,8 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
             print(f"error: {error}", file=sys.stderr)
             return NO_MORE if error.spent else SOME_FAILED
     print_rows(_row(result) for result in results)
+    if line := tokens_line(progress.state.tokens):
+        print(line, file=sys.stderr)
     report_formats(results, formats_file)
     for result in results:
         if result.doctor is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -151,8 +150,14 @@ def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
             # An image is not there yet, or is none: its call would fail and send nothing.
             return Load()
 
+    prices = chat.row.api.prices if chat.row is not None and chat.row.api is not None else None
+    seen: set[tuple[str, ...]] = set()
+    total = Load()
     with ThreadPoolExecutor(4) as pool:
-        return reduce(Load.__add__, pool.map(one, calls), Load())
+        for call, load in zip(calls, pool.map(one, calls), strict=True):
+            total += load.after(call.asked.image_sha256 in seen, prices)
+            seen.add(call.asked.image_sha256)
+    return total
 
 
 def _finished(journal: Path | None) -> dict[str, frozenset[str]]:

@@ -97,6 +97,9 @@ class Watcher(Protocol):
     def answered(self, answers: Sequence[Answer]) -> None:
         """Calls were made."""
 
+    def took(self, model: str, servers: Mapping[str, int]) -> None:
+        """Its calls were made; how many at once each of its servers takes."""
+
     def scored(self, result: Result) -> None:
         """A cell's files are written."""
 
@@ -373,9 +376,9 @@ def run_model(
     keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
     keeping.write_complete()
     sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
-    answer_calls(
-        Calls(plan, left, sizes, hashes), around.host.executor(entry), keeping, around.stop
-    )
+    executor = around.host.executor(entry)
+    answer_calls(Calls(plan, left, sizes, hashes), executor, keeping, around.stop)
+    around.watcher.took(entry.name, executor.took)
     results = [written[at] for at in sorted(written)]
     if keeping.error is not None:
         raise keeping.error

@@ -230,6 +230,7 @@ class Made(NamedTuple):
         known = {
             "id": None if failed else self.outcome.id or None,  # type: ignore[union-attr]
             "cost": self.cost,
+            "cache_discount": None if failed else self.outcome.cache_discount,  # type: ignore[union-attr]
             "status": self.outcome.status or None if failed else 200,  # type: ignore[union-attr]
             "attempts": self.attempts,
             "server": self.server or None,
