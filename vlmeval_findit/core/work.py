@@ -19,6 +19,8 @@ class Work(NamedTuple):
     Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
     ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`).  ``pictures[i]`` names
     the content of the images of ``messages[i]`` (empty: it has none, or nobody said).
+    ``shares_images``: other calls are over the same images, in this work or beside it.  ``place``
+    is the one of the asker's places that should answer, if it can (empty: any).
     """
 
     messages: tuple[Message, ...]
@@ -26,6 +28,7 @@ class Work(NamedTuple):
     settings: Mapping[str, Any]
     shares_images: bool
     pictures: tuple[str, ...] = ()
+    place: str = ""
 
 
 class Stop(Enum):

@@ -6,6 +6,7 @@ no weight.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -151,12 +152,13 @@ def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
             return Load()
 
     prices = chat.row.api.prices if chat.row is not None and chat.row.api is not None else None
-    seen: set[tuple[str, ...]] = set()
+    pictures, seen = Counter(call.asked.image_sha256 for call in calls), Counter[tuple[str, ...]]()
     total = Load()
     with ThreadPoolExecutor(4) as pool:
         for call, load in zip(calls, pool.map(one, calls), strict=True):
-            total += load.after(call.asked.image_sha256 in seen, prices)
-            seen.add(call.asked.image_sha256)
+            over = call.asked.image_sha256
+            total += load.priced(seen[over], pictures[over], prices)
+            seen[over] += 1
     return total
 
 

@@ -158,12 +158,11 @@ class _Crew:
         self._threads = threads
         self._stop = stop
         self._workers = len(askers) * threads
-        self._by_place: dict[str, Asker] = {}
         placing = all(isinstance(asker, Placing) for asker in askers)
         siblings = Siblings.AFTER_THE_FIRST if placing else Siblings.AT_ONCE
         self._line = Line(coming, self._places, siblings)
         self._changed = Condition()
-        self._begun = 0
+        self._out = 0
         self._dismissed = False
         # A simple queue: a signal's handler may put something in while its lock is taken.
         self._home: SimpleQueue[tuple[Unit, list[Answer] | BaseException | None] | None]
@@ -188,19 +187,18 @@ class _Crew:
 
     def answers(self) -> Iterator[Answered]:
         """The units with answers, as they come home; without what had not begun at a stop."""
-        home = 0
         while True:
             with self._changed:
-                # More than there are threads: none is idle while an answer is kept.
                 self._line.fill(2 * self._workers)
                 self._changed.notify()
-                if self._line.is_empty and self._begun == home:
+                if self._line.is_empty and not self._out:
                     return
             came = self._home.get()
             if came is None:
-                yield from self._given_up(self._begun - home)
+                yield from self._given_up(self._out)
                 return
-            home += 1
+            with self._changed:
+                self._out -= 1
             unit, answers = came
             if isinstance(answers, BaseException):
                 raise answers
@@ -228,22 +226,17 @@ class _Crew:
                 yield unit, answers
 
     def _places(self) -> list[Place]:
-        """Where calls go: the servers of askers that say them, else the askers."""
-        found = []
-        for number, asker in enumerate(self._askers):
-            own = asker.places() if isinstance(asker, Placing) else [Place("", self._threads)]
-            for place in own:
-                name = f"{number} {place.name}"
-                self._by_place[name] = asker
-                found.append(place._replace(name=name))
-        return found
+        """Where calls go: the servers of one asker that says them, else the askers."""
+        if len(self._askers) == 1 and isinstance(self._askers[0], Placing):
+            return list(self._askers[0].places())
+        return [Place(str(number), self._threads) for number in range(len(self._askers))]
 
     def _work(self) -> None:
         while (taken := self._take()) is not None:
             answers: list[Answer] | BaseException | None = None
             if not self._stop.is_set():
                 try:
-                    answers = answers_of(self._by_place[taken.place].ask, taken.unit)
+                    answers = self._answers(taken)
                 except BaseException as error:
                     answers = error
             with self._changed:
@@ -253,13 +246,20 @@ class _Crew:
                 self._changed.notify()
             self._home.put((taken.unit, answers))
 
+    def _answers(self, taken: Taken) -> list[Answer]:
+        alone = len(self._askers) == 1
+        asker = self._askers[0 if alone else int(taken.place)]
+        unit = Unit(taken.unit.calls, taken.has_siblings)
+        return answers_of(lambda work: asker.ask(work._replace(place=taken.place)), unit)
+
     def _take(self) -> Taken | None:
         """What this thread asks next; None where it is dismissed."""
         with self._changed:
             while not self._dismissed:
-                taken = self._line.take()
+                # Few answers wait to be kept, and no thread is idle while one is.
+                taken = self._line.take() if self._out < 2 * self._workers else None
                 if taken is not None:
-                    self._begun += 1
+                    self._out += 1
                     self._changed.notify()  # there may be something for another, too
                     return taken
                 self._changed.wait(None if self._line.is_empty else _LOOK_UP)

@@ -37,11 +37,13 @@ class Siblings(Enum):
 class Picture:
     """What is asked about the same images: ``name`` is of their content, empty where there is none.
 
-    ``asked`` are the places where a first call is on its way, ``known`` those where one came home.
+    ``calls`` are those of the whole picture; ``asked`` are the places where a first call is on its
+    way, ``known`` those where one came home.
     """
 
     name: str
     units: deque[Unit]
+    calls: int = 0
     asked: set[str] = field(default_factory=set)
     known: set[str] = field(default_factory=set)
 
@@ -52,6 +54,11 @@ class Taken(NamedTuple):
     unit: Unit
     place: str
     picture: Picture
+
+    @property
+    def has_siblings(self) -> bool:
+        """Whether other calls are over the same images."""
+        return self.picture.calls > 1
 
 
 def picture_name(unit: Unit) -> str:
@@ -64,7 +71,8 @@ def pictures_of(units: Iterable[Unit]) -> Iterator[Picture]:
     """Units that follow each other over the same images, together."""
     for name, group in groupby(units, key=picture_name):
         if name:
-            yield Picture(name, deque(group))
+            together = deque(group)
+            yield Picture(name, together, sum(len(unit.calls) for unit in together))
         else:
             yield from (Picture(name, deque([unit])) for unit in group)
 
@@ -112,17 +120,22 @@ class Line:
         places = self._places()
         if not any(has_room(place, self._busy) for place in places):
             return None
-        for find in (home, spill):
-            for picture in self._open:
-                place = find(picture.name, places, self._busy)
-                if place is not None and self._may_ask(picture, place):
-                    return self._take(picture, place)
-            for picture in self._waiting:
-                place = find(picture.name, places, self._busy)
-                if place is not None and self._may_open(place, places):
-                    self._waiting.remove(picture)
-                    self._open.append(picture)
-                    return self._take(picture, place)
+        for picture in self._open:
+            place = home(picture.name, places, self._busy)
+            if place is not None and self._may_ask(picture, place):
+                return self._take(picture, place)
+        for picture in self._waiting:
+            place = home(picture.name, places, self._busy)
+            if place is not None and self._may_open(place, places):
+                return self._begin(picture, place)
+        # Every place has what belongs there, or nothing does any more: who has nothing helps out.
+        idle = {place.name for place in places} - {
+            owner(one.name, places, self._busy).name for one in (*self._open, *self._waiting)
+        }
+        for picture in (*self._open, *self._waiting) if idle else ():
+            place = spill(picture.name, places, self._busy)
+            if place is not None and place.name in idle and self._may_ask(picture, place):
+                return self._begin(picture, place)
         return None
 
     def done(self, taken: Taken) -> None:
@@ -138,7 +151,13 @@ class Line:
     def _may_open(self, place: Place, places: Sequence[Place]) -> bool:
         """Whether the pictures that are open there leave it, or will leave it, without work."""
         own = [one for one in self._open if owner(one.name, places, self._busy).name == place.name]
-        return len(own) < _OPEN or sum(len(one.units) for one in own) < 2 * place.limit
+        return len(own) < _OPEN or sum(len(one.units) for one in own) < place.limit
+
+    def _begin(self, picture: Picture, place: Place) -> Taken:
+        if picture in self._waiting:
+            self._waiting.remove(picture)
+            self._open.append(picture)
+        return self._take(picture, place)
 
     def _take(self, picture: Picture, place: Place) -> Taken:
         unit = picture.units.popleft()

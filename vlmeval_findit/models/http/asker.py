@@ -28,7 +28,7 @@ from ...core.work import Answer, Stop, Work, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS, Endpoint
-from .payload import Request
+from .payload import Beginning, Request
 from .pool import Pool, Server
 from .spending import Budget, SpendingError
 from .transport import Transport
@@ -58,6 +58,15 @@ class Terms:
     def __post_init__(self) -> None:
         if not self.timeout > 0:
             raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
+
+
+class Over(NamedTuple):
+    """What a call is over: a name of the content of its images, the server that should answer, and
+    whether other calls are over the same images."""
+
+    picture: str = ""
+    place: str = ""
+    beginning: Beginning = Beginning.ONCE
 
 
 class ChatAsker:
@@ -93,8 +102,13 @@ class ChatAsker:
 
     def ask(self, work: Work) -> list[Answer]:
         pictures = work.pictures or ("",) * len(work.messages)
-        asked = zip(work.messages, work.questions, pictures, strict=True)
-        return [self._one(*one) for one in asked]
+        beginning = Beginning.AGAIN if work.shares_images else Beginning.ONCE
+        return [
+            self._one(message, question, Over(picture, work.place, beginning))
+            for message, question, picture in zip(
+                work.messages, work.questions, pictures, strict=True
+            )
+        ]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return False
@@ -152,21 +166,21 @@ class ChatAsker:
 
     # --- one call ---------------------------------------------------------------------------------
 
-    def _one(self, message: Message, question: Question, picture: str) -> Answer:
+    def _one(self, message: Message, question: Question, over: Over) -> Answer:
         start = time.perf_counter()
-        answer = self._answer(message, question, picture)
+        answer = self._answer(message, question, over)
         return answer._replace(seconds=time.perf_counter() - start)
 
-    def _answer(self, message: Message, question: Question, picture: str) -> Answer:
+    def _answer(self, message: Message, question: Question, over: Over) -> Answer:
         recorded = Recorded()
         try:
             recorded = self._model.recorded(question, None, None)
-            asked = self._model.request(message, question)
+            asked = self._model.request(message, question, over.beginning)
         except Exception as error:  # whatever a broken picture makes of its reader
             return _failed(said(error), recorded, {})
         try:
             with self._budget.call() as charge:
-                made = self._made(asked, picture)
+                made = self._made(asked, over)
                 charge.cost = made.cost
         except SpendingError as error:
             extra = self._model.recorded(question, asked, None).as_json()
@@ -180,8 +194,8 @@ class ChatAsker:
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
 
-    def _made(self, asked: Request, picture: str) -> Made:
-        call = _Call(self, asked.body, picture)
+    def _made(self, asked: Request, over: Over) -> Made:
+        call = _Call(self, asked.body, over)
         retrying = Retrying(
             retry=retry_if_exception(call.is_worth_another),
             stop=stop_any(stop_after_attempt(self._attempts), _TooLong()),
@@ -241,10 +255,10 @@ class Made(NamedTuple):
 class _Call:
     """One call over its attempts: which servers failed it, and what that cost."""
 
-    def __init__(self, asker: ChatAsker, body: Mapping[str, Any], picture: str) -> None:
+    def __init__(self, asker: ChatAsker, body: Mapping[str, Any], over: Over) -> None:
         self._asker = asker
         self._body = body
-        self._picture = picture
+        self._over = over
         self._tried: set[Server] = set()
         self._last: CallError | None = None
         self.attempts = 0
@@ -262,7 +276,8 @@ class _Call:
         if self._last is None:
             self._asker.wait_as_asked()
         try:
-            with self._asker._pool.server(self._tried, self._picture) as server:
+            over = self._over
+            with self._asker._pool.server(self._tried, over.picture, over.place) as server:
                 self.server = server.endpoint.name
                 self._tried.add(server)
                 return self._completion(server)

@@ -56,19 +56,22 @@ class Load:
             self.usd_out_at_most + other.usd_out_at_most,
         )
 
-    def after(self, same: bool, prices: Prices | None) -> Load:
-        """One call's load with its price, where calls over the ``same`` images came before or not.
+    def priced(self, place: int, calls: int, prices: Prices | None) -> Load:
+        """One call's load, and its price: of so many calls over the same images that with a place.
 
-        A provider that caches reads the beginning then; else it writes it.
+        Args:
+            place: from 0; the provider keeps the beginning of the first and reads it for others.
+            calls: over the same images; of one alone nothing is kept.
+            prices: None: not known.
         """
-        again = self.tokens_beginning if same else 0
+        again = self.tokens_beginning if place else 0
         if prices is None:
             return replace(self, tokens_again=again)
-        price = prices.another if same else prices.first
+        price = prices.another if place else prices.first
         return replace(
             self,
             tokens_again=again,
-            usd_in=price(self.tokens_in, self.tokens_beginning),
+            usd_in=price(self.tokens_in, self.tokens_beginning if calls > 1 else 0),
             usd_out_at_most=self.tokens_out_at_most * prices.answered / 1e6,
         )
 

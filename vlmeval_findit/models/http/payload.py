@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,16 @@ def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:
 _SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")
 
 
+class Beginning(Enum):
+    """Whether the images of a prompt, and the words before them, are sent in other calls too.
+
+    Providers charge more for what they keep than for what they forget.
+    """
+
+    ONCE = "only here"
+    AGAIN = "in other calls too"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The body of a chat request and the images in it."""
@@ -180,7 +191,13 @@ class Request:
     images: tuple[SentImage, ...]
 
 
-def request(message: Message, question: Question, space: Space, manner: Manner) -> Request:
+def request(
+    message: Message,
+    question: Question,
+    space: Space,
+    manner: Manner,
+    beginning: Beginning = Beginning.ONCE,
+) -> Request:
     """The request for a message whose image parts are paths of files.
 
     Raises:
@@ -189,14 +206,16 @@ def request(message: Message, question: Question, space: Space, manner: Manner) 
     images = sent_images(message, question, space, manner.images)
     body = {
         "model": manner.model,
-        "messages": [{"role": "user", "content": _content(message, images, manner)}],
+        "messages": [{"role": "user", "content": _content(message, images, manner, beginning)}],
         "max_tokens": manner.max_tokens or question.max_new_tokens,
         **manner.fields,
     }
     return Request(body, images)
 
 
-def _content(message: Message, images: Sequence[SentImage], manner: Manner) -> list[dict[str, Any]]:
+def _content(
+    message: Message, images: Sequence[SentImage], manner: Manner, beginning: Beginning
+) -> list[dict[str, Any]]:
     def entries() -> Iterator[dict[str, Any]]:
         pictures = iter(images)
         for part in message:
@@ -208,7 +227,7 @@ def _content(message: Message, images: Sequence[SentImage], manner: Manner) -> l
 
     more = {"detail": manner.image_detail} if manner.image_detail else {}
     content = list(entries())
-    if manner.cache_control is not None and images:
+    if manner.cache_control is not None and images and beginning is Beginning.AGAIN:
         last = max(at for at, part in enumerate(content) if part["type"] == "image_url")
         content[last]["cache_control"] = dict(manner.cache_control)
     return content

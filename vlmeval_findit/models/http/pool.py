@@ -133,18 +133,21 @@ class Pool:
         return None if None in errors else errors[-1]
 
     @contextmanager
-    def server(self, tried: Collection[Server], picture: str = "") -> Iterator[Server]:
+    def server(
+        self, tried: Collection[Server], picture: str = "", place: str = ""
+    ) -> Iterator[Server]:
         """The server for a call that these have failed, held during the attempt.
 
         Args:
             tried: servers that failed this call.
             picture: a name of the content of its images (empty: it has none).
+            place: the name of the server that should answer, if it can (empty: the picture's).
 
         Raises:
             CallError: all are hopeless, or the run is to stop and none has room; or what the
                 attempt raises, which is noted.
         """
-        server = self._take(tried, picture)
+        server = self._take(tried, picture, place)
         began = self._clock()
         try:
             yield server
@@ -178,9 +181,9 @@ class Pool:
     def _alive(self) -> list[Server]:
         return [server for server in self._servers if server.hopeless is None]
 
-    def _take(self, tried: Collection[Server], picture: str) -> Server:
+    def _take(self, tried: Collection[Server], picture: str, place: str) -> Server:
         with self._lock:
-            while (server := self._next(tried, picture)) is None:
+            while (server := self._next(tried, picture, place)) is None:
                 if self._stopping():
                     raise CallError("not asked: the run is to stop")
                 self._lock.wait(_LOOK_UP)
@@ -189,13 +192,16 @@ class Pool:
             server.turn = self._turn
             return server
 
-    def _next(self, tried: Collection[Server], picture: str) -> Server | None:
+    def _next(self, tried: Collection[Server], picture: str, place: str) -> Server | None:
         """The server for a call; None where it has to wait for room."""
         now, alive = self._clock(), self._alive()
         if not alive:
             last = self._servers[-1].hopeless
             raise CallError(str(last), last.status if last else 0, hopeless=True)
         ready = [one for one in alive if one.back_at(now) <= now and one not in tried]
+        meant = next((one for one in ready if one.name == place and not one.is_full), None)
+        if meant is not None:
+            return meant
         if picture and ready:
             places = [one.place(now) for one in ready]
             busy = Counter({one.name: one.in_flight for one in ready})
