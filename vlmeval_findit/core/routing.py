@@ -66,6 +66,11 @@ def has_room(place: Place, busy: Busy) -> bool:
     return busy.get(place.name, 0) < place.limit
 
 
+def is_half_free(place: Place, busy: Busy) -> bool:
+    """Whether a place has so little to do that it can help others."""
+    return busy.get(place.name, 0) <= place.limit / 2
+
+
 def spill(picture: str, places: Sequence[Place], busy: Busy) -> Place | None:
     """Who helps out where the home of a picture is full; None: wait for it.
 
@@ -74,7 +79,7 @@ def spill(picture: str, places: Sequence[Place], busy: Busy) -> Place | None:
     """
     there = {place.name: place for place in _up(places)}
     for name in ranked(picture, tuple(there))[1:] if picture else ():
-        if busy.get(name, 0) <= there[name].limit / 2:
+        if is_half_free(there[name], busy):
             return there[name]
     return None
 

@@ -187,8 +187,11 @@ class _Crew:
 
     def answers(self) -> Iterator[Answered]:
         """The units with answers, as they come home; without what had not begun at a stop."""
+        kept = 0
         while True:
             with self._changed:
+                # Only now, so that an answer which ends the run is known before others begin.
+                self._out -= kept
                 self._line.fill(2 * self._workers)
                 self._changed.notify()
                 if self._line.is_empty and not self._out:
@@ -197,8 +200,7 @@ class _Crew:
             if came is None:
                 yield from self._given_up(self._out)
                 return
-            with self._changed:
-                self._out -= 1
+            kept = 1
             unit, answers = came
             if isinstance(answers, BaseException):
                 raise answers

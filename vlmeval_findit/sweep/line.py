@@ -16,7 +16,7 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
-from ..core.routing import Place, has_room, home, owner, spill
+from ..core.routing import Place, has_room, is_half_free, owner
 from .plan import Unit
 
 _AHEAD = 8
@@ -38,12 +38,14 @@ class Picture:
     """What is asked about the same images: ``name`` is of their content, empty where there is none.
 
     ``calls`` are those of the whole picture; ``asked`` are the places where a first call is on its
-    way, ``known`` those where one came home.
+    way, ``known`` those where one came home; ``adopted_by`` is the place that answers in place of
+    its owner (empty: none).
     """
 
     name: str
     units: deque[Unit]
     calls: int = 0
+    adopted_by: str = ""
     asked: set[str] = field(default_factory=set)
     known: set[str] = field(default_factory=set)
 
@@ -121,21 +123,30 @@ class Line:
         if not any(has_room(place, self._busy) for place in places):
             return None
         for picture in self._open:
-            place = home(picture.name, places, self._busy)
-            if place is not None and self._may_ask(picture, place):
+            place = self._owner(picture, places)
+            if has_room(place, self._busy) and self._may_ask(picture, place):
                 return self._take(picture, place)
         for picture in self._waiting:
-            place = home(picture.name, places, self._busy)
-            if place is not None and self._may_open(place, places):
+            place = self._owner(picture, places)
+            if has_room(place, self._busy) and self._may_open(place, places):
                 return self._begin(picture, place)
-        # Every place has what belongs there, or nothing does any more: who has nothing helps out.
-        idle = {place.name for place in places} - {
-            owner(one.name, places, self._busy).name for one in (*self._open, *self._waiting)
-        }
-        for picture in (*self._open, *self._waiting) if idle else ():
-            place = spill(picture.name, places, self._busy)
-            if place is not None and place.name in idle and self._may_ask(picture, place):
-                return self._begin(picture, place)
+        return self._help(places)
+
+    def _help(self, places: Sequence[Place]) -> Taken | None:
+        """What a place does that has nothing of its own: it adopts a picture that nobody began,
+        else it answers single calls over one that another place has begun.
+        """
+        own = {self._owner(one, places).name for one in (*self._open, *self._waiting)}
+        for place in places:
+            if place.up and place.name not in own and is_half_free(place, self._busy):
+                if self._waiting:
+                    picture = self._waiting[0]
+                    picture.adopted_by = place.name
+                    return self._begin(picture, place)
+                for picture in self._open:
+                    full = not has_room(self._owner(picture, places), self._busy)
+                    if full and self._may_ask(picture, place):
+                        return self._take(picture, place)
         return None
 
     def done(self, taken: Taken) -> None:
@@ -150,13 +161,16 @@ class Line:
 
     def _may_open(self, place: Place, places: Sequence[Place]) -> bool:
         """Whether the pictures that are open there leave it, or will leave it, without work."""
-        own = [one for one in self._open if owner(one.name, places, self._busy).name == place.name]
+        own = [one for one in self._open if self._owner(one, places).name == place.name]
         return len(own) < _OPEN or sum(len(one.units) for one in own) < place.limit
 
+    def _owner(self, picture: Picture, places: Sequence[Place]) -> Place:
+        adopted = (one for one in places if one.name == picture.adopted_by and one.up)
+        return next(adopted, None) or owner(picture.name, places, self._busy)
+
     def _begin(self, picture: Picture, place: Place) -> Taken:
-        if picture in self._waiting:
-            self._waiting.remove(picture)
-            self._open.append(picture)
+        self._waiting.remove(picture)
+        self._open.append(picture)
         return self._take(picture, place)
 
     def _take(self, picture: Picture, place: Place) -> Taken:

@@ -2,8 +2,8 @@
 
 Additive increase, multiplicative decrease (Chiu and Jain, 1989), as TCP shares a line.  What a
 server refuses because it is busy halves the number; each round of answers adds one while they come
-as fast as before.  Where they take twice as long, one is given back a round, down to half of the
-ceiling: that much may also be the pictures.
+as fast as before, and slower where it was too much the last time.  Where they take twice as long,
+one is given back a round, down to half of the ceiling: that much may also be the pictures.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ BUSY = frozenset({429, 503, 529})
 
 LATE, JITTER = 2.0, 0.5
 """How many times as long as usual is late, and seconds that say nothing."""
+
+_NEAR = 1 / 8
+"""How fast it grows, of as usual, where the next step is the number that was refused last."""
 
 _DRIFT = 0.05
 """By how much of it the usual time follows a slower one in a round of answers."""
@@ -32,6 +35,7 @@ class Limit:
     most: int = 0
     _found: float = math.inf
     _cut_at: float = -math.inf
+    _too_many: float = math.inf
     _recent: float | None = None
     _usual: float = math.inf
 
@@ -58,7 +62,8 @@ class Limit:
             if math.isfinite(self.ceiling):
                 self._found = max(now - share, min(now, self.ceiling / 2))
         elif math.isfinite(self._found) and 2 * in_flight >= self.at_once:
-            self._found = min(now + share, max(self.ceiling, 1.0))
+            near = self._too_many - 1 <= now < self._too_many
+            self._found = min(now + share * (_NEAR if near else 1), max(self.ceiling, 1.0))
 
     def refused(self, began: float, now: float, in_flight: int) -> None:
         """The server had too much with so many on their way; times are of one clock.
@@ -66,5 +71,6 @@ class Limit:
         What was sent before the last cut says nothing of it.
         """
         if began >= self._cut_at:
-            self._found = max(min(self.at_once, in_flight) / 2, 1.0)
+            self._too_many = max(min(self.at_once, in_flight), 2.0)
+            self._found = max(self._too_many / 2, 1.0)
             self._cut_at = now
