@@ -6,7 +6,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -122,16 +122,21 @@ def test_too_much_at_once_is_no_failure_and_alone_it_is_one() -> None:
     pool = Pool([Endpoint(name) for name in NAMES[:2]], clock)
     pool.expect(16)
     first = ranked("p", NAMES[:2])[0]
-    with pool.server((), "p"):
-        for _ in range(3):
-            held(pool, "p", bad=first, status=429)
-            clock.now += 1.0
-    limits = {place.name: place for place in pool.places()}
-    assert limits[first].up
-    assert limits[first].limit == 1
+    begun = [pool.server((), "p") for _ in range(8)]
+    assert {one.__enter__().name for one in begun} == {first}
+    busy = CallError("slow down", 429)
+    for one in begun[:5]:
+        with suppress(CallError):
+            one.__exit__(type(busy), busy, None)
+    (place,) = (place for place in pool.places() if place.name == first)
+    assert (place.limit, place.up) == (4, True)
+    for one in begun[5:]:
+        one.__exit__(None, None, None)
     for _ in range(3):
-        held(pool, "p", bad=first, status=429)
-    assert not {place.name: place for place in pool.places()}[first].up
+        assert held(pool, "p", bad=first, status=429) == first
+        clock.now += 1.0
+    (place,) = (place for place in pool.places() if place.name == first)
+    assert not place.up
 
 
 # --- the order of calls ---------------------------------------------------------------------------
