@@ -124,6 +124,7 @@ def test_too_much_at_once_is_no_failure_and_alone_it_is_one() -> None:
     first = ranked("p", NAMES[:2])[0]
     begun = [pool.server((), "p") for _ in range(8)]
     assert {one.__enter__().name for one in begun} == {first}
+    clock.now += 1.0
     busy = CallError("slow down", 429)
     for one in begun[:5]:
         with suppress(CallError):
