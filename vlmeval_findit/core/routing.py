@@ -32,7 +32,7 @@ def ranked(picture: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Names in the order in which they are asked about a picture.
 
     >>> ranked("a picture's hash", ("http://a", "http://b", "http://c"))
-    ('http://b', 'http://c', 'http://a')
+    ('http://c', 'http://a', 'http://b')
     >>> ranked("a picture's hash", ("http://c", "http://a"))
     ('http://c', 'http://a')
     """
