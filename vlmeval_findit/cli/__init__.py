@@ -44,6 +44,7 @@ flags of ours, with --data:
   --model NAME=PATH       answer from a checkpoint: a folder or an identifier (names: models)
   --row Qwen3-VL          with --model my-ft=PATH: the model of the table that it is run like
   --force                 go on although something contradicts what a run recorded
+  --confidences           record how probable the tokens of every reply were
   --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
   --max-usd DOLLARS       stop before models over an API cost more than this
   --base-url URL[,URL]    ask OpenAI-compatible servers; --model NAME, or NAME=THE_SERVERS_NAME

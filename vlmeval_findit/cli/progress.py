@@ -16,7 +16,7 @@ from rich.text import Text
 from ..core.replies import recorded
 from ..core.work import Answer
 from ..sweep.plan import Plan
-from ..sweep.run import Result
+from ..sweep.results import Result
 
 _LINE_EVERY = 10.0
 """Seconds between lines where nobody sees a bar."""
@@ -35,6 +35,7 @@ class State:
     failures: int = 0
     started: float = 0.0
     tokens: Counter[str] = field(default_factory=Counter)
+    at_once: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def line(self, now: float) -> str:
         """The state in words."""
@@ -46,6 +47,19 @@ class State:
             f"calls {self.calls_done}/{self.calls}  {rate:.1f}/s  "
             f"left {duration(left)}  failed {self.failures}"
         )
+
+
+def at_once_lines(at_once: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """By model, how many calls at once each server took, in words.
+
+    >>> at_once_lines({"Qwen3-VL": {"http://a/v1": 12, "http://b/v1": 3}})
+    ['Qwen3-VL: calls at once that were taken: http://a/v1 12, http://b/v1 3']
+    """
+    return [
+        f"{model}: calls at once that were taken: "
+        + ", ".join(f"{name} {count}" for name, count in servers.items())
+        for model, servers in at_once.items()
+    ]
 
 
 def tokens_line(tokens: Mapping[str, int]) -> str:
@@ -110,6 +124,7 @@ class SweepProgress:
             failures=self.state.failures,
             started=now,
             tokens=self.state.tokens,
+            at_once=self.state.at_once,
         )
         if self._bar is None:
             self._say(now)
@@ -133,8 +148,7 @@ class SweepProgress:
 
     def took(self, model: str, servers: Mapping[str, int]) -> None:
         if servers:
-            each = ", ".join(f"{name} {count}" for name, count in servers.items())
-            print(f"{model}: calls at once that were taken: {each}", file=sys.stderr, flush=True)
+            self.state.at_once[model] = servers
 
     def _say(self, now: float) -> None:
         self._shown = now

@@ -113,6 +113,31 @@ def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
     return Difference(100 * value, p_value, p_value)
 
 
+def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) -> float | None:
+    """How likely all pictures are to show that a figure is better than the one in front.
+
+    ``share`` of all pictures were looked at, above 0 and below 1.  What all of them would show is
+    predicted: Student's t around the difference so far, with its paired variance over what is not
+    seen yet (of a finite number, so the more was seen the less is open).  Better means by more than
+    the 95 % interval of a difference over all pictures reaches: by what they could tell from
+    nothing.  As in :func:`bounds` a third of a picture is allowed for in either figure: few
+    pictures without a difference do not show that there is none.
+
+    Returns None where there are too few pictures.
+    """
+    at = one.place(metric)
+    pictures = float(min(one.counted[at], front.counted[at]))
+    if not pictures:
+        return None
+    _, (ours, theirs) = aligned([one, front])
+    values = np.array([one.values[at], front.values[at]])
+    unseen = (_UNSEEN / pictures) ** 2 * (values**2 + (1 - values) ** 2).sum()
+    variance = ((ours[:, at] - theirs[:, at]) ** 2).sum() + unseen
+    reach = stdtrit(pictures / share - 1, (1 + LEVEL) / 2) * np.sqrt(variance * share)
+    short_of = reach - (values[0] - values[1])
+    return float(stdtr(pictures - 1, -short_of / np.sqrt(variance * (1 - share))))
+
+
 def correct(found: Iterable[Difference]) -> list[Difference]:
     """Differences with their p-values corrected for their number, after Holm.
 

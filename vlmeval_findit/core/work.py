@@ -17,16 +17,18 @@ class Work(NamedTuple):
     """What goes to a model at a time: plain values, so that another machine can take it.
 
     Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
-    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`).  ``pictures[i]`` names
-    the content of the images of ``messages[i]`` (empty: it has none, or nobody said).
-    ``shares_images``: other calls are over the same images, in this work or beside it.  ``place``
-    is the one of the asker's places that should answer, if it can (empty: any).
+    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`); with ``confidences``
+    log-probabilities of the replies' tokens are recorded, where they can be had.
+    ``shares_images``: other calls are over the same images, in this work or beside it.
+    ``pictures[i]`` names the content of the images of ``messages[i]`` (empty: it has none, or
+    nobody said), ``place`` the one of the asker's places that should answer, if it can.
     """
 
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]
     settings: Mapping[str, Any]
     shares_images: bool
+    confidences: bool = False
     pictures: tuple[str, ...] = ()
     place: str = ""
 

@@ -55,6 +55,7 @@ def work_of(unit: Unit) -> Work:
         settings=first.settings,
         shares_images=unit.shares_images,
         pictures=tuple(picture_name(one) for one in single_calls(unit)),
+        confidences=first.confidences,
     )
 
 
@@ -92,17 +93,16 @@ def answers_of(ask: Callable[[Work], list[Answer]], unit: Unit) -> list[Answer]:
 
 
 class LocalExecutor:
-    """One model in this process, loaded when the first unit comes."""
+    """One model in this process, loaded once, when the first unit comes."""
 
     def __init__(self, load: Loader) -> None:
         self._load = load
         self.took: Mapping[str, int] = {}
+        self._asker: Asker | None = None
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
-        asker: Asker | None = None
         for unit in until(stop, units):
-            if asker is None:
-                asker = self._load()
+            asker = self._asker = self._asker or self._load()
             together = asker.answers_together(shares_images=unit.shares_images)
             for piece in until(stop, [unit] if together else single_calls(unit)):
                 yield piece, answers_of(asker.ask, piece)
@@ -123,6 +123,7 @@ class ThreadsExecutor:
     def __init__(self, load: Callable[[], Sequence[Asker]], threads: int) -> None:
         self._load = load
         self._threads = threads
+        self._askers: Sequence[Asker] = ()
         self.took: Mapping[str, int] = {}
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
@@ -130,7 +131,8 @@ class ThreadsExecutor:
         first = next(coming, None)
         if first is None:
             return
-        askers = self._load()
+        # Once: a race asks several times, and what was found out of servers stays.
+        askers = self._askers = self._askers or self._load()
         crew = _Crew(chain([first], coming), askers, self._threads, stop)
         try:
             with stop.shielded(crew.wake):

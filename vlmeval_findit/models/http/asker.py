@@ -28,6 +28,7 @@ from ...core.work import Answer, Stop, Work, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS, Endpoint
+from .logprobs import FIELDS, refuses_logprobs
 from .payload import Beginning, Request
 from .pool import Pool, Server
 from .spending import Budget, SpendingError
@@ -61,12 +62,13 @@ class Terms:
 
 
 class Over(NamedTuple):
-    """What a call is over: a name of the content of its images, the server that should answer, and
-    whether other calls are over the same images."""
+    """How a call is made: a name of the content of its images, the server that should answer,
+    whether other calls are over the same images, whether log-probabilities are asked for."""
 
     picture: str = ""
     place: str = ""
     beginning: Beginning = Beginning.ONCE
+    confidences: bool = False
 
 
 class ChatAsker:
@@ -104,7 +106,7 @@ class ChatAsker:
         pictures = work.pictures or ("",) * len(work.messages)
         beginning = Beginning.AGAIN if work.shares_images else Beginning.ONCE
         return [
-            self._one(message, question, Over(picture, work.place, beginning))
+            self._one(message, question, Over(picture, work.place, beginning, work.confidences))
             for message, question, picture in zip(
                 work.messages, work.questions, pictures, strict=True
             )
@@ -190,6 +192,9 @@ class ChatAsker:
             hopeless = made.outcome.hopeless and self._pool.hopeless is not None
             stop = Stop.HOPELESS if hopeless else None
             return _failed(self._message(made), recorded, made.call, stop)
+        if made.outcome.no_logprobs:
+            why = f"{made.outcome.no_logprobs}: its replies are kept without log-probabilities"
+            self._say_once(made.server, why)
         completion = self._model.read(made.outcome)
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
@@ -219,14 +224,16 @@ class ChatAsker:
         error = made.outcome
         assert isinstance(error, CallError)
         message = f"{error}{_later(error.retry_after)}"
+        attempts = f" ({made.attempts} attempts)" if made.attempts > 1 else ""
+        self._say_once(made.server, message, attempts)
+        return message + attempts
+
+    def _say_once(self, server: str, message: str, more: str = "") -> None:
         with self._lock:
             new = message not in self._shown
             self._shown.add(message)
-        if made.attempts > 1:
-            message += f" ({made.attempts} attempts)"
         if new:
-            log.warning("%s: %s", made.server or self._model.name, message)
-        return message
+            log.warning("%s: %s%s", server or self._model.name, message, more)
 
 
 class Made(NamedTuple):
@@ -257,8 +264,9 @@ class _Call:
 
     def __init__(self, asker: ChatAsker, body: Mapping[str, Any], over: Over) -> None:
         self._asker = asker
-        self._body = body
+        self._body = {**body, **FIELDS} if over.confidences else body
         self._over = over
+        self._confidences = over.confidences
         self._tried: set[Server] = set()
         self._last: CallError | None = None
         self.attempts = 0
@@ -319,7 +327,15 @@ class _Call:
         self.attempts += 1
         own = {takes if name == "max_tokens" else name: it for name, it in self._body.items()}
         data = json.dumps(own).encode()
-        return read_completion(self._asker._transport.post(server.endpoint, data))
+        try:
+            reply = self._asker._transport.post(server.endpoint, data)
+            return read_completion(reply, confidences=self._confidences)
+        except CallError as error:
+            if not self._confidences or not refuses_logprobs(error.status, str(error)):
+                raise
+            # Every further call would be refused too, and nothing but the flag can change it.
+            message = f"it gives no log-probabilities: run without --confidences ({error})"
+            raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
 
 
 _UNKNOWN = re.compile(

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.redaction import of_whole_characters, quoted, scrub
+from ...core.token_logprobs import TokenLogprobs
 from ..families import THINK
 from ..thinking import split_thought
+from .logprobs import LogprobsError, reply_logprobs
 
 RETRIED = frozenset({408, 429})
 """Statuses below 500 after which the same request may be answered."""
@@ -65,6 +67,7 @@ class Completion:
     ``cost`` is in US dollars, None where the service does not say it, ``cache_discount`` what a
     cache took off it (what writing costs more, below zero).  ``model`` says who answered: the
     service's identifier, the provider.
+    ``token_logprobs`` are None where they were not asked for, or for the reason ``no_logprobs``.
     """
 
     text: str
@@ -76,6 +79,8 @@ class Completion:
     cache_discount: float | None = None
     model: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
+    token_logprobs: TokenLogprobs | None = None
+    no_logprobs: str = ""
 
     def begun_in_thought(self) -> Completion:
         """The answer of a model whose prompt opens a thought: cut off unclosed, it is all thought.
@@ -84,11 +89,13 @@ class Completion:
         """
         if self.thought or self.finish_reason != "length":
             return self
-        return replace(self, text="", thought=self.text, ends_in_thought=True)
+        none_left = None if self.token_logprobs is None else TokenLogprobs((), ())
+        thought = replace(self, text="", thought=self.text, ends_in_thought=True)
+        return replace(thought, token_logprobs=none_left)
 
 
-def read_completion(body: bytes) -> Completion:
-    """The answer in the body of a reply with status 200.
+def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
+    """The answer in the body of a reply with status 200; ``confidences`` were asked for.
 
     Raises:
         CallError: it is not JSON, reports an error, or has no choice.
@@ -113,9 +120,16 @@ def read_completion(body: bytes) -> Completion:
     if not isinstance(message, dict):
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
     # Servers that are not told to part them leave the thought in the text.
-    said = split_thought(_clean(_text(message.get("content"))), THINK)
+    content = _clean(_text(message.get("content")))
+    said = split_thought(content, THINK)
     thought, finish_reason = _clean(_thought(message)) or said.thought, _finish_reason(choice)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
+    logprobs, no_logprobs = None, ""
+    if confidences:
+        try:
+            logprobs = reply_logprobs(choice, content, finish_reason)
+        except LogprobsError as error:
+            no_logprobs = str(error)
     return Completion(
         text=said.reply.strip(),
         thought=thought,
@@ -126,6 +140,8 @@ def read_completion(body: bytes) -> Completion:
         cache_discount=_cache_discount(reply),
         model={name: value for name, value in who.items() if value},
         id=_name(reply.get("id")),
+        token_logprobs=logprobs,
+        no_logprobs=no_logprobs,
     )
 
 
