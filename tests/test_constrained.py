@@ -34,7 +34,7 @@ from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.completion import Completion
-from vlmeval_findit.models.http.payload import SchemaRoot, response_format, unwrapped
+from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
 from vlmeval_findit.models.local.runner import RunSettings, load_local, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.runs.twins import syntax, twin_of
@@ -253,7 +253,11 @@ def test_the_anatomy_tells_syntax_from_sight(
     world.table("Pascal", [query(i, f"{i}.jpg") for i in range(12)])
     held = world.run("Model", f"{SOME}_constrained", speaking(SOME, 0.75))
     said = speaking(SOME, 0.75)
-    free = world.run("Model", SOME, lambda one: said(one) if one.index % 3 else "Here it is!")
+
+    def answer(asked: Any, generator: Any) -> str:
+        return said(asked, generator) if asked.index % 3 else "Here it is!"
+
+    free = world.run("Model", SOME, answer)
     world.run("Other", f"{SOME}_constrained", speaking(SOME, 0.1))
     assert twin_of(free, [free, held]) is held
     assert twin_of(held, [free, held]) is None

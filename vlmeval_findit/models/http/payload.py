@@ -12,9 +12,8 @@ EXIF orientation by which a provider would turn the picture.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +25,7 @@ from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ..scene_cache import CachedScene, encoded
 from ..table import ApiFacts
+from .schema import SchemaRoot, response_format
 
 JPEG_FROM = 2048
 """Images with a longer side of at least this many pixels are sent as JPEG, others as PNG."""
@@ -112,75 +112,6 @@ def sent_images(
     )
 
 
-# --- schemas --------------------------------------------------------------------------------------
-
-
-class SchemaRoot(Enum):
-    """What a service takes as the whole of a schema."""
-
-    LIST = "list"
-    """Whatever the schema says."""
-    OBJECT = "object"
-    """An object with named keys and nothing of lengths: the list is its only value."""
-
-
-_ANSWER = "answer"
-"""The key of the list where a service takes no list."""
-
-
-def response_format(schema: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
-    """The field of a request that holds a reply to a schema.
-
-    Raises:
-        ValueError: the service cannot hold to it.
-    """
-    if root is SchemaRoot.OBJECT:
-        fields = {_ANSWER: _without_lengths(schema)}
-        schema = {
-            "type": "object",
-            "properties": fields,
-            "required": [_ANSWER],
-            "additionalProperties": False,
-        }
-    named = {"name": "boxes", "strict": True, "schema": schema}
-    return {"type": "json_schema", "json_schema": named}
-
-
-def _without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
-    if schema.get("additionalProperties"):
-        raise ValueError(
-            "the service takes no objects whose keys are labels in a schema: ask it in a format "
-            "with a key of its own, or without _constrained"
-        )
-    made = {name: value for name, value in schema.items() if name not in _LENGTHS}
-    if "items" in made:
-        made["items"] = _without_lengths(made["items"])
-    if "properties" in made:
-        fields = made["properties"].items()
-        made["properties"] = {name: _without_lengths(value) for name, value in fields}
-    return made
-
-
-_LENGTHS = ("minItems", "maxItems", "minProperties", "maxProperties", "minimum", "maximum")
-
-
-def unwrapped(text: str, root: SchemaRoot) -> str:
-    """The reply as the format has it, out of the object that a service needed around it.
-
-    >>> unwrapped('{"answer": [{"bbox": [1, 2, 3, 4]}]}', SchemaRoot.OBJECT)
-    '[{"bbox": [1, 2, 3, 4]}]'
-    """
-    if root is SchemaRoot.LIST:
-        return text
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(said, dict) or [*said] != [_ANSWER]:
-        return text
-    return json.dumps(said[_ANSWER], ensure_ascii=False)
-
-
 # --- requests -------------------------------------------------------------------------------------
 
 
@@ -189,8 +120,9 @@ class Manner:
     """How a service is asked.
 
     ``model`` is the service's name for it; ``fields`` are the request's fields besides model,
-    messages and ``max_tokens`` (None: the question's limit).  ``schema_root`` is what it takes as a
-    schema, ``held`` are the fields that go beside one.
+    messages and ``max_tokens`` (None: the question's limit).  ``cache_control`` stands at the last
+    image: up to there a prompt is the same for all that is asked about its images.  ``schema_root``
+    is what it takes as a schema, ``held`` are the fields that go beside one.
     """
 
     model: str
@@ -198,6 +130,7 @@ class Manner:
     fields: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     image_detail: str | None = None
+    cache_control: Mapping[str, str] | None = None
     schema_root: SchemaRoot = SchemaRoot.LIST
     held: Mapping[str, Any] = field(default_factory=dict)
 
@@ -220,20 +153,9 @@ def openrouter_manner(facts: ApiFacts) -> Manner:
         fields["temperature"] = facts.temperature
     if facts.reasoning is not None:
         fields["reasoning"] = dict(facts.reasoning)
-    return Manner(
-        facts.identifier,
-        for_provider,
-        fields,
-        facts.max_tokens,
-        facts.image_detail,
-        _root(facts),
-        # Only providers that hold to the schema are asked.
-        {"provider": {"require_parameters": True}},
-    )
-
-
-def _root(facts: ApiFacts) -> SchemaRoot:
-    return SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
+    # Only providers that hold to a schema are asked with one.
+    held = {"provider": {"require_parameters": True}}
+    return _with_facts(Manner(facts.identifier, for_provider, fields, held=held), facts)
 
 
 def server_manner(
@@ -252,12 +174,31 @@ def server_manner(
     temperature = 0.0 if facts is None else facts.temperature
     fields = {"temperature": temperature, **(extra or {})}
     sent = {name: value for name, value in fields.items() if value is not None}
-    if facts is None:
-        return Manner(model, rule, sent)
-    return Manner(model, rule, sent, facts.max_tokens, facts.image_detail, _root(facts))
+    manner = Manner(model, rule, sent)
+    return manner if facts is None else _with_facts(manner, facts)
+
+
+def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:
+    return replace(
+        manner,
+        max_tokens=facts.max_tokens,
+        image_detail=facts.image_detail,
+        cache_control=facts.cache_control,
+        schema_root=SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT,
+    )
 
 
 _SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")
+
+
+class Beginning(Enum):
+    """Whether the images of a prompt, and the words before them, are sent in other calls too.
+
+    Providers charge more for what they keep than for what they forget.
+    """
+
+    ONCE = "only here"
+    AGAIN = "in other calls too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +209,13 @@ class Request:
     images: tuple[SentImage, ...]
 
 
-def request(message: Message, question: Question, space: Space, manner: Manner) -> Request:
+def request(
+    message: Message,
+    question: Question,
+    space: Space,
+    manner: Manner,
+    beginning: Beginning = Beginning.ONCE,
+) -> Request:
     """The request for a message whose image parts are paths of files.
 
     Raises:
@@ -277,7 +224,7 @@ def request(message: Message, question: Question, space: Space, manner: Manner) 
     images = sent_images(message, question, space, manner.images)
     body = {
         "model": manner.model,
-        "messages": [{"role": "user", "content": _content(message, images, manner.image_detail)}],
+        "messages": [{"role": "user", "content": _content(message, images, manner, beginning)}],
         "max_tokens": manner.max_tokens or question.max_new_tokens,
         **manner.fields,
         **manner.holding(question),
@@ -286,7 +233,7 @@ def request(message: Message, question: Question, space: Space, manner: Manner) 
 
 
 def _content(
-    message: Message, images: Sequence[SentImage], detail: str | None
+    message: Message, images: Sequence[SentImage], manner: Manner, beginning: Beginning
 ) -> list[dict[str, Any]]:
     def entries() -> Iterator[dict[str, Any]]:
         pictures = iter(images)
@@ -297,5 +244,9 @@ def _content(
                 url = {"url": next(pictures).url}
                 yield {"type": "image_url", "image_url": {**url, **more}}
 
-    more = {"detail": detail} if detail else {}
-    return list(entries())
+    more = {"detail": manner.image_detail} if manner.image_detail else {}
+    content = list(entries())
+    if manner.cache_control is not None and images and beginning is Beginning.AGAIN:
+        last = max(at for at, part in enumerate(content) if part["type"] == "image_url")
+        content[last]["cache_control"] = dict(manner.cache_control)
+    return content

@@ -47,12 +47,16 @@ class HeldTo:
     Args:
         schema: a JSON schema.
         tokenizer: gives what :func:`grammar_tokenizer` makes, by the width of the logits.
+        stops: the tokens that end a reply.
         prompt: tokens of every row that are no reply.
     """
 
-    def __init__(self, schema: Mapping[str, Any], tokenizer: Any, prompt: int) -> None:
+    def __init__(
+        self, schema: Mapping[str, Any], tokenizer: Any, stops: Sequence[int], prompt: int
+    ) -> None:
         self._schema = schema
         self._tokenizer = tokenizer
+        self._stops = stops
         self._prompt = prompt
         self._matchers: list[Any] = []
 
@@ -69,7 +73,7 @@ class HeldTo:
                 # What comes after the end of a reply is padding.
                 if not matcher.is_stopped():
                     matcher.consume_token(token)
-        allowed = np.stack([_allowed(matcher, width) for matcher in self._matchers])
+        allowed = np.stack([_allowed(matcher, width, self._stops) for matcher in self._matchers])
         return scores.masked_fill(torch.from_numpy(~allowed).to(scores.device), float("-inf"))
 
     def _begin(self, rows: int, width: int) -> list[Any]:
@@ -86,9 +90,11 @@ class HeldTo:
         return made
 
 
-def _allowed(matcher: Any, width: int) -> NDArray[np.bool_]:
-    """Whether each token may come next; any, once a reply has ended."""
+def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_]:
+    """Whether each token may come next; once a reply is whole, only what ends it."""
     if matcher.is_stopped():
-        return np.ones(width, dtype=np.bool_)
+        ends = np.zeros(width, dtype=np.bool_)
+        ends[list(stops)] = True
+        return ends
     bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
     return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)

@@ -150,7 +150,7 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
 
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # Behind the one that looks at the model's own distribution.
-        processors.append(HeldTo(how.schema, known, prompt))
+        processors.append(HeldTo(how.schema, known, stops, prompt))
     with torch.no_grad():
         output = loaded.model.generate(
             **inputs,
