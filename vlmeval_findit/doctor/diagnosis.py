@@ -36,22 +36,23 @@ _BONUS_BEST, _BONUS_DECLARED = 10.0, 20.0
 """Where several frames bend to the same, it is the declared one, or the best, that is named."""
 
 
-def diagnose(evidence: Evidence, declared: Convention) -> Diagnosis:
+def diagnose(evidence: Evidence, declared: Convention, excludes: float = DECIDES) -> Diagnosis:
     """Which convention a run follows, against the one that it declares.
 
     Args:
         evidence: the run.
         declared: its convention as the score has it.
+        excludes: nats by which a rival must be behind to be excluded.
     """
     boxes, answered = evidence.boxes, evidence.answered
     if boxes < FEWEST_BOXES or answered < FEWEST_ANSWERED:
         return Diagnosis(Verdict.TOO_FEW, declared, boxes, evidence.queries, answered)
-    found = look(evidence, declared)
+    found = look(evidence, declared, excludes)
     verdict, drift = decide(found, declared, boxes)
     return Diagnosis(verdict, declared, boxes, evidence.queries, answered, found, drift)
 
 
-def look(evidence: Evidence, declared: Convention) -> Found:
+def look(evidence: Evidence, declared: Convention, excludes: float = DECIDES) -> Found:
     """What the estimates say of a run that has enough boxes."""
     known = conventions(declared)
     screened = screen(evidence, known)
@@ -75,7 +76,7 @@ def look(evidence: Evidence, declared: Convention) -> Found:
         rivals=tuple(
             name
             for name, off, lead in zip(names, far, leads, strict=True)
-            if off >= ALIKE and lead < DECIDES
+            if off >= ALIKE and lead < excludes
         ),
         unlisted=_unlisted(evidence, best, own, declared),
         second=_second(evidence, known, screened, best),

@@ -16,8 +16,9 @@ from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
 from ...core.table_facts import made_of
 from ..rendered import drawing
+from ..rendered.drawing import Pixels
 from . import scenes
-from .scenes import COUNT, Pixels, probe_scene
+from .scenes import COUNT, probe_scene
 
 
 def ensure(dataset: Dataset) -> None:
