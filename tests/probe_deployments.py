@@ -22,13 +22,37 @@ del SCENES
 
 
 def answers(
-    rng: Rng, how: Convention, noise: float, fault: Fault | None = None, scenes: int = COUNT
+    rng: Rng,
+    how: Convention,
+    noise: float,
+    fault: Fault | None = None,
+    size: float = 1.0,
+    wrong: float = 0.0,
+    coarse: float = 0.0,
 ) -> list[Query]:
-    """What a deployment says of the scenes; ``noise`` of edges in shares of the object's side."""
-    return [
-        Query(*size, f"{index}.png", [box], [numbers(box, size, how, rng, noise, fault)])
-        for index, (size, box) in enumerate(TRUTHS[:scenes])
-    ]
+    """What a deployment says of the scenes.
+
+    Args:
+        rng: draws errors.
+        how: the convention.
+        noise: standard deviation of edges in shares of the object's side.
+        fault: what is added to it.
+        size: boxes are so many times too large.
+        wrong: the share of boxes that are somewhere else.
+        coarse: the step of the numbers.
+    """
+    found = []
+    for index, (picture, box) in enumerate(TRUTHS):
+        middle = (np.array(box[:2]) + box[2:]) / 2
+        half = (np.array(box[2:]) - box[:2]) / 2 * size
+        if rng.random() < wrong:
+            middle = half + rng.random(2) * (np.array(picture) - 2 * half)
+        meant = np.concatenate([middle - half, middle + half])
+        said = numbers(meant.tolist(), picture, how, rng, noise, fault)
+        if coarse:
+            said = [round(value / coarse) * coarse for value in said]
+        found.append(Query(*picture, f"{index}.png", [box], [said]))
+    return found
 
 
 def numbers(

@@ -1,4 +1,4 @@
-"""A script for :class:`chat_server.ChatServer` that sees: it finds the one shape in what it is sent.
+"""A script for :class:`chat_server.ChatServer` that sees: it finds the shape in what it is sent.
 
 It answers about the picture that reaches it, so that whatever the sender does to pictures is seen.
 """
@@ -8,49 +8,46 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable
+from functools import cache
 
 import numpy as np
-from chat_server import Answer, Asked, completion
+from chat_server import Answer, Asked, Script, completion
 from PIL import Image
+from probe_deployments import numbers
+from simulated_deployments import Fault
 
+from vlmeval_findit.doctor.conventions import Convention
+
+Box = tuple[float, ...]
 Size = tuple[int, int]
-Box = tuple[float, float, float, float]
-Says = Callable[[Box, Size], list[float]]
-"""From a box in pixels of the picture that was sent, and its (width, height), to numbers."""
 
 
-def seen(picture: Image.Image) -> Box:
-    """The box of what is not background, (x1, y1, x2, y2) in pixels."""
-    pixels = np.asarray(picture.convert("RGB")).astype(int)
-    mask = np.abs(pixels - pixels[0, 0]).max(-1) > 60
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    x1, y1, x2, y2 = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
-    return float(x1), float(y1), float(x2), float(y2)
-
-
-def picture_of(asked: Asked) -> Image.Image:
-    """The picture in a request."""
+def sent(asked: Asked) -> str:
+    """The picture in a request, as a data URL."""
     parts = asked.body["messages"][0]["content"]
     (url,) = (part["image_url"]["url"] for part in parts if part["type"] == "image_url")
-    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+    return str(url)
 
 
-def looking(says: Says, noise: float = 0.05, digits: int = 0) -> Callable[[Asked, int], Answer]:
-    """Answers every request with the box of its shape; errors in shares of the shape's side."""
-    rng = np.random.default_rng(0)
+@cache
+def seen(url: str) -> tuple[Size, Box]:
+    """The size of a picture and the box of what is not background, in its pixels."""
+    with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as picture:
+        pixels = np.asarray(picture.convert("RGB")).astype(np.int16)
+    mask = (np.abs(pixels - pixels[0, 0]) > 60).any(-1)
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    return (pixels.shape[1], pixels.shape[0]), tuple(map(float, box))
+
+
+def answering(how: Convention, noise: float = 0.03, fault: Fault | None = None) -> Script:
+    """Answers every request with the box of its shape, said in a convention."""
 
     def script(asked: Asked, number: int) -> Answer:
-        picture = picture_of(asked)
-        x1, y1, x2, y2 = seen(picture)
-        off = rng.normal(0, noise, 4) * (x2 - x1, y2 - y1, x2 - x1, y2 - y1)
-        box = tuple((np.array([x1, y1, x2, y2]) + off).tolist())
-        numbers = [round(value, digits) for value in says(box, picture.size)]  # type: ignore[arg-type]
-        return completion(json.dumps([{"boundingbox": numbers}]))
+        size, box = seen(sent(asked))
+        # The same answer to the same picture, in whatever order calls come.
+        rng = np.random.default_rng([int(value) for value in (*size, *box)])
+        said = numbers(box, size, how, rng, noise, fault)
+        return completion(json.dumps([{"bbox": said}]))
 
     return script
-
-
-def scaled(width: float, height: float) -> Says:
-    """Numbers that refer to one size, whatever the picture's."""
-    return lambda box, size: [n * s / e for n, s, e in zip(box, (width, height) * 2, size * 2)]

@@ -26,6 +26,14 @@ NOISES = (0.05, 0.1)
 TIMES = 20
 """Examinations of every fault."""
 
+MODELS = {
+    "boxes 8 % too large": {"size": 1.08},
+    "boxes 8 % too small": {"size": 0.92},
+    "three of ten about another place": {"wrong": 0.3},
+    "whole hundredths of the frame": {"coarse": 10},
+}
+"""Models whose convention is right."""
+
 FAULTS = {
     "none": Fault(),
     "1.0126 times about the middle": Fault((1.0126, 1.0126), (-0.0063, -0.0063)),
@@ -68,6 +76,23 @@ def _kind(outcome: Outcome, truth: Convention, named: Convention | None, made: l
     if outcome is not Outcome.NAMED or named is None:
         return "undecided" if outcome in (Outcome.UNDECIDED, Outcome.NOTHING) else "wrong"
     return "named" if apart(evidence_of(made), truth, named) < ALIKE else "wrong"
+
+
+def test_right_models_are_confirmed() -> None:
+    """Thousandths are declared and said, by models that are no good."""
+    print("\n| model | errors | examinations | confirmed | undecided | faults |")
+    print("|---|---|---|---|---|---|")
+    declared = Convention(SPACES["grid1000"], ORDERS["xyxy"])
+    for name, habit in MODELS.items():
+        for noise in NOISES:
+            counts: Counter[str] = Counter()
+            for time in range(TIMES):
+                made = answers(np.random.default_rng([time, 9]), declared, noise, **habit)
+                outcome = examine(made, declared, declared).outcome
+                counts["fault" if outcome.is_fault else outcome.value] += 1
+            cells = f"{counts['confirmed']} | {counts['undecided']} | {counts['fault']}"
+            print(f"| {name} | {noise} | {TIMES} | {cells} |", flush=True)
+            assert not counts["fault"]
 
 
 def test_faults_are_found() -> None:

@@ -241,7 +241,9 @@ def _probed(path: Path, wanted: _Wanted) -> Probed:
     run = replies_of_run(found.model, found.task, found.replies, own, found.identity)
     asked = Convention(SPACES[_STAND_IN], run.declared.order)
     finding = examine(run.queries, _declared(wanted, run), asked)
-    seen = finding.diagnosis.found
+    bend = None
+    if finding.fitted is not None and finding.fit is not None:
+        bend = resampled(run.queries, finding.fitted, finding.fit)
     return Probed(
         model=found.model,
         dataset=found.task.name,
@@ -249,7 +251,7 @@ def _probed(path: Path, wanted: _Wanted) -> Probed:
         run=run,
         finding=finding,
         sizes=by_size(run.queries, finding, asked),
-        bend=None if seen is None else resampled(run.queries, seen.unlisted),
+        bend=bend,
         asked=asked,
     )
 
@@ -280,6 +282,7 @@ def _written(probed: Probed, wanted: _Wanted, args: argparse.Namespace) -> int:
         draw(probed.run.queries, probed.finding, probed.asked, args.picture)
         print(f"picture: {args.picture}")
     if args.json is not None:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(args.json) as f:
             json.dump({**as_dict(probed), "exit_status": _status(probed)}, f, indent=1)
             f.write("\n")

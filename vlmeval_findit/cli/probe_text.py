@@ -126,8 +126,8 @@ def _table(probed: Probed) -> Iterator[str]:
         columns.append(("declared", lambda one: one.declared))
     if finding.named is not None and finding.named != finding.declared:
         columns.append(("named", lambda one: one.named))
-    yield f"{'':<11} {'':>5}" + "".join(f"{title:>19}" for title, _ in columns) + f"{'median':>8}"
-    yield f"{'picture':<11} {'boxes':>5}" + f"{'x':>10}{'y':>9}" * len(columns) + f"{'IoU':>8}"
+    yield f"{'':<11} {'':>5}" + "".join(f"{title:>18}" for title, _ in columns) + f"{'median':>8}"
+    yield f"{'picture':<11} {'boxes':>5}" + f"{'x':>9}{'y':>9}" * len(columns) + f"{'IoU':>8}"
     for one in probed.sizes:
         values = "".join(_pair(of(one)) for _, of in columns)
         shown = "–" if np.isnan(one.iou) else f"{one.iou:.2f}"
@@ -136,8 +136,12 @@ def _table(probed: Probed) -> Iterator[str]:
 
 def _pair(ratio: Floats | None) -> str:
     values = (np.nan, np.nan) if ratio is None else ratio
-    across, down = ("–" if np.isnan(value) else f"{value:.4g}" for value in values)
-    return f"{across:>10}{down:>9}"
+    across, down = ("–" if np.isnan(value) else _short(value) for value in values)
+    return f"{across:>9}{down:>9}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) >= 0.01 else f"{value:.3g}"
 
 
 def _verdict(probed: Probed) -> str:
@@ -192,9 +196,9 @@ _SAID: Mapping[Outcome, Callable[[Probed, str], str]] = {
 
 def _details(probed: Probed) -> Iterator[str]:
     finding, found = probed.finding, probed.finding.diagnosis.found
-    if found is None or finding.named is None or probed.bend is None:
+    if found is None or finding.named is None or finding.fitted is None or probed.bend is None:
         return
-    yield f"fitted in {found.unlisted.bent.name}: {scale_and_offset(probed.bend)}"
+    yield f"fitted in {finding.fitted.name}: {scale_and_offset(probed.bend)}"
     alike = [name for name in found.alike if name != finding.named.name]
     if alike and finding.outcome.is_clear:
         yield f"not to be told from {finding.named.name} on these scenes: {some(alike)}"
@@ -239,8 +243,8 @@ def as_dict(probed: Probed) -> dict[str, Any]:
             "nats_ahead_of_declared": round(found.llr, 2),
             "alike": list(found.alike),
             "rivals": list(found.rivals),
-            "fitted_in": found.unlisted.bent.name,
-            "fit_gain": round(found.unlisted.gain, 2),
+            "drift": round(found.unlisted.gain, 2),
+            "fitted_in": finding.fitted and finding.fitted.name,
             "fit": probed.bend and bend_as_dict(probed.bend),
         },
     }

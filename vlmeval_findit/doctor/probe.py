@@ -14,18 +14,19 @@ import numpy as np
 
 from .conventions import Convention
 from .densities import located, said
-from .diagnosis import diagnose, look
+from .diagnosis import Demands, diagnose, look
 from .distance import iou
-from .estimate import Bend, bend
+from .estimate import Bend, HabitSizes, bend
 from .evidence import Evidence, Query, evidence_of
 from .frames import Floats
-from .verdict import ALIKE, Diagnosis, Unlisted, Verdict
+from .verdict import ALIKE, Diagnosis, Verdict
 
 FEWEST = 20
 """Boxes that a finding needs."""
 
-EXCLUDES = 5.0
-"""Nats by which a rival must be behind what is confirmed: 150 to 1."""
+DEMANDS = Demands(excludes=5.0, habits=HabitSizes(pull=0.001, shift=0.01))
+"""A rival is excluded at 150 to 1; and on one large shape a model has hardly a habit: what draws
+its boxes to the middle of the picture is a fault here."""
 
 DRIFTS = 12.0
 """Nats for a scale or an offset that make it a finding, however small it is."""
@@ -77,13 +78,16 @@ _OF_VERDICTS = {
 class Finding:
     """What is known of a deployment.
 
-    ``declared`` is None where nothing was, ``named`` where no convention fits.
+    ``declared`` is None where nothing was, ``named`` where no convention fits.  ``fit`` are scale
+    and offset in the convention ``fitted``: the one that is named, where it explains the answers.
     """
 
     outcome: Outcome
     declared: Convention | None
     named: Convention | None
     diagnosis: Diagnosis
+    fitted: Convention | None = None
+    fit: Bend | None = None
 
 
 def examine(queries: Sequence[Query], declared: Convention | None, asked: Convention) -> Finding:
@@ -99,8 +103,8 @@ def examine(queries: Sequence[Query], declared: Convention | None, asked: Conven
         few = Diagnosis(Verdict.TOO_FEW, declared or asked, *_counts(evidence))
         return Finding(Outcome.NOTHING, declared, None, few)
     # What nobody declared is first named, then held against its rivals like anything else.
-    against = declared or look(evidence, asked).best
-    diagnosis = diagnose(evidence, against, EXCLUDES)
+    against = declared or look(evidence, asked, DEMANDS).best
+    diagnosis = diagnose(evidence, against, DEMANDS)
     outcome = _outcome(diagnosis)
     found = diagnosis.found
     if found is None or outcome is Outcome.NOTHING:
@@ -111,7 +115,10 @@ def examine(queries: Sequence[Query], declared: Convention | None, asked: Conven
     if outcome in (Outcome.CONFIRMED, Outcome.NAMED, Outcome.DRIFT):
         # Of those that cannot be told apart it is the declared one.
         named = against if found.distance < ALIKE else found.best
-    return Finding(outcome, declared, named, diagnosis)
+    fitted, fit = found.unlisted.bent, found.unlisted.bend
+    if outcome.is_clear:
+        fitted, fit = named, bend(evidence, named, sizes=DEMANDS.habits)[1]
+    return Finding(outcome, declared, named, diagnosis, fitted, fit)
 
 
 def _counts(evidence: Evidence) -> tuple[int, int, int]:
@@ -127,19 +134,18 @@ def _outcome(diagnosis: Diagnosis) -> Outcome:
     return outcome
 
 
-def resampled(queries: Sequence[Query], unlisted: Unlisted) -> Bend:
-    """The scale and offset of a diagnosis with errors from scenes drawn anew.
+def resampled(queries: Sequence[Query], fitted: Convention, fit: Bend) -> Bend:
+    """A scale and offset with errors from scenes drawn anew.
 
-    Those of the diagnosis come of a formula, and are too small for so few boxes.
+    Those that come with it are of a formula, and too small for so few boxes.
     """
-    rng, how = np.random.default_rng(_SEED), unlisted.bend
-    drawn = [rng.integers(len(queries), size=len(queries)) for _ in range(RESAMPLED)]
-    bent = [
-        bend(evidence_of([queries[i] for i in places]), unlisted.bent, how.scale)[1]
-        for places in drawn
-    ]
+    rng = np.random.default_rng(_SEED)
+    bent = []
+    for _ in range(RESAMPLED):
+        drawn = [queries[i] for i in rng.integers(len(queries), size=len(queries))]
+        bent.append(bend(evidence_of(drawn), fitted, fit.scale, sizes=DEMANDS.habits)[1])
     scale, offset = [one.scale for one in bent], [one.offset for one in bent]
-    return Bend(how.scale, how.offset, _spread(scale), _spread(offset))
+    return Bend(fit.scale, fit.offset, _spread(scale), _spread(offset))
 
 
 def _spread(values: Sequence[Floats]) -> Floats:

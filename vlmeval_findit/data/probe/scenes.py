@@ -28,8 +28,11 @@ SIZES = (
 )
 """(width, height) in pixels."""
 
-CENTRES = ((0.2, 0.3), (0.76, 0.22), (0.34, 0.78), (0.7, 0.68))
-"""About where an object's centre lies, in shares of width and height: four scenes a size."""
+CENTRES = ((0.2, 0.3), (0.7, 0.68), (0.76, 0.22), (0.34, 0.78))
+"""About where an object's centre lies, in shares of width and height: four scenes a size.
+
+The first two lie across from each other, so that half of the scenes tell a scale from an offset.
+"""
 
 SIDES = (0.12, 0.28)
 """An object's sides, from and to, in shares of width and height."""
@@ -73,7 +76,7 @@ def probe_scene(index: int) -> ProbeScene:
 
     >>> scene = probe_scene(3)
     >>> scene.size, scene.label, scene.box
-    ((640, 128), 'the red circle', (58.0, 26.0, 177.0, 47.0))
+    ((640, 128), 'the red circle', (69.0, 19.0, 155.0, 53.0))
     """
     turn, place = divmod(index, len(SIZES))
     width, height = SIZES[place]
