@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from host_runs import RUN_FINDIT, environment, run
 from PIL import Image
 
 SCHEMA = pa.schema(
@@ -82,3 +83,13 @@ def write_images(folder: Path) -> Path:
             number = int(row["image_id"].partition("_")[2])
             Image.new("RGB", (WIDTH, HEIGHT), (number * 7 % 256, 90, 120)).save(path)
     return folder
+
+
+def prepared(lmu: Path, parquet: Path) -> Path:
+    """LMUData with the pictures and the tables that ``prepare`` makes of the Parquet files."""
+    write_images(lmu / "images" / "RefL4")
+    write_parquet(parquet)
+    arguments = ["prepare", "--ref-l4", str(parquet), "--force"]
+    done = run(RUN_FINDIT, arguments, parquet, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    return lmu

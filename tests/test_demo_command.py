@@ -41,3 +41,29 @@ def test_it_shows_scores_the_best_format_and_a_report(tmp_path: Path) -> None:
     report = (work / "report.html").read_text()
     assert all(model in report for model in MODELS)
     assert (work / "leaderboard" / "leaderboard.xlsx").is_file()
+    _the_doctor_finds_what_is_wrong_and_nothing_else(work, tmp_path / "lmu")
+
+
+def _the_doctor_finds_what_is_wrong_and_nothing_else(work: Path, lmu: Path) -> None:
+    """On the demonstration's own runs: they take minutes to make, so one test makes them."""
+    right = _doctor(lmu, [str(work)])
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert right.stdout.count("it fits") >= len(MODELS)
+    assert "convention is wrong" not in right.stdout
+    (scenes,) = (work / "runs").rglob(f"FindIt-Nano_{SCENES[0]}.json")
+    for space in ("pixels", "unit"):
+        wrong = _doctor(lmu, [str(scenes), "--space", space])
+        assert wrong.returncode == 1, wrong.stdout + wrong.stderr
+        assert "the run's convention is wrong" in " ".join(wrong.stdout.split())
+
+
+def _doctor(lmu: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *RUN_FINDIT, "doctor", *arguments],
+        cwd=lmu.parent,
+        env=environment(lmu),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )

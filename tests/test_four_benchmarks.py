@@ -10,7 +10,7 @@ import pytest
 from chat_server import Answer, Asked, ChatServer, completion
 from engine_fakes import answered_keys, files
 from host_runs import RUN_FINDIT, environment, figures, kill_midway, predictions, run
-from refl4_stand_in import write_images, write_parquet
+from refl4_stand_in import prepared
 
 from vlmeval_findit.benchmarks import benchmark_of, benchmarks
 
@@ -53,14 +53,7 @@ def in_kind(asked: Asked, number: int) -> Answer:
 @pytest.fixture(scope="module")
 def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch", reason="self-retrieval is scored by an encoder: pip install torch")
-    folder = tmp_path_factory.mktemp("lmu")
-    write_images(folder / "images" / "RefL4")
-    parquet = write_parquet(tmp_path_factory.mktemp("parquet"))
-    done = run(
-        RUN_FINDIT, ["prepare", "--ref-l4", str(parquet), "--force"], parquet, environment(folder)
-    )
-    assert done.returncode == 0, done.stdout
-    return folder
+    return prepared(tmp_path_factory.mktemp("lmu"), tmp_path_factory.mktemp("parquet"))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
-from refl4_stand_in import VAL, write_images, write_parquet
+from refl4_stand_in import VAL, prepared
 
 pytestmark = pytest.mark.host
 
@@ -20,14 +20,7 @@ BOTH = [DATA, "FindIt_RefL4Full_all_cxcywh_text"]
 @pytest.fixture(scope="module")
 def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_host()
-    folder = tmp_path_factory.mktemp("lmu")
-    write_images(folder / "images" / "RefL4")
-    parquet = write_parquet(tmp_path_factory.mktemp("parquet"))
-    done = run(
-        RUN_FINDIT, ["prepare", "--ref-l4", str(parquet), "--force"], parquet, environment(folder)
-    )
-    assert done.returncode == 0, done.stdout
-    return folder
+    return prepared(tmp_path_factory.mktemp("lmu"), tmp_path_factory.mktemp("parquet"))
 
 
 @pytest.fixture(scope="module")
