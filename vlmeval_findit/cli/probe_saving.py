@@ -37,7 +37,8 @@ def saved(probed: Probed, entry: ModelEntry, path: Path, urls: str | None) -> st
         "models": [{key: value for key, value in model.items() if value}],
         "datasets": [probed.dataset],
     }
-    where = f" --base-url {urls}" if urls else ""
+    # An address may hold a key: it is for the command line.
+    where = " --base-url URL" if urls else ""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         f.write(f"# Named by run_findit.py probe: {said_of(finding.named)}.\n")
@@ -45,4 +46,4 @@ def saved(probed: Probed, entry: ModelEntry, path: Path, urls: str | None) -> st
         f.write(f"#   python run_findit.py sweep {path.name}{where}\n")
         f.write(f"#   python run_findit.py probe --config {path.name}{where}\n")
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
-    return f"saved: {path} (sweep {path}{where}; probe --config {path}{where})"
+    return f"saved: {path}"

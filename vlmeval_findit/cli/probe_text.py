@@ -22,6 +22,9 @@ from ..doctor.of_run import RunReplies
 from ..doctor.probe import FEWEST, Finding, OfSize, Outcome
 from .doctor import folded, said_of, scale_and_offset, some
 
+_LOST = 0.5
+"""A median IoU below it says that a model does not find the shape."""
+
 _WITHOUT = (None, Reason.NO_BOX)
 """Reasons of a reply without boxes that was read all the same."""
 
@@ -204,6 +207,9 @@ def _details(probed: Probed) -> Iterator[str]:
         yield f"not to be told from {finding.named.name} on these scenes: {some(alike)}"
     if finding.outcome is Outcome.OTHER:
         yield f"{found.llr:.0f} nats ahead of what is declared"
+    lost = [f"{one.width} x {one.height}" for one in probed.sizes if one.iou < _LOST]
+    if lost and finding.outcome.is_clear:
+        yield f"hardly found on {', '.join(lost)}: there the model errs, and not the convention"
     if probed.unusable is not None:
         yield f"no run can be scored like this: {probed.unusable}"
 

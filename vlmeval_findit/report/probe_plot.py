@@ -71,7 +71,10 @@ def _lines(
     ends = np.array([0.0, 1.0])
     for what, convention in _conventions(finding).items():
         frame = convention.space.frame(np.array(sizes, float).T)
-        for place, colour in enumerate(colours):
+        # A line that all sizes share is of none of them.
+        shared = bool(np.ptp(frame.scale, axis=1).max() == np.ptp(frame.offset, axis=1).max() == 0)
+        for place, own in enumerate(colours):
+            colour = (0.3, 0.3, 0.3) if shared else own
             if not frame.turned:
                 values = frame.scale[axis, place] * ends + frame.offset[axis, place]
                 style = _STYLES[what]
