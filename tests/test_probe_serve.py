@@ -31,15 +31,15 @@ def probe(tmp_path: Path, *flags: str) -> tuple[int, str]:
 
 def test_a_served_model(one_thread: None, url: str, tmp_path: Path) -> None:
     flags = ["--base-url", url, "--model", f"FindIt-Nano={NANO_CHECKPOINT}"]
-    status, out = probe(tmp_path, *flags, "--json", "found.json")
+    status, out = probe(tmp_path, *flags, "--limit", "30", "--json", "found.json")
     assert status == 0, out
     assert "declared thousandths of width and height, xyxy: confirmed" in out
     found = json.loads((tmp_path / "found.json").read_text())
-    assert found["answers"]["boxes"] >= 38
+    assert found["answers"]["boxes"] >= 28
     # It was taught nothing of strips: there it does not find the shape, whatever the convention.
     iou = {(one["width"], one["height"]): one["iou"] for one in found["sizes"]}
     assert all(iou[size] > 0.5 for size in ((224, 224), (320, 240), (1280, 720), (1600, 2400)))
-    status, out = probe(tmp_path, *flags, "--space", "unit")
+    status, out = probe(tmp_path, *flags, "--limit", "20", "--space", "unit")
     assert status == 1, out
     assert "ANOTHER CONVENTION" in out
 
@@ -47,11 +47,11 @@ def test_a_served_model(one_thread: None, url: str, tmp_path: Path) -> None:
 def test_a_model_on_this_machine(one_thread: None, tmp_path: Path) -> None:
     require_host()
     pytest.importorskip("torch")
-    status, out = probe(tmp_path, "--model", "FindIt-Nano")
+    status, out = probe(tmp_path, "--model", "FindIt-Nano", "--limit", "30")
     assert status == 0, out
     assert "declared thousandths of width and height, xyxy: confirmed" in out
     # What was asked is not asked again, and a space that is said is held against the answers.
-    status, out = probe(tmp_path, "--model", "FindIt-Nano", "--space", "pixels")
+    status, out = probe(tmp_path, "--model", "FindIt-Nano", "--limit", "30", "--space", "pixels")
     assert status == 1, out
     assert "answers of an earlier probe lie in" in out
     assert "declared pixels of the picture, xyxy; the answers are thousandths" in " ".join(
