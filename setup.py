@@ -90,6 +90,7 @@ setup(
         # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
         "marks": ["opencv-python>=4.13,<5"],
         "ray": ["ray>=2.9"],
+        "ap": ["pycocotools>=2.0.8"],
         "test": [
             "pytest>=8",
             "pytest-xdist>=3.6",

@@ -15,7 +15,8 @@ from vlmeval_findit.runs.scored_run import Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]
 
-METRICS = tuple(metric.name for metric in metrics.METRICS)
+METRICS = tuple(metric.name for metric in metrics.METRICS if metric.empty is not None)
+"""Those that these tables have a figure of: every query has something to find."""
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
 LABELS_JSON = "FindIt_Pascal_multilabel_xyxy_json"

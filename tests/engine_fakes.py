@@ -11,13 +11,15 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
+from vlmeval_findit.sweep.answering import Surroundings
 from vlmeval_findit.sweep.config import ModelEntry, Sweep
 from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.executors import Executor, LocalExecutor
 from vlmeval_findit.sweep.journal import records
 from vlmeval_findit.sweep.model_asker import ModelAsker
 from vlmeval_findit.sweep.plan import Plan
-from vlmeval_findit.sweep.run import Chosen, Result, Surroundings, run_sweep
+from vlmeval_findit.sweep.results import Result
+from vlmeval_findit.sweep.run import Chosen, run_sweep
 from vlmeval_findit.sweep.search import best_format
 from vlmeval_findit.sweep.stopping import Stopping
 

@@ -38,7 +38,8 @@ def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
         if cell.run is None:
             continue
         values = [cell.entries[metric].value for metric in METRICS]
-        assert values == pytest.approx(list(cell.run.figures.values()))
+        assert values == pytest.approx([cell.run.figures[metric] for metric in METRICS])
+        assert set(cell.entries) == set(METRICS)
         for entry in cell.entries.values():
             if entry.interval is not None:
                 assert entry.interval.low - 1e-9 <= entry.value <= entry.interval.high + 1e-9

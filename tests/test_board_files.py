@@ -87,7 +87,8 @@ def test_meta_of_models(board: Board, tmp_path: Path) -> None:
 
 def test_sheet(board: Board, out: Path) -> None:
     book = load_workbook(out / "leaderboard.xlsx")
-    assert book.sheetnames == [*METRICS, "All figures", "Formats", "Not compared", "About"]
+    tables = ["All figures", "Formats", "Anatomy", "Not compared", "About"]
+    assert book.sheetnames == [*METRICS, *tables]
     for metric in METRICS:
         sheet = book[metric]
         assert sheet.freeze_panes == "D3"
@@ -143,7 +144,7 @@ def test_the_command(
     assert "Good" in printed
     assert "Not compared with the rest: 1 run\n" in printed
     assert "other rows: 3 scored, the rest 12" in printed
-    assert len(list(out.iterdir())) == 7
+    assert len(list(out.iterdir())) == 8
     assert main([*given, "--format", "nonsense"]) == 2
     assert "error: --format nonsense: no run has this format" in capsys.readouterr().err
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2

@@ -232,7 +232,10 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     assert "<title>Letters report</title>" in page
     data = data_of(page)
     assert data["figure"] == "Accuracy"
-    cards = {(c["model"], c["format"], c["index"]): c for c in data["cards"]}
+    runs = data["runs"]
+    cards = {
+        (runs[c["run"]]["model"], runs[c["run"]]["format"], c["index"]): c for c in data["cards"]
+    }
     card = cards["Good", "plain", 0]
     assert card["lines"][0] == ["truth", "A: cat"]
     assert [[role for role, _ in c["lines"]] for c in cards.values()].count(["truth", "hit"]) > 20

@@ -380,11 +380,11 @@ def test_a_batch_too_large_is_halved_and_the_replies_are_the_same(
     expected = model.answer_batch(questions(), VARIANT)
     real, tried = transformer.generate, []
 
-    def small_memory(loaded: Any, batch: Any, limit: int) -> Any:
+    def small_memory(loaded: Any, batch: Any, limit: int, **more: Any) -> Any:
         tried.append(len(batch))
         if len(batch) > 1:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-        return real(loaded, batch, limit)
+        return real(loaded, batch, limit, **more)
 
     monkeypatch.setattr(transformer, "generate", small_memory)
     assert model.answer_batch(questions(), VARIANT) == expected
@@ -399,10 +399,10 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
     expected = model.answer_batch(questions(), VARIANT)
     real = transformer.generate
 
-    def small_memory(loaded: Any, batch: Any, limit: int) -> Any:
+    def small_memory(loaded: Any, batch: Any, limit: int, **more: Any) -> Any:
         if any(len(one.ids) > 500 for one in batch):
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(loaded, batch, limit)
+        return real(loaded, batch, limit, **more)
 
     monkeypatch.setattr(transformer, "generate", small_memory)
     answers = model.answer_batch(questions(), VARIANT)

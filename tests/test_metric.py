@@ -34,12 +34,17 @@ def test_figures_by_hand() -> None:
         "Adherence": 75.0,
         "Precision": 60.0,
         "Recall": 30.0,
+        "F1@0.5 (salvaged)": pytest.approx(40.0),
+        "Rejection accuracy": None,
+        "False-alarm rate": None,
     }
     assert F1_FAILED_MISSED.value(found) == pytest.approx(40.0)
 
 
-def test_empty_denominators_give_0() -> None:
-    assert set(figures(METRICS, {}).values()) == {0.0}
+def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:
+    found = figures(METRICS, {})
+    assert found.pop("Rejection accuracy") is found.pop("False-alarm rate") is None
+    assert set(found.values()) == {0.0}
 
 
 def test_a_failed_call_is_no_answer() -> None:
@@ -71,7 +76,7 @@ def test_sums_of_shards_add_up_to_those_of_the_whole(parts: list[dict[str, int]]
 @given(counts, counts, counts)
 def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
     f1, _, _, precision, recall = figures(
-        METRICS, {"tp": tp, "n_pred": tp + wrong, "n_gt": tp + missed}
+        METRICS[:5], {"tp": tp, "n_pred": tp + wrong, "n_gt": tp + missed}
     ).values()
     mean = 2 * precision * recall / (precision + recall) if precision + recall else 0
     assert f1 == pytest.approx(mean)

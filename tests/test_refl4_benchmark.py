@@ -287,6 +287,29 @@ def scored(replies: list[str]) -> tuple[Any, tuple[ScoredRow, ...]]:
 
 
 @pytest.mark.usefixtures("tables")
+def test_an_answer_without_a_box_has_the_first_of_a_tolerant_reading_beside_the_score() -> None:
+    right, wrong = corners_of(VAL[0]), [0.0, 0.0, 1.0, 1.0]
+    _, found = scored(
+        [
+            f"So: {right}",
+            reply_with(corners_of(VAL[1])),
+            f"So: {wrong}",
+            # It has a box already, and the first one counts.
+            f"{reply_with(wrong)[:-1]}, {{}}]",
+        ]
+    )
+    assert [row.sums["hits_0.5"] for row in found] == [0, 1, 0, 0]
+    assert [row.sums.get("salvaged_hits_0.5") for row in found] == [1, None, None, None]
+    assert [row.details.get("salvaged", {}).get("recoverable") for row in found] == [
+        [0], None, [], None,
+    ]  # fmt: skip
+    total = totals(found)
+    assert BENCHMARK.metrics[0].value(total) == 25.0
+    assert BENCHMARK.salvaged is not None
+    assert BENCHMARK.salvaged.value(total) == 50.0
+
+
+@pytest.mark.usefixtures("tables")
 def test_the_first_box_counts_and_none_is_a_miss() -> None:
     right, wrong = corners_of(VAL[0]), [0.0, 0.0, 1.0, 1.0]
     _, found = scored(

@@ -20,12 +20,12 @@ from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.statistics import Interval
 from vlmeval_findit.core.visible import short, visible
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.gallery import choose_cards, gallery_data
+from vlmeval_findit.report.cards import choose_cards
+from vlmeval_findit.report.gallery import gallery_data
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.plots import Bar, HeatMap, bars, heat_map
+from vlmeval_findit.report.plots import HeatMap, heat_map
 from vlmeval_findit.report.thumbnails import thumbnails
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import Run, load_runs
@@ -120,22 +120,20 @@ def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
 
 
 def test_plots_take_the_pages_colours_and_say_what_they_show() -> None:
-    models = ["A <b>", "B"]
-    made = bars("b0", "Title & more", models, {"mIoU": [Bar(50, Interval(40, 61)), None]})
-    assert "currentColor" in made.svg
-    assert "#010203" not in made.svg
-    assert made.alt == "Title & more: mIoU with 95 % intervals; mIoU: A <b> 50.0 %"
-    assert 'aria-label="Title &amp; more' in made.svg
-    assert "A &lt;b&gt;" in made.svg
-    assert "mIoU (%)" in made.svg
-    ids = re.findall(r'\bid="([^"]+)"', made.svg)
-    assert all(name.startswith("b0-") for name in ids)
-    for name in re.findall(r'(?:href="#|url\(#)([\w-]+)', made.svg):
-        assert name in ids
     values = {("xyxy", "text"): 12.5, ("xywh", "text"): 14.25}
     axes = ("representation", "output")
     shown = HeatMap("F1@0.5", axes, ("xyxy", "xywh"), ("text",), values, ("xyxy", "text"))
     heat = heat_map("h0", "M", shown)
+    named = heat_map("h0", "A <b> & more", shown)
+    assert named.alt.startswith("A <b> & more: F1@0.5 by")
+    assert 'aria-label="A &lt;b&gt; &amp; more: F1@0.5' in named.svg
+    assert "A &lt;b&gt;" in named.svg
+    assert "currentColor" in named.svg
+    assert "#010203" not in named.svg
+    ids = re.findall(r'\bid="([^"]+)"', named.svg)
+    assert all(name.startswith("h0-") for name in ids)
+    for name in re.findall(r'(?:href="#|url\(#)([\w-]+)', named.svg):
+        assert name in ids
     assert heat.alt == (
         "M: F1@0.5 by representation and output; reported xyxy text with 12.5 %, "
         "highest 14.2 %, lowest 12.5 %"
@@ -164,7 +162,7 @@ def test_outputs_of_a_heat_map_are_told_apart() -> None:
 
 def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     run = world.run("Some-Model", LABELS, speaking(LABELS, 1.0))
-    data = gallery_data(choose_cards(gather([run])[0]))
+    data = gallery_data(choose_cards(gather([run])[0]), [run])
     card = data["cards"][0]
     task = load_task(LABELS)
     assert data["texts"][card["prompt"]].startswith("[image: 0.jpg]\nFind every instance of each")
@@ -206,13 +204,13 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
 ) -> None:
     run = world.run("A", JSON, speaking(JSON, 1.0))
     other_words = replace(run, basis=replace(run.basis, prompts="release 4d99"))
-    data = gallery_data(choose_cards(gather([other_words])[0]))
+    data = gallery_data(choose_cards(gather([other_words])[0]), [other_words])
     prompt = data["texts"][data["cards"][0]["prompt"]]
     assert prompt.startswith("Asked in release 4d99, whose words are not at hand")
     assert "FINDIT_PROMPTS names a clone" in prompt
     (tmp_path / "pictures" / "0.jpg").unlink()
     run.path.unlink()
-    data = gallery_data(choose_cards(gather([run])[0]))
+    data = gallery_data(choose_cards(gather([run])[0]), [run])
     assert data["pictures"][0] == {"name": "0.jpg", "w": WIDTH, "h": HEIGHT, "src": ""}
     assert data["texts"][data["cards"][0]["reply"]] == "The prediction file is gone."
     world.table("Pascal", [query(i) for i in range(12)])
@@ -290,12 +288,12 @@ def test_names_of_models_are_text_in_page_and_plots(world: World) -> None:
     assert not set(page) & {"\x07", "\x1b", "\u202e", "\ud800"}
     parser = outline(page)
     assert [script.get("type") for script in parser.scripts] == ["application/json", None]
-    assert sorted({card["model"] for card in data_of(page)["cards"]}) == sorted(
-        visible(name) for name in UGLY
-    )
+    data = data_of(page)
+    assert {card["run"] for card in data["cards"]} == set(range(2 * len(UGLY)))
+    assert sorted({run["model"] for run in data["runs"]}) == sorted(map(visible, UGLY))
     for name in UGLY:
         shown = visible(name)
-        # In a table, in bars and in the legend of curves; long names there by both ends.
+        # In tables, in heat maps and in the legend of curves; long names there by both ends.
         assert f'<th scope="row"><span>{escape(shown)}</span></th>' in page
         assert page.count(f">{escape(short(shown, 40), quote=False)}<") >= 2 or shown == "_leading"
     assert page.count(">\u200b_leading<") >= 2
@@ -336,13 +334,13 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     assert "Not compared: 1 run<" in page
     assert "other rows: 2 scored, the rest 12" in page
     assert "Good: F1@0.5 by representation and output format" in page
-    assert "not JSON" in page
     assert "calls failed and are in none of its figures" in page
-    assert "replies that were not as asked (% of all replies)" in page
-    # Of every model its own reasons, and no plot where there are none.
-    assert re.findall(r'aria-label="(\w+): not JSON"', page) == ["Talks"]
+    # Of every run its own reasons, and no row where there are none.
+    found = re.search(r'<table id="reasons">(.*?)</table>', page, re.DOTALL)
+    assert found is not None
+    assert '<th scope="col">not JSON</th>' in found[1]
+    assert re.findall(r"<span>(\w+)</span>", found[1]) == ["Talks"]
     assert "precision and recall by IoU threshold" in page
-    assert "with 95 % intervals" in page
     assert page_of(load_runs([world.runs])) == page
 
 

@@ -89,7 +89,7 @@ def choose(browser: Any, **values: str) -> list[str]:
             value,
         )
     return browser.execute_script(
-        "return [...document.querySelectorAll('.card')].map(card => card.innerText)"
+        "return [...document.querySelectorAll('#cards .card')].map(card => card.innerText)"
     )
 
 
@@ -123,7 +123,7 @@ def test_what_a_model_says_is_shown_and_not_run(opened: Any) -> None:
     assert len(cards) == 24
     assert EVIL in cards[0]
     assert "<b>" in "".join(cards)
-    opened.find_element("css selector", ".card").click()
+    opened.find_element("css selector", "#cards .card").click()
     assert opened.find_element("id", "reply").text == EVIL
     assert opened.title == "FindIt report"
     assert opened.execute_script("return document.querySelectorAll('#gallery img').length") == 0
@@ -165,7 +165,7 @@ def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
     """By geometry, and by pixels: the box's edges are those of the white rectangle."""
     choose(opened, model="Good", format="xyxy_json", order="row")
     place = opened.execute_script(
-        "const svg = document.querySelector('.card svg');"
+        "const svg = document.querySelector('#cards .card svg');"
         "const image = svg.querySelector('image').getBoundingClientRect();"
         "const box = svg.querySelector('[data-role=truth]').getBoundingClientRect();"
         "const rect = r => [r.left, r.top, r.right, r.bottom];"
@@ -186,10 +186,10 @@ def test_the_rectangle_in_the_picture_is_under_its_box(opened: Any, tmp_path: Pa
     for kind in ("truth", "hit", "miss"):
         opened.execute_script(f"document.querySelector('#legend [value={kind}]').click()")
     path = tmp_path / "card.png"
-    card = opened.find_element("css selector", ".card svg")
+    card = opened.find_element("css selector", "#cards .card svg")
     edges = {}
     for name in ("bare", "boxed"):
-        card = opened.find_element("css selector", ".card svg")
+        card = opened.find_element("css selector", "#cards .card svg")
         card.screenshot(str(path))
         pixels = Image.open(path).convert("RGB")
         edges[name] = white_area(pixels)
@@ -219,7 +219,7 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
     choose(opened, model="Good", order="row")
-    opened.execute_script("document.querySelector('.card').focus()")
+    opened.execute_script("document.querySelector('#cards .card').focus()")
     title = "return document.getElementById('detail-title').textContent"
     is_open = "return document.getElementById('detail').open"
     opened.switch_to.active_element.send_keys(Keys.ENTER)
@@ -292,9 +292,11 @@ def test_every_box_of_an_answer_has_its_role(browser: Any, tmp_path: Path) -> No
         path.write_text(make_page(board, datetime.now(UTC)), encoding="utf-8")
     browser.get(path.as_uri())
     drawn = browser.execute_script(
-        "return [...document.querySelectorAll('.card [data-role]')].map(one => "
+        "return [...document.querySelectorAll('#cards .card [data-role]')].map(one => "
         "[one.dataset.role, ...['x', 'y', 'width', 'height'].map(key => +one.getAttribute(key))])"
     )
     assert [role for role, *_ in drawn] == ["truth", "truth", "hit", "wrong label", "miss"]
     assert drawn[4][1:] == pytest.approx([1, 2, 10, 10], abs=0.1)
-    assert "gone.png is not here" in browser.find_element("css selector", ".card svg text").text
+    assert (
+        "gone.png is not here" in browser.find_element("css selector", "#cards .card svg text").text
+    )

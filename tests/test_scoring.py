@@ -465,7 +465,7 @@ def test_the_score_is_one_row(scored) -> None:
         (row,) = csv.DictReader(f)
     assert (row["model"], row["dataset"], row["space"]) == ("Qwen3-VL", PASCAL, "grid1000")
     assert [row[name] for name in (metric.name for metric in METRICS)] == [
-        "80.0000", "66.6667", "50.0000", "100.0000", "66.6667",
+        "80.0000", "66.6667", "50.0000", "100.0000", "66.6667", "80.0000", "", "",
     ]  # fmt: skip
     assert row["F1@0.5 (failed calls as misses)"] == "66.6667"
     counts = (
@@ -510,7 +510,9 @@ def test_details_hold_every_query(scored) -> None:
             "n_gt": 2,
             "n_gt_failed": 0,
             "iou_sum": 1.0,
+            "lost: not readable": 1,
         },
+        "losses": [{"kind": "not readable", "box": None, "object": 1, "size": "medium"}],
     }
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert (rows[2]["reason"], rows[2]["adherent"]) == ("failed call", False)

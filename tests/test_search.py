@@ -20,7 +20,7 @@ from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.sweep.config import ModelEntry
-from vlmeval_findit.sweep.run import Result
+from vlmeval_findit.sweep.results import Result
 from vlmeval_findit.sweep.search import (
     SearchError,
     averages,

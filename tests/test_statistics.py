@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from scored_runs import World, failing, saying, speaking, world
 from simulated import (
@@ -30,6 +32,7 @@ from vlmeval_findit.core.statistics import (
     bounds,
     correct,
     difference,
+    difference_interval,
     figure_intervals,
 )
 from vlmeval_findit.runs.intervals import StatisticsError, compare, evidence, intervals
@@ -355,6 +358,63 @@ def test_what_makes_a_picture_hard_for_both_is_no_difference(run: Run) -> None:
     assert compare(of_hits(run, better), of_hits(run, hits))["Recall"].significant
     shuffled = of_hits(run, generator.permutation(hits))
     assert not compare(of_hits(run, better), shuffled)["Recall"].significant
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    pictures=st.integers(1, 60),
+    rates=st.tuples(st.sampled_from((0.0, 0.3, 0.7, 1.0)), st.sampled_from((0.0, 0.3, 0.9, 1.0))),
+)
+def test_the_interval_of_a_difference_says_what_its_test_says(
+    seed: int, pictures: int, rates: tuple[float, float]
+) -> None:
+    generator = np.random.default_rng(seed)
+    one, other = (
+        evidence_from(names(pictures), sums_of(generator, pictures, rate)) for rate in rates
+    )
+    for name in ("F1@0.5", "mIoU", "Adherence"):
+        test = difference(one, other, name)
+        found = difference_interval(one, other, name)
+        assert (found is None) == (test.p_value is None) == (pictures < FEWEST)
+        if found is None:
+            continue
+        assert -100 <= found.low <= test.value <= found.high <= 100
+        assert found.high - found.low > 0.1
+        over_zero = found.low < -1e-9 and found.high > 1e-9
+        assert over_zero <= (not test.significant)
+        if not test.significant:
+            assert found.low <= 1e-9
+            assert found.high >= -1e-9
+        turned = difference_interval(other, one, name)
+        assert turned is not None
+        assert (-turned.high, -turned.low) == pytest.approx((found.low, found.high))
+
+
+def test_the_interval_of_a_difference_is_students_but_for_what_was_not_seen(run: Run) -> None:
+    generator = np.random.default_rng(6)
+    ours, theirs = generator.random(60) < 0.7, generator.random(60) < 0.5
+    expected = stats.ttest_rel(ours.astype(float), theirs.astype(float)).confidence_interval(0.95)
+    found = difference_interval(
+        *(evidence(of_hits(run, hits)) for hits in (ours, theirs)), metric="Recall"
+    )
+    assert found is not None
+    assert found.low / 100 == pytest.approx(expected.low, abs=0.002)
+    assert found.high / 100 == pytest.approx(expected.high, abs=0.002)
+    assert found.high - found.low > 100 * (expected.high - expected.low)
+
+
+def test_intervals_of_differences_hold_the_truth() -> None:
+    generator = np.random.default_rng(11)
+    hard = generator.random((300, 30, 2))
+    made = [[sums_of(generator, 30, rate, one) for one in hard] for rate in (0.8, 0.6)]
+    true = [100 * shares(np.sum(sums, axis=(0, 1)))[0] for sums in made]
+    held = []
+    for pair in zip(*made, strict=True):
+        one, other = (evidence_from(names(30), sums) for sums in pair)
+        found = difference_interval(one, other, "F1@0.5")
+        assert found is not None
+        held.append(found.low <= true[0] - true[1] <= found.high)
+    assert 92 <= 100 * np.mean(held) <= 99
 
 
 @pytest.mark.parametrize(("pictures", "least"), [(4, 1 / 8), (5, 1 / 16), (8, 1 / 128)])

@@ -37,12 +37,12 @@ from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.sweep.answering import StoppedError
 from vlmeval_findit.sweep.config import Inference, ModelEntry
 from vlmeval_findit.sweep.executors import ThreadsExecutor
 from vlmeval_findit.sweep.journal import Journal, NotOursError, records
 from vlmeval_findit.sweep.journal_errors import DiskFullError, JournalError
 from vlmeval_findit.sweep.model_asker import ModelAsker, answer_from
-from vlmeval_findit.sweep.run import StoppedError
 from vlmeval_findit.sweep.servers import ServersHost
 from vlmeval_findit.sweep.stopping import Stopping
 

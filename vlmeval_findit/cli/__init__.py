@@ -17,8 +17,13 @@ COMMANDS = {
     "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
+<<<<<<< HEAD
     "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
+=======
+    "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
+>>>>>>> main
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
+    "confidences": ("confidences", "average precision and calibration by the model's own tokens"),
     "show": ("show", "print what a query asks, and the sizes of its images"),
     "search": ("search", "find the format that a model answers best in"),
     "sweep": ("sweep", "run models x datasets x formats from a file"),
@@ -45,6 +50,7 @@ flags of ours, with --data:
   --model NAME=PATH       answer from a checkpoint: a folder or an identifier (names: models)
   --row Qwen3-VL          with --model my-ft=PATH: the model of the table that it is run like
   --force                 go on although something contradicts what a run recorded
+  --confidences           record how probable the tokens of every reply were
   --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
   --max-usd DOLLARS       stop before models over an API cost more than this
   --base-url URL[,URL]    ask OpenAI-compatible servers; --model NAME, or NAME=THE_SERVERS_NAME

@@ -17,7 +17,7 @@ from ..models.revision import known_revision
 from ..models.table import find_model, local_names
 from ..sweep.calls import given_key
 from ..sweep.config import ModelEntry, Sweep
-from ..sweep.dry_run import Count, DryRun, Group, count, sweep_groups
+from ..sweep.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
 from ..sweep.run import Chosen, Tables
 from ..sweep.servers import chat_model, settings
 
@@ -60,7 +60,8 @@ def _key(entry: ModelEntry) -> dict[str, Any]:
 def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
     """Count what a sweep would do; ``served``: its models are behind servers (``--endpoints``)."""
     given = {one.name: settings(one) if served else _key(one) for one in sweep.models}
-    dry = count(sweep_groups(sweep, given, _chats(sweep, served), chosen), sweep.journal)
+    groups = sweep_groups(sweep, given, _chats(sweep, served), chosen)
+    dry = count(groups, sweep.journal)
     head = ("model", "cells", "queries", "images", "calls", "finished")
     print(f"{head[0]:<28}" + "".join(f"{name:>12}" for name in head[1:]))
     for one in dry.counts:
@@ -70,6 +71,9 @@ def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
         if one.load is not None:
             print(f"{one.name} over HTTP: {_line(one.load)}")
     _print_sums(dry)
+    if sweep.race is not None:
+        least = sum(least_of_a_race(sweep, sweep.race, group.cells) for group in groups)
+        print(f"the race makes at least {least:,} of these calls, at most all")
     return 0
 
 

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.settings import settings_from
-from ..runs.coco_export import NO_CONFIDENCES, export
+from ..runs.coco_export import export
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file
@@ -22,11 +23,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
     parser.add_argument("--space", help="coordinate space (see: score --help)")
     parser.add_argument("--force", action="store_true", help="see: score --help")
+    parser.add_argument(
+        "--confidence",
+        choices=DEFINITIONS,
+        help=f"the score of a box, in runs with --confidences (default: {DEFAULT})",
+    )
     args = parser.parse_args(argv)
     for path in prediction_files(args.runs):
         settings = settings_from({"space": args.space, "force": args.force})
         run = score_file(path, as_scored(path, settings), args.dataset)
-        done = export(run, path)
+        done = export(run, path, args.confidence)
         print(f"{path}: {done.boxes} boxes in {done.images} images")
         for count, what in (
             (done.failed, "failed calls are in neither file"),
@@ -37,5 +43,5 @@ def main(argv: Sequence[str]) -> int:
             if count:
                 print(f"  {count} {what}")
         print(f"  results: {done.results}\n  ground truth: {done.truth}")
-    print(NO_CONFIDENCES)
+        print(done.note)
     return 0

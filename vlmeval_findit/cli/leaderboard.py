@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from ..leaderboard.rows import (
     forced_lines,
     grid,
     rank_text,
+    rejection_lines,
     scorer_lines,
 )
 from ..runs.scored_run import load_runs
@@ -138,7 +140,8 @@ def print_remarks(board: Board) -> None:
     left out."""
     for line in scorer_lines(board):
         print(visible(f"Scored by: {line}"))
-    for line in (*failure_lines(board), *forced_lines(board), *doctor_lines(board)):
+    lines = (failure_lines, rejection_lines, forced_lines, doctor_lines)
+    for line in chain.from_iterable(of(board) for of in lines):
         print(visible(line))
     rows = apart_rows(board)
     if rows:

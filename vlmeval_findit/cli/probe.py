@@ -84,7 +84,8 @@ def main(argv: Sequence[str]) -> int:
         return status if status == INTERRUPTED else FAILED
     probed = _probed(results[0].path, wanted)
     print("\n".join(text_of(probed)))
-    return _written(probed, wanted, args) or _status(probed)
+    _write(probed, wanted, args)
+    return _status(probed)
 
 
 def _add_flags(parser: argparse.ArgumentParser) -> None:
@@ -273,8 +274,8 @@ def _status(probed: Probed) -> int:
     return CONFIRMED if probed.is_named else UNDECIDED
 
 
-def _written(probed: Probed, wanted: _Wanted, args: argparse.Namespace) -> int:
-    """Write what was asked for: always 0, for what cannot be written is an error."""
+def _write(probed: Probed, wanted: _Wanted, args: argparse.Namespace) -> None:
+    """Write the files that were asked for."""
     if args.picture is not None:
         from ..report.probe_plot import draw
 
@@ -288,4 +289,3 @@ def _written(probed: Probed, wanted: _Wanted, args: argparse.Namespace) -> int:
             f.write("\n")
     if args.save is not None:
         print(saved(probed, wanted.entry, args.save, args.endpoints))
-    return 0

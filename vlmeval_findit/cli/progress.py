@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ..core.work import Answer
 from ..sweep.plan import Plan
-from ..sweep.run import Result
+from ..sweep.results import Result
 
 _LINE_EVERY = 10.0
 """Seconds between lines where nobody sees a bar."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from ..core.files import atomic_write
 from ..core.visible import counted
 from ..leaderboard.board import Board
-from ..report.gallery import CARDS
+from ..report.cards import CARDS
 from ..report.page import make_page
+from ..report.pairs import FLAG, Side, sides_of
 from .leaderboard import add_board_flags, boards_from, print_remarks
 
 
@@ -22,21 +23,30 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--cards", type=positive, default=CARDS, help=f"answers in the gallery, at most ({CARDS})"
     )
+    parser.add_argument(
+        FLAG,
+        nargs=2,
+        default=[],
+        metavar=("LEFT", "RIGHT"),
+        help="put these side by side first, and their most different answers on the page: "
+        "MODEL, MODEL=FORMAT, or FORMAT where one model has it",
+    )
     add_board_flags(parser)
     args = parser.parse_args(argv)
     made = boards_from(args)
+    sides = sides_of(args.compare, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     first, *others = made
-    _write(first, args.out, args.cards)
+    _write(first, args.out, args.cards, sides)
     for board in others:
         beside = args.out.with_name(f"{args.out.stem}-{board.benchmark.name}{args.out.suffix}")
-        _write(board, beside, args.cards)
+        _write(board, beside, args.cards, sides)
     return 0
 
 
-def _write(board: Board, path: Path, cards: int) -> None:
+def _write(board: Board, path: Path, cards: int, sides: Sequence[Side]) -> None:
     """The page of one benchmark."""
-    page = make_page(board, datetime.now(UTC), cards)
+    page = make_page(board, datetime.now(UTC), cards, sides)
     with atomic_write(path) as f:
         f.write(page)
     print_remarks(board)

@@ -13,7 +13,7 @@ from typing import Any
 from ..benchmarks import is_meant, load
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
-from ..core.settings import FORCE_VARIABLE
+from ..core.settings import CONFIDENCES_VARIABLE, FORCE_VARIABLE
 from ..models.http.spending import Budget
 from ..sweep.host_config import is_ours
 from .printing import report_spending
@@ -76,6 +76,8 @@ def _set_environment(ours: argparse.Namespace) -> None:
         os.environ["FINDIT_PROMPTS"] = str(ours.prompts)
     if ours.force:
         os.environ[FORCE_VARIABLE] = "1"
+    if ours.confidences:
+        os.environ[CONFIDENCES_VARIABLE] = "1"
 
 
 def _report(budget: Budget, bad: Sequence[str], missing: Sequence[str]) -> int:
@@ -136,6 +138,7 @@ def _our_flags() -> argparse.ArgumentParser:
     parser.add_argument("--row")
     parser.add_argument("--config")
     parser.add_argument("--force", action="store_true")
+    parser.add_argument("--confidences", action="store_true")
     parser.add_argument("--judge-args")
     parser.add_argument("--mode", default="all")
     parser.add_argument("--work-dir", default="./outputs")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from ..benchmarks.findit.rejection import rejection_line
 from ..benchmarks.refl4 import PROTOCOL as REF_L4
 from ..benchmarks.selfretrieval import PREFIX as PAIRS
 from ..benchmarks.selfretrieval import PROTOCOL as SELF_RETRIEVAL
@@ -18,6 +19,7 @@ from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
+from ..runs.salvage import salvaged_line
 from ..runs.score import score_file
 from .printing import print_rows
 
@@ -39,6 +41,9 @@ def main(argv: Sequence[str]) -> int:
             print(f"forced: {run.model} {run.task.name}: {note}")
         if run.doctor is not None:
             print(f"{run.model} {run.task.name}: {run.doctor} (see: run_findit.py doctor)")
+        salvaged = salvaged_line(run.benchmark, run.rows, run.sums)
+        for line in filter(None, (rejection_line(run.sums), salvaged)):
+            print(f"{run.model} {run.task.name}: {line}")
     return 0
 
 

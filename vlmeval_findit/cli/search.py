@@ -14,11 +14,11 @@ from ..core.model_names import check_model_name
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
-from ..sweep.config import ModelEntry
+from ..sweep.config import ModelEntry, Race
 from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
 from .printing import report_spending
-from .sweep import FORCE_HELP, add_executor_flags, budget_for, host_for, run
+from .sweep import CONFIDENCES_HELP, FORCE_HELP, add_executor_flags, budget_for, host_for, run
 
 LIMIT = 50
 """Queries of the paper's search; it took 20 for proprietary models."""
@@ -46,6 +46,14 @@ def main(argv: Sequence[str]) -> int:
         help="of an instance-detection dataset: also ask the winner with marked reference "
         f"pictures ({', '.join(MARKS)}, or all)",
     )
+    parser.add_argument(
+        "--race",
+        action="store_true",
+        help="drop formats on the way that can hardly win: half of the calls",
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of the order in which a race takes pictures (default: 0)"
+    )
     parser.add_argument("--out", type=Path, default=Path("best_formats.yaml"))
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/search"))
     parser.add_argument("--journal", type=Path, default=Path("outputs/calls.jsonl"))
@@ -53,6 +61,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--served", help="the endpoints' name for the model")
     parser.add_argument("--skip-missing-images", action="store_true")
     parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
+    parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     args = parser.parse_args(argv)
@@ -62,9 +71,17 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")
     if args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
-    places = (args.work_dir, args.journal)
-    sweep = search_sweep(entry, tables[args.dataset], args.limit, places, _marks(args.marks))
-    sweep = replace(sweep, skip_missing=args.skip_missing_images, force=args.force)
+    if args.seed is not None and not args.race:
+        raise ValueError("--seed orders the pictures of a --race, and there is none")
+    race = Race(args.seed or 0) if args.race else None
+    places, marks = (args.work_dir, args.journal), _marks(args.marks)
+    sweep = search_sweep(entry, tables[args.dataset], args.limit, places, marks, race)
+    sweep = replace(
+        sweep,
+        skip_missing=args.skip_missing_images,
+        force=args.force,
+        confidences=args.confidences,
+    )
     if args.dry_run:
         from .dry_run import of_sweep
 

@@ -14,19 +14,35 @@ from typing import Any
 
 from ..benchmarks import benchmark_of
 from ..core.files import atomic_write
+from ..core.settings import CONFIDENCES_VARIABLE
 from ..models.http.spending import Budget
-from ..sweep.config import Sweep
+from ..sweep.answering import Host, StoppedError, Surroundings
+from ..sweep.config import Race, Sweep
 from ..sweep.config_file import read_sweep
 from ..sweep.host_config import host_config
 from ..sweep.journal import NotOursError
 from ..sweep.journal_errors import DiskFullError
-from ..sweep.run import Chosen, Host, Result, StoppedError, Surroundings, UnfinishedError, run_sweep
-from ..sweep.search import averages, best_format, format_text, outcome, read_formats, write_formats
+from ..sweep.results import Result
+from ..sweep.run import Chosen, UnfinishedError, run_sweep
+from ..sweep.search import (
+    averages,
+    best_format,
+    dropped_formats,
+    format_text,
+    outcome,
+    race_calls,
+    read_formats,
+    write_formats,
+)
 from ..sweep.servers import ServersHost
 from ..sweep.stopping import stopped_by_signals
 from .printing import print_rows, report_spending
 from .progress import SweepProgress
 
+CONFIDENCES_HELP = (
+    "record how probable the tokens of every reply were; answers of earlier runs without are "
+    "asked for again"
+)
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
 
 SOME_FAILED, NO_MORE, INTERRUPTED = 1, 3, 130
@@ -48,11 +64,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--limit", type=int, help="the first so many rows of every table")
     parser.add_argument("--work-dir", type=Path, help="goes before the file's")
     parser.add_argument("--journal", type=Path, help="goes before the file's")
+    parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     args = parser.parse_args(argv)
     sweep = _overridden(read_sweep(args.config), args)
     chosen = read_formats(args.formats) if args.formats else None
+    if chosen is not None and sweep.race is not None:
+        raise ValueError(f"{args.config} races formats, and --formats asks each model in one only")
     if args.export_config:
         return _export(sweep, chosen, args.export_config)
     if args.dry_run:
@@ -143,11 +162,33 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
     """Run a sweep, print its scores, write the best formats where there were several."""
+<<<<<<< HEAD
     results, status = results_of(sweep, host, chosen)
     print_rows(_row(result) for result in results)
     if status:
         return status
     report_formats(results, formats_file)
+=======
+    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
+        around = Surroundings(host, progress, stop, best_format)
+        try:
+            results = run_sweep(sweep, around, chosen)
+        except (StoppedError, KeyboardInterrupt) as error:
+            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
+            return INTERRUPTED
+        except DiskFullError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return NO_MORE
+        except NotOursError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return SOME_FAILED
+        except UnfinishedError as error:
+            print_rows(_row(result) for result in error.results)
+            print(f"error: {error}", file=sys.stderr)
+            return NO_MORE if error.spent else SOME_FAILED
+    print_rows(_row(result) for result in results if result.dropped is None)
+    report_formats(results, formats_file, sweep.race)
+>>>>>>> main
     for result in results:
         if result.doctor is not None:
             print(f"{result.model} {result.question.name}: {result.doctor}")
@@ -182,27 +223,45 @@ def _say(line: str) -> None:
     os.write(2, f"{line}\n".encode())
 
 
-def report_formats(results: Sequence[Result], path: Path) -> None:
+def report_formats(results: Sequence[Result], path: Path, race: Race | None = None) -> None:
     """Name the best format of every model that was asked in several, and write them down."""
     found: dict[str, Mapping[str, Any]] = {}
     for model in dict.fromkeys(result.model for result in results):
         own = [result for result in results if result.model == model and result.compared]
         ranked = averages(own)
-        if len(ranked) > 1 and all(result.failed < result.rows for result in own):
+        if race is not None and own:
+            _print_race(own)
+        several = len(ranked) > 1 or any(result.dropped is not None for result in own)
+        if several and all(result.failed < result.rows for result in own):
             best = ranked[0]
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
             headline = benchmark_of(best.question.name).metrics[0].name
             print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
-            found[model] = outcome(own, benchmark_of(best.question.name).prompts()[0].name)
+            found[model] = outcome(own, benchmark_of(best.question.name).prompts()[0].name, race)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")
 
 
+def _print_race(results: Sequence[Result]) -> None:
+    """What the race of one model saved, and which formats it dropped after how many queries."""
+    asked, of = race_calls(results)
+    saved = f"{of - asked:,} calls saved ({100 * (of - asked) / of:.0f} %)"
+    print(f"{results[0].model}: the race asked {asked:,} of {of:,} queries; {saved}")
+    for result in dropped_formats(results):
+        why = result.dropped
+        assert why is not None
+        print(
+            f"  dropped after {why.queries} of {why.of} queries: {format_text(result)} "
+            f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
+        )
+
+
 def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
     given |= {"journal": args.journal, "force": args.force}
+    given["confidences"] = args.confidences or sweep.confidences
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})
@@ -228,5 +287,7 @@ def _export(sweep: Sweep, chosen: Chosen | None, path: Path) -> int:
         f.write("\n")
     print(f"{len(config['model'])} models x {len(config['data'])} datasets in {path}")
     limit = f" --limit {sweep.limit}" if sweep.limit else ""
-    print(f"PRED_FORMAT=json python -m vlmeval --config {path} --work-dir {sweep.work_dir}{limit}")
+    more = f"{CONFIDENCES_VARIABLE}=1 " if sweep.confidences else ""
+    flags = f"--config {path} --work-dir {sweep.work_dir}{limit}"
+    print(f"{more}PRED_FORMAT=json python -m vlmeval {flags}")
     return 0

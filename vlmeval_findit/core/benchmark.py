@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from .anatomy import Anatomy, WrongAnswers
 from .contradictions import Contradiction
 from .drawing import Curve, Drawing
 from .identity import Described, Identity
@@ -108,22 +109,31 @@ class Benchmark(Protocol):
 
     ``name`` names it for people and files.  ``metrics`` are its figures, the headline first;
     ``ranking`` those by which formats are compared, the weightiest first.  ``with_failures`` is the
-    headline when failed calls count as wrong: they are in no other figure.  ``counts`` are sums
-    that a score's table shows, by what they are called there.  ``format_axes`` are what rows and
-    columns of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given
-    at most (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
+    headline when failed calls count as wrong: they are in no other figure.  ``salvaged`` is the
+    headline as a tolerant reader would have it, one of ``metrics``.  ``counts`` are sums that a
+    score's table shows, by what they are called there.  ``format_axes`` are what rows and columns
+    of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given at most
+    (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
     ``baselines`` are models without weights that answer its questions, by their names.
+    ``reasons`` are those of its rows that its anatomy tells apart.
     """
 
     name: str
     metrics: tuple[Metric, ...]
     ranking: tuple[Metric, ...]
     with_failures: Metric
+    salvaged: Metric | None = None
     counts: Mapping[str, str] = MappingProxyType({})
     format_axes: tuple[str, str] = ("", "")
     at_a_time: int | None = 256
     prompts_help: str = ""
     baselines: Mapping[str, Baseline] = MappingProxyType({})
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def anatomy(self) -> Anatomy:
+        """How what its score lost is divided among causes."""
+        return WrongAnswers(self.with_failures, self.reasons)
 
     @abstractmethod
     def parse(self, name: str) -> Question:

@@ -14,6 +14,8 @@ class Role(Enum):
     HIT = "hit"
     MISS = "miss"
     WRONG_LABEL = "wrong label"
+    SALVAGED = "salvaged"
+    """What only a tolerant reader takes from the reply: in no score."""
     OPTION = "option"
     """What could have been answered."""
 

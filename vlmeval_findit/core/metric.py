@@ -131,10 +131,13 @@ class Metric:
             (weighted(sums, ratio.part), weighted(sums, ratio.whole)) for ratio in self.ratios(sums)
         ]
         empty = np.nan if self.empty is None else self.empty
+        shape = np.shape(next(iter(sums.values()), ()))
         if not parts:
-            return np.full(np.shape(next(iter(sums.values()), ())), empty)
+            return np.full(shape, empty)
         part, whole = (
-            np.stack([np.asarray(x, dtype=float) for x in xs]) for xs in zip(*parts, strict=True)
+            # What is not there is 0, a number among arrays.
+            np.stack([np.broadcast_to(np.asarray(x, dtype=float), shape) for x in xs])
+            for xs in zip(*parts, strict=True)
         )
         ratios = np.divide(100.0 * part, whole, out=np.zeros_like(part), where=whole != 0)
         there = (whole != 0).sum(axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 
 from .files import atomic_write, write_once, write_text_once
 from .prediction_reader import XLSX_CELL_LIMIT, check_format
+from .replies import RECORD_KEY, record_in
+
+log = logging.getLogger(__name__)
 
 PredictionRow = Mapping[str, Any]
 """One row of a prediction file, by column."""
@@ -20,8 +24,9 @@ PredictionRow = Mapping[str, Any]
 def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
     """Write the rows of a prediction file in the format of its name, whole or not at all.
 
-    JSON holds every reply as it is.  A sheet cuts it at 32,767 characters and TSV, as the host
-    reads it, does not know "NA" from nothing.  A file that is the same already is not touched.
+    JSON holds every reply as it is.  A sheet cuts it at 32,767 characters, and leaves out parts of
+    a record that is longer, and says so; TSV, as the host reads it, does not know "NA" from
+    nothing.  A file that is the same already is not touched.
 
     Args:
         path: the file.
@@ -87,7 +92,16 @@ def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
     sheet = book.create_sheet()
     columns = _columns(rows)
     sheet.append(columns)
-    for row in rows:
+    shortened = [_with_fitting_record(row) for row in rows]
+    if lost := sum(before is not after for before, after in zip(rows, shortened, strict=True)):
+        log.warning(
+            "%s: a cell holds %d characters, and the records of %d replies are longer: their "
+            "log-probabilities or thoughts are left out (PRED_FORMAT=json holds them)",
+            path,
+            XLSX_CELL_LIMIT,
+            lost,
+        )
+    for row in shortened:
         cells = []
         for name in columns:
             value = row.get(name)
@@ -99,6 +113,18 @@ def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
     out = io.BytesIO()
     book.save(out)
     write_once(path, out.getvalue())
+
+
+def _with_fitting_record(row: PredictionRow) -> PredictionRow:
+    """A row whose record is whole in a cell: one that was cut could not be read at all."""
+    text = row.get("extra_records")
+    record = dict(record_in(text))
+    if not isinstance(text, str) or len(text) <= XLSX_CELL_LIMIT or not record:
+        return row
+    for part in ("logprobs", "thought"):
+        if len(text) > XLSX_CELL_LIMIT and record.pop(part, None) is not None:
+            text = json.dumps({RECORD_KEY: record})
+    return {**row, "extra_records": text}
 
 
 def _for_cell(text: str) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from .token_logprobs import TokenLogprobs, token_logprobs
+
 FAILED = "Failed to obtain answer"
 """What VLMEvalKit stores in place of an answer when a call failed: not a reply of the model."""
 
@@ -28,6 +30,7 @@ class Recorded:
     ``tokens`` count the prompt and the reply.  ``model`` says who answered: identifier, revisions
     or provider, and the row of the model table.  ``call`` is what a service said of a call over
     HTTP: its id and its ``cost`` in US dollars; of a failed one, the error and the status.
+    ``token_logprobs`` are of the reply's tokens, None where they were not asked for or not had.
     """
 
     space: Mapping[str, Any] | None = None
@@ -38,6 +41,7 @@ class Recorded:
     tokens: Mapping[str, int] = field(default_factory=dict)
     model: Mapping[str, str] = field(default_factory=dict)
     call: Mapping[str, Any] = field(default_factory=dict)
+    token_logprobs: TokenLogprobs | None = None
 
     def as_json(self) -> str:
         """The value for the column ``extra_records``; :func:`recorded` reads it back."""
@@ -58,6 +62,8 @@ class Recorded:
             record["model"] = dict(self.model)
         if self.call:
             record["call"] = dict(self.call)
+        if self.token_logprobs is not None:
+            record["logprobs"] = self.token_logprobs.as_json()
         return json.dumps({RECORD_KEY: _plain(record, _DEPTH + 2)})
 
 
@@ -115,6 +121,7 @@ def recorded(value: object) -> Recorded:
         tokens=tokens,
         model={key: said for key, said in model.items() if isinstance(said, str)},
         call=_plain_object(record.get("call")),
+        token_logprobs=token_logprobs(record.get("logprobs")),
     )
 
 

@@ -43,6 +43,9 @@ SPACE_VARIABLE = "FINDIT_SPACE"
 FORCE_VARIABLE = "FINDIT_FORCE"
 
 
+CONFIDENCES_VARIABLE = "FINDIT_CONFIDENCES"
+
+
 ENCODER_VARIABLE = "FINDIT_ENCODER"
 
 
@@ -75,4 +78,13 @@ def _encoder(said: object) -> ChosenEncoder | None:
 
 def is_forced() -> bool:
     """Whether ``FINDIT_FORCE`` says to overrule what runs recorded."""
-    return os.environ.get(FORCE_VARIABLE, "0") not in ("", "0")
+    return _is_on(FORCE_VARIABLE)
+
+
+def wants_confidences() -> bool:
+    """Whether ``FINDIT_CONFIDENCES`` says that runs under VLMEvalKit record log-probabilities."""
+    return _is_on(CONFIDENCES_VARIABLE)
+
+
+def _is_on(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")

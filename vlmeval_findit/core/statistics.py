@@ -97,20 +97,69 @@ def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
     The p-value is never below that of as many coins that all fall alike: so few pictures cannot say
     more, however equal they are.
     """
-    at = one.place(metric)
-    value = float(one.values[at] - other.values[at])
-    pictures = float(min(one.counted[at], other.counted[at]))
+    value, error, pictures = _paired(one, other, metric)
+    p_value = _p_value(value, error, pictures) if pictures else None
+    return Difference(100 * value, p_value, p_value)
+
+
+def difference_interval(one: Evidence, other: Evidence, metric: str) -> Interval | None:
+    """The 95 % interval of one figure minus another, in percentage points; paired as the test is.
+
+    None where there are too few pictures.  As in :func:`bounds` a third of a picture that only one
+    of them finds is allowed for, so that pictures which all agree have an interval too.  It goes
+    over 0 exactly where the test of :func:`difference` finds no difference: what few pictures
+    cannot say there, they cannot say here.
+    """
+    value, error, pictures = _paired(one, other, metric)
     if not pictures:
-        return Difference(100 * value, None, None)
+        return None
+    unseen = 2 * (_UNSEEN / pictures) ** 2 * (1 + value**2)
+    reach = float(stdtrit(pictures - 1, (1 + LEVEL) / 2) * np.sqrt(error**2 + unseen))
+    differs = _p_value(value, error, pictures) < ALPHA
+    reach = min(reach, abs(value)) if differs else max(reach, abs(value))
+    return Interval(100 * max(-1.0, value - reach), 100 * min(1.0, value + reach))
+
+
+def _paired(one: Evidence, other: Evidence, metric: str) -> tuple[float, float, float]:
+    """A difference as a share of 1, its standard error, and how many pictures both rest on."""
+    at = one.place(metric)
     _, (ours, theirs) = aligned([one, other])
     error = float(np.sqrt(((ours[:, at] - theirs[:, at]) ** 2).sum()))
+    value = float(one.values[at] - other.values[at])
+    return value, error, float(min(one.counted[at], other.counted[at]))
+
+
+def _p_value(value: float, error: float, pictures: float) -> float:
     # Sums in another order differ in their last bits: what is equal must count as equal.
     if abs(value) < 1e-11:
-        p_value = 1.0
-    else:
-        tail = float(stdtr(pictures - 1, -abs(value) / error)) if error else 0.0
-        p_value = max(2 * tail, 2.0 ** (1 - pictures))
-    return Difference(100 * value, p_value, p_value)
+        return 1.0
+    tail = float(stdtr(pictures - 1, -abs(value) / error)) if error else 0.0
+    return max(2 * tail, float(2.0 ** (1 - pictures)))
+
+
+def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) -> float | None:
+    """How likely all pictures are to show that a figure is better than the one in front.
+
+    ``share`` of all pictures were looked at, above 0 and below 1.  What all of them would show is
+    predicted: Student's t around the difference so far, with its paired variance over what is not
+    seen yet (of a finite number, so the more was seen the less is open).  Better means by more than
+    the 95 % interval of a difference over all pictures reaches: by what they could tell from
+    nothing.  As in :func:`bounds` a third of a picture is allowed for in either figure: few
+    pictures without a difference do not show that there is none.
+
+    Returns None where there are too few pictures.
+    """
+    at = one.place(metric)
+    pictures = float(min(one.counted[at], front.counted[at]))
+    if not pictures:
+        return None
+    _, (ours, theirs) = aligned([one, front])
+    values = np.array([one.values[at], front.values[at]])
+    unseen = (_UNSEEN / pictures) ** 2 * (values**2 + (1 - values) ** 2).sum()
+    variance = ((ours[:, at] - theirs[:, at]) ** 2).sum() + unseen
+    reach = stdtrit(pictures / share - 1, (1 + LEVEL) / 2) * np.sqrt(variance * share)
+    short_of = reach - (values[0] - values[1])
+    return float(stdtr(pictures - 1, -short_of / np.sqrt(variance * (1 - share))))
 
 
 def correct(found: Iterable[Difference]) -> list[Difference]:

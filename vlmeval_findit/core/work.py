@@ -16,13 +16,15 @@ class Work(NamedTuple):
     """What goes to a model at a time: plain values, so that another machine can take it.
 
     Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
-    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`).
+    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`); with ``confidences``
+    log-probabilities of the replies' tokens are recorded, where they can be had.
     """
 
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]
     settings: Mapping[str, Any]
     shares_images: bool
+    confidences: bool = False
 
 
 class Stop(Enum):

@@ -24,17 +24,25 @@ from vlmeval.smp import get_logger
 from ..core.model_names import check_model_name
 from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles
+from ..core.settings import wants_confidences
 from ..core.work import Answer, Asker
+from ..sweep.answering import ModelStoppedError
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..sweep.cell_files import adopt_others, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..sweep.journal import Journal, records
 from ..sweep.journal_lines import Record
-from ..sweep.keeping import Calls, Keeping, Waiting, answer_calls
+from ..sweep.keeping import (
+    Calls,
+    Keeping,
+    Waiting,
+    answer_calls,
+    calls_left,
+    count_failed,
+)
 from ..sweep.model_asker import asker_of
 from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of
 from ..sweep.plan import Plan, UnitSizes, make_plan
-from ..sweep.run import ModelStoppedError
 from ..sweep.stopping import stopped_by_signals
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
@@ -137,6 +145,7 @@ def prepare_run(
     entry = with_space(entry or entry_of(model), dataset.settings.space)
     found = described(model, entry, dataset.task.question)
     cell = dataset.cell(model, asked_with(entry, found.answering))
+    cell = replace(cell, confidences=wants_confidences())
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
     output = prepare_output(path, cell, dataset.settings, found, host_version())
     return HostRun(home, output, entry)
@@ -237,7 +246,7 @@ class Kept:
 def _take_in_others(journal: Journal, run: HostRun) -> None:
     """Take in what other processes of this run, or of an earlier one, answered."""
     for other in Ranks.others(run.journal):
-        journal.append(record for record in records(other) if record["key"] not in journal)
+        journal.append(filter(journal.is_news, records(other)))
         journal.sync()
         other.unlink()
 
@@ -248,7 +257,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     plan = make_plan([cell], hashes)
     done = Answered(journal, run.journal if not ranks.is_first else None, how.again)
-    left = {call.key for call in plan.calls if call.key not in done}
+    left = {key for key in calls_left(plan, journal) if not done.holds(key, cell.confidences)}
     output = run.output
     if left:
         output = found_here(output, on_this_machine(run.entry, output.identity.answering))
@@ -266,7 +275,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
         executor = ThreadsExecutor(lambda: [load()], how.threads)
 
     def record(call: Call, answer: Answer) -> Record:
-        return record_of(cell, call.row, answer, call.asked, output.identity)
+        return record_of(cell, call.row, answer, call.asked, output.identity, cell.confidences)
 
     calls = Calls(plan, left, _SIZES, hashes)
     with CallsBar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
@@ -293,11 +302,11 @@ def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> int:
     cell = run.output.cell
     keys = [keyed(cell, row, hashes).key for row in cell.rows]
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
-    return sum(key not in journal for key in keys)
+    return count_failed(cell, keys, journal)
 
 
 class Answered:
-    """The keys of calls that are not made again.
+    """The calls that are not made again although the journal does not have their answers.
 
     Args:
         journal: of this process.
@@ -308,16 +317,17 @@ class Answered:
     def __init__(self, journal: Journal, first: Path | None, again: bool) -> None:
         self._journal = journal
         self._again = again
-        self._others = {
-            record["key"]
-            for record in (records(first) if first is not None else ())
-            if not (again and record["error"])
-        }
+        self._others: dict[str, bool] = {}
+        for record in records(first) if first is not None else ():
+            if not (again and record["error"]):
+                with_them = bool(record.get("confidences")) or self._others.get(record["key"])
+                self._others[record["key"]] = bool(with_them)
 
-    def __contains__(self, key: str) -> bool:
-        if key in self._others or key in self._journal:
+    def holds(self, key: str, confidences: bool) -> bool:
+        """Whether another process has the answer as it is wanted, or a failure stands."""
+        if key in self._others and self._others[key] >= confidences:
             return True
-        return not self._again and self._journal.get(key) is not None
+        return not self._again and key not in self._journal and self._journal.get(key) is not None
 
 
 class CallsBar:

@@ -93,25 +93,29 @@ class FindItLocalModel(FindItModel):
         """The reply to one message."""
         return self.generate_batch([message], question_of(dataset).name)[0]
 
-    def generate_batch(self, messages: Sequence[HostMessage], dataset: str) -> list[RecordedReply]:
-        """The replies to messages of one dataset, in their order, worked out together."""
+    def generate_batch(
+        self, messages: Sequence[HostMessage], dataset: str, *, confidences: bool = False
+    ) -> list[RecordedReply]:
+        """The replies to messages of one dataset, in their order, worked out together.
+
+        With ``confidences`` they record log-probabilities of their tokens.
+        """
+        asked = [message_from(one) for one in messages]
         with self._lock:
-            asked = [message_from(one) for one in messages]
-            return _replies(self._runner.answer_batch(asked, question_of(dataset)))
+            ask = self._runner.answer_batch
+            return _replies(ask(asked, question_of(dataset), confidences=confidences))
 
     def generate_variants(
-        self, messages: Sequence[HostMessage], dataset: str
+        self, messages: Sequence[HostMessage], dataset: str, *, confidences: bool = False
     ) -> list[RecordedReply]:
         """The replies to questions over the same images, which are encoded and prefilled once.
 
         ``dataset`` is the name of any of them: they have images and frames in common.
         """
+        asked = [message_from(one) for one in messages]
         with self._lock:
-            return _replies(
-                self._runner.answer_variants(
-                    list(map(message_from, messages)), question_of(dataset)
-                )
-            )
+            ask = self._runner.answer_variants
+            return _replies(ask(asked, question_of(dataset), confidences=confidences))
 
 
 def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:

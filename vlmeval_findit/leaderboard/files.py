@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..core.files import atomic_write
 from ..core.visible import as_csv
+from .anatomy import anatomy_rows
 from .board import HOME, Board
 from .openvlm import NO_META, Meta, as_openvlm
 from .rows import apart_rows, board_rows, sweep_rows
@@ -29,6 +30,7 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
     texts = {
         "leaderboard.csv": as_csv(board_rows(board)),
         "formats.csv": as_csv(sweep_rows(board)),
+        "anatomy.csv": as_csv(anatomy_rows(board)),
         "not_compared.csv": as_csv(apart_rows(board)),
         "leaderboard.json": as_openvlm(board, time, meta),
         "leaderboard.md": as_markdown(board),

@@ -26,8 +26,12 @@ class FormatError(ValueError):
     """A format that no run has; the message says what is nearest."""
 
 
-def wanted_formats(given: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
+def wanted_formats(
+    given: Iterable[str], runs: Sequence[Run], flag: str = "--format"
+) -> dict[str, str]:
     """``[MODEL=]FORMAT``, as on the command line, by model.
+
+    ``flag`` is what was given, for messages.
 
     Raises:
         FormatError: a model that has no run, or a format that no run has.
@@ -37,12 +41,12 @@ def wanted_formats(given: Iterable[str], runs: Sequence[Run]) -> dict[str, str]:
     for entry in given:
         model, _, name = entry.rpartition("=")
         if model and model not in models:
-            raise FormatError(f"--format {entry}: no run of {model!r}{nearest(model, models)}")
+            raise FormatError(f"{flag} {entry}: no run of {model!r}{nearest(model, models)}")
         mine = [run for run in runs if model in (EVERY_MODEL, run.model)]
         there = sorted({run.question.format for run in mine})
         wanted[model] = name if name in there else _canonical(name, mine)
         if wanted[model] not in there:
-            raise FormatError(f"--format {entry}: no run has this format{nearest(name, there)}")
+            raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, there)}")
     return wanted
 
 

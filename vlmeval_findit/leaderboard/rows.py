@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..benchmarks.findit.rejection import rejection_line
 from ..core.evidence import FEWEST
 from ..core.statistics import Difference, Interval
 from ..runs.best_format import UNEVEN, rule
@@ -242,6 +243,15 @@ def failure_lines(board: Board) -> list[str]:
 def _as_misses(board: Board, cell: Standing) -> str:
     value = board.benchmark.with_failures.value(cell.run.sums) if cell.run else None
     return "" if value is None else f"; as misses its {board.headline} is {value:.1f}"
+
+
+def rejection_lines(board: Board) -> list[str]:
+    """A sentence for every reported run that was asked for what is not there."""
+    return [
+        f"{cell.model}, {cell.column}: {said}"
+        for cell in _cells(board)
+        if cell.run is not None and (said := rejection_line(cell.run.sums))
+    ]
 
 
 def scorer_lines(board: Board) -> list[str]:

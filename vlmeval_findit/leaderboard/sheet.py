@@ -13,6 +13,7 @@ from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
 from ..core.visible import visible
+from .anatomy import anatomy_rows
 from .board import Board
 from .published import PUBLISHED, PublishedLine, published_lines, published_notes
 from .rows import (
@@ -29,6 +30,7 @@ from .rows import (
     formats_used,
     grid,
     header_of,
+    rejection_lines,
     scorer_lines,
     sweep_rows,
 )
@@ -58,6 +60,7 @@ def write_sheet(board: Board, path: Path) -> None:
         _metric_sheet(book.create_sheet(_title(metric.name)), board, metric.name)
     _table_sheet(book.create_sheet("All figures"), board_rows(board))
     _table_sheet(book.create_sheet("Formats"), sweep_rows(board))
+    _table_sheet(book.create_sheet("Anatomy"), anatomy_rows(board))
     slices = slice_rows(board)
     if slices:
         _table_sheet(book.create_sheet("Slices"), slices)
@@ -182,6 +185,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
         NOTE,
         *([format_note(board)] if formats_used(board) else []),
         *failure_lines(board),
+        *rejection_lines(board),
         *forced_lines(board),
         *doctor_lines(board),
         *scorer_lines(board),

@@ -21,6 +21,7 @@ from .rows import (
     formats_used,
     grid,
     rank_text,
+    rejection_lines,
     scorer_lines,
 )
 
@@ -38,6 +39,7 @@ def as_markdown(board: Board) -> str:
     for title, lines in (
         ("Scored by", scorer_lines(board)),
         ("Failed calls", failure_lines(board)),
+        ("Queries with nothing to find", rejection_lines(board)),
         ("Forced", forced_lines(board)),
         ("Coordinate space in doubt", doctor_lines(board)),
         ("Published figures, not ranked", published_notes(board)),

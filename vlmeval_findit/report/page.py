@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,35 +30,48 @@ from ..leaderboard.rows import (
     scorer_lines,
 )
 from ..runs.scored_run import Run
-from .gallery import CARDS, choose_cards, gallery_data
-from .sections import bar_plots, curve_plots, heat_map_sections, reason_plots, short_metrics
+from .cards import CARDS, choose_cards
+from .differences import pair_values
+from .gallery import gallery_data
+from .losses import losses_of
+from .pairs import FOUND, Side, first_pairs, pairs_note, pairs_of
+from .sections import curve_plots, heat_map_sections, reasons_of, short_metrics
 from .transcripts import Missing, gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_SCRIPTS = ("elements", "detail", "gallery", "compare", "losses", "start")
+"""What the page's one script is made of, in this order."""
 
 
-def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
+def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
     """The report of a leaderboard as HTML.
 
     Args:
         board: the figures; every comparable run of it has its answers in the gallery.
         time: when the page is made.
         cards: at most so many answers in the gallery.
+        sides: two that are put side by side first, and whose answers the gallery must have.
     """
     runs = [one.run for one in board.sweep]
     found, missing = gather(runs)
-    chosen = choose_cards(found, cards)
-    style, script = _template_text("report.css"), _template_text("report.js")
+    chosen = choose_cards(found, cards, first_pairs(board, sides))
+    pairs = pairs_of(board, sides)
+    data = gallery_data(chosen, runs)
+    causes = [(one.key, one.name) for one in board.benchmark.anatomy.causes]
+    data |= {"causes": causes, "pairs": pair_values(pairs, board.shown, runs)}
+    reason_rows = reasons_of(board)
+    style, script = _template_text("report.css"), _script()
     page: str = (
         _environment()
         .get_template("report.html.j2")
         .render(
             board=board,
             title=f"{board.benchmark.name} report",
-            bars=list(bar_plots(board)),
+            losses=losses_of(board),
             heat_maps=list(heat_map_sections(board)),
             curves=list(curve_plots(board, found)),
-            reasons=list(reason_plots(board)),
+            reason_rows=reason_rows,
+            reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
             grids={metric.title: grid(board, metric.name) for metric in board.shown},
             published={m.title: published_lines(board, m.name) for m in board.shown},
             sources=published_notes(board),
@@ -70,14 +83,17 @@ def make_page(board: Board, time: datetime, cards: int = CARDS) -> str:
             doubts=doctor_lines(board),
             missing=_by_reason(missing),
             runs=[_run_row(run) for run in runs],
-            short=short_metrics(board),
+            short=[metric.name for metric in short_metrics(board)],
+            pairs=pairs,
+            pairs_note=pairs_note(board),
+            found_at=FOUND,
             note=NOTE,
             format_note=format_note(board),
             rank_text=rank_text,
             counted=counted,
             answers=sum(len(run.rows) for run in runs),
             shown=len(chosen),
-            data=Markup(_json_in_html(gallery_data(chosen))),
+            data=Markup(_json_in_html(data)),
             style=Markup(style),
             script=Markup(script),
             script_hash=_csp_hash(script),
@@ -106,6 +122,11 @@ def _shown(value: Any) -> Any:
 
 def _template_text(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    parts = "\n".join(_template_text(f"{name}.js") for name in _SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 def _csp_hash(script: str) -> str:

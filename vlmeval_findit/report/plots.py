@@ -1,21 +1,18 @@
-"""The plots of the report: heat maps, bars, curves, reasons.  matplotlib draws."""
+"""The plots of the report: heat maps and curves.  matplotlib draws."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from ..core.drawing import Curve
-from ..core.statistics import Interval
 from ..core.visible import short, visible
 from .svg import INK, STYLE, Plot, as_plot
 
@@ -32,14 +29,6 @@ _COLOURS = (
 """Of middle lightness, so that they stand out from light and dark alike."""
 
 _MARKERS = "osD^vPX*"
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One figure in percent, with its interval."""
-
-    value: float
-    interval: Interval | None
 
 
 _LONGEST = 40
@@ -126,57 +115,6 @@ def _readable(value: float) -> str:
     return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#000000"
 
 
-_LABEL_WIDTH = 28
-"""Characters in a line under one of four panels."""
-
-
-def bars(
-    name: str, title: str, models: Sequence[str], figures: Mapping[str, Sequence[Bar | None]]
-) -> Plot:
-    """Bars with 95 % intervals: one panel a metric, one bar a model.
-
-    Args:
-        name: of the plot, unique on its page.
-        models: top to bottom.
-        figures: by metric, one a model; None where the model has none.
-    """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.2, 0.95 + 0.36 * len(models)), layout="constrained")
-        panels = figure.subplots(1, len(figures), sharey=True, squeeze=False)[0]
-        for axes, (metric, values) in zip(panels, figures.items(), strict=True):
-            for y, bar in enumerate(values):
-                if bar is not None:
-                    _bar(axes, y, bar)
-            axes.set_xlim(0, 118)
-            axes.set_xticks(range(0, 101, 25))
-            axes.set_xlabel(fill(f"{metric} (%)", _LABEL_WIDTH))
-            axes.grid(axis="x")
-            axes.set_axisbelow(True)
-        panels[0].set_yticks(range(len(models)), [_name(model) for model in models])
-        panels[0].set_ylim(len(models) - 0.4, -0.6)
-        figure.suptitle(_name(title), fontsize=10, fontweight="bold")
-        first, values = next(iter(figures.items()))
-        shown = [
-            f"{model} {bar.value:.1f} %"
-            for model, bar in zip(models, values, strict=True)
-            if bar is not None
-        ]
-        alt = f"{title}: {', '.join(figures)} with 95 % intervals; {first}: {', '.join(shown)}"
-        return as_plot(figure, name, alt)
-
-
-def _bar(axes: Axes, y: int, bar: Bar) -> None:
-    axes.barh(y, bar.value, height=0.62, color=colour_of(y), alpha=0.85)
-    end = bar.value
-    if bar.interval is not None:
-        low, high = bar.interval.low, bar.interval.high
-        axes.plot([low, high], [y, y], color=INK, linewidth=1.3)
-        for x in (low, high):
-            axes.plot([x, x], [y - 0.14, y + 0.14], color=INK, linewidth=1.3)
-        end = max(end, high)
-    axes.text(end + 1.5, y, f"{bar.value:.1f}", va="center", fontsize=8)
-
-
 _HALF = 0.5
 """The threshold of scores; every curve has it."""
 
@@ -227,43 +165,3 @@ def _line(
         markersize=4,
         markevery=3,
     )
-
-
-def reasons(
-    name: str, title: str, counts: Mapping[str, Mapping[str, float]], places: Mapping[str, int]
-) -> Plot:
-    """Reasons why replies were not as asked, stacked, one bar a row.
-
-    Args:
-        name: of the plot, unique on its page.
-        counts: by row, then by reason: replies in percent of those of the row.
-        places: of reasons, the same on every plot of a page; they say the colour.
-    """
-    names = list(dict.fromkeys(reason for row in counts.values() for reason in row))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.2, 1.3 + 0.3 * len(counts)), layout="constrained")
-        axes = figure.subplots()
-        end = max(1.0, 1.08 * max(sum(row.values()) for row in counts.values()))
-        for y, row in enumerate(counts.values()):
-            left = 0.0
-            for reason, share in row.items():
-                axes.barh(y, share, left=left, height=0.62, **_fill(places[reason]))
-                left += share
-            axes.text(left + 0.008 * end, y, f"{left:.1f}", va="center", fontsize=8)
-        axes.set_yticks(range(len(counts)), [visible(row) for row in counts])
-        axes.set_ylim(len(counts) - 0.4, -0.6)
-        axes.set_xlim(0, end)
-        axes.set_xlabel("replies that were not as asked (% of all replies)")
-        axes.grid(axis="x")
-        axes.set_axisbelow(True)
-        handles = [Patch(**_fill(places[reason])) for reason in names]
-        figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
-        figure.suptitle(_name(title), fontsize=10, fontweight="bold")
-        alt = f"{title}: {', '.join(names)}"
-        return as_plot(figure, name, alt)
-
-
-def _fill(place: int) -> dict[str, Any]:
-    """Colour, and beyond the last colour a hatch."""
-    hatch = "//" if place >= len(_COLOURS) else ""
-    return {"facecolor": colour_of(place), "hatch": hatch, "linewidth": 0}

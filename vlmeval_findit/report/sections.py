@@ -1,4 +1,4 @@
-"""The plots of a page: bars, heat maps, curves and reasons of one leaderboard."""
+"""The sections of a page: heat maps and curves of one leaderboard, and reasons."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.drawing import Curve
-from ..leaderboard.board import OVERALL, Board
+from ..core.metric import Metric
+from ..leaderboard.board import Board
 from ..leaderboard.columns import Column
 from ..runs.scored_run import Run
-from .plots import Bar, HeatMap, bars, curves, heat_map, reasons
+from .plots import HeatMap, curves, heat_map
 from .svg import Plot
 from .transcripts import Transcript
 
@@ -23,28 +24,9 @@ class Section:
     plots: tuple[Plot, ...]
 
 
-def short_metrics(board: Board) -> list[str]:
-    """The names of the metrics that stand where there is little room."""
-    return [metric.name for metric in board.shown if metric.in_short_tables]
-
-
-def bar_plots(board: Board) -> Iterator[Plot]:
-    """A plot of the average and of every column: models by metric."""
-    for at, name in enumerate((OVERALL, *(column.name for column in board.columns))):
-        figures = {
-            metric.title: [_bar(board, model, name, metric.name) for model in board.models]
-            for metric in board.shown
-            if metric.in_short_tables
-        }
-        if any(bar is not None for values in figures.values() for bar in values):
-            title = f"{name}: mean of {len(board.columns)} datasets" if not at else name
-            yield bars(f"bars{at}", title, board.models, figures)
-
-
-def _bar(board: Board, model: str, name: str, metric: str) -> Bar | None:
-    cell = board.cells.get((model, name))
-    entry = cell.entries.get(metric) if cell else None
-    return Bar(entry.value, entry.interval) if entry else None
+def short_metrics(board: Board) -> list[Metric]:
+    """The metrics that stand where there is little room."""
+    return [metric for metric in board.shown if metric.in_short_tables]
 
 
 def heat_map_sections(board: Board) -> Iterator[Section]:
@@ -93,26 +75,16 @@ def curve_plots(board: Board, found: Sequence[Transcript]) -> Iterator[Plot]:
             yield curves(f"curves{at}", column.name, shown, places)
 
 
-def reason_plots(board: Board) -> Iterator[Plot]:
-    """One plot a model: every run of it with replies that were not as asked.
+def reasons_of(board: Board) -> list[tuple[Run, dict[str, float]]]:
+    """Every run with replies that were not as asked: the shares of their reasons.
 
-    A reason has one colour on the whole page: by the order in which they are met.
+    In percent of its replies (failed calls are none), the commonest reason first.
     """
-    shares = {one.run.path: _reason_shares(one.run) for one in board.sweep}
-    met = dict.fromkeys(reason for found in shares.values() for reason in found)
-    places = {reason: at for at, reason in enumerate(met)}
-    for at, model in enumerate(board.models):
-        counts = {
-            " · ".join(filter(None, (one.column, one.run.question.format))): found
-            for one in board.sweep
-            if one.run.model == model and (found := shares[one.run.path])
-        }
-        if counts:
-            yield reasons(f"reasons{at}", model, counts, places)
+    shares = ((one.run, _reason_shares(one.run)) for one in board.sweep)
+    return [(run, found) for run, found in shares if found]
 
 
 def _reason_shares(run: Run) -> dict[str, float]:
-    """Reasons of a run in percent of its replies (failed calls are none), the commonest first."""
     replies = [row for row in run.rows if not row.failed]
     counts = Counter(row.reason for row in replies if row.reason)
     return {reason: 100.0 * n / len(replies) for reason, n in counts.most_common()}

@@ -1,37 +1,28 @@
 """The boxes of a run as COCO results, for pycocotools or faster-coco-eval.
 
-FindIt asks for no confidences, so every box has the score 1: average precision then is that of an
-unranked list, and cannot be compared with a detector's.  The files say so.
-
-COCO evaluates categories within images.  Where queries name labels, a label is a category and an
-image an image.  Where they describe or show one object, a query is an image of its own and there is
-one category, ``object``: two expressions about one photograph must not share their boxes.
+Where a run recorded the probabilities of its tokens, a box's score is its confidence
+(:mod:`..boxes.confidences`).  Else every box has the score 1: average precision then is that of an
+unranked list, and cannot be compared with a detector's.  The files say which.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.datasets import Family
-from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.variant import Variant
-from ..boxes.matching import plain_label
+from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.files import atomic_write
 from ..core.run_files import RunFiles
-from ..core.scored_row import ScoredRow
-from ..data.own.annotations import AnnotationError
-from ..data.own.build import ids_path
+from .boxes_of_rows import ConfidenceError, defined
+from .coco_boxes import CocoBoxes, collect
 from .score import RunScore
 
 NO_CONFIDENCES = (
-    "Every box has the score 1: the model was asked for no confidences. Average precision over "
+    "Every box has the score 1: the run recorded no confidences. Average precision over "
     "these results is that of an unranked list; do not compare it with a detector's."
 )
-_OBJECT = "object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +31,8 @@ class Exported:
 
     ``unknown_labels`` counts boxes with a label that is no category, ``not_numbers`` boxes that are
     not finite, ``failed`` calls without an answer, ``repeated`` queries that ask the same again.
+    ``note`` says what the scores are; ``unsure`` counts boxes without a confidence in a run that
+    has them.
     """
 
     results: Path
@@ -50,61 +43,36 @@ class Exported:
     not_numbers: int
     failed: int
     repeated: int
+    unsure: int
+    note: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Category:
-    number: int
-    name: str
+def export(run: RunScore, predictions: Path, definition: str | None = None) -> Exported:
+    """Write ``<stem>_coco_results.json`` and ``<stem>_coco_truth.json`` beside the predictions.
 
+    ``definition`` is the confidence that is the score; None: the default one, where there is any.
 
-@dataclass(slots=True)
-class _Export:
-    """The two files as they grow.  ``categories`` are found by the label as it is compared."""
-
-    image_ids: Mapping[str, int]
-    categories: Mapping[str, _Category]
-    images: dict[str, dict[str, Any]] = field(default_factory=dict)
-    truth: list[dict[str, Any]] = field(default_factory=list)
-    results: list[dict[str, Any]] = field(default_factory=list)
-    unknown_labels: int = 0
-    not_numbers: int = 0
-
-    def image(self, key: str, name: str, size: tuple[int, int]) -> int:
-        """The number of an image: that of the COCO file it came from, else the next one."""
-        if key not in self.images:
-            number = self.image_ids.get(key, len(self.images) + 1)
-            values = {"id": number, "file_name": name, "width": size[0], "height": size[1]}
-            self.images[key] = values
-        known: int = self.images[key]["id"]
-        return known
-
-    def category(self, label: str) -> int | None:
-        found = self.categories.get(plain_label(label))
-        return None if found is None else found.number
-
-
-def export(run: RunScore, predictions: Path) -> Exported:
-    """Write ``<stem>_coco_results.json`` and ``<stem>_coco_truth.json`` beside the predictions."""
-    answered = [row for row in run.rows if not row.failed]
-    ids = _ids(run.task.table)
-    out = _Export(ids["images"], _categories(run, ids["categories"]))
-    asked: set[tuple[str, str]] = set()
-    repeated = 0
-    for one in answered:
-        query = run.task.queries[one.index]
-        question = (query.images[0], query.label)
-        if _labels_are_categories(run) and question in asked:
-            repeated += 1
-            continue
-        asked.add(question)
-        _add(out, run, one)
+    Raises:
+        ConfidenceError: the run has no such confidences.
+    """
+    out = collect(run)
+    there = defined(run.rows)
+    chosen = definition or (DEFAULT if DEFAULT in there else None)
+    if definition is not None and definition not in there:
+        raise ConfidenceError.of_run(predictions, definition)
+    unsure = 0
+    for result, origin in zip(out.results, out.origins, strict=True):
+        confidence = 1.0 if chosen is None else origin.confidence(chosen)
+        unsure += confidence is None
+        result["score"] = confidence or 0.0
+    note = NO_CONFIDENCES if chosen is None else _said_of(chosen, unsure)
+    failed = sum(one.failed for one in run.rows)
     results = RunFiles(predictions).coco_results
     truth = RunFiles(predictions).coco_truth
     with atomic_write(results) as f:
         json.dump(out.results, f)
     with atomic_write(truth) as f:
-        json.dump(_truth_file(out, run, len(run.rows) - len(answered)), f)
+        json.dump(_truth_file(out, run, failed, note), f)
     return Exported(
         results,
         truth,
@@ -112,125 +80,28 @@ def export(run: RunScore, predictions: Path) -> Exported:
         images=len(out.images),
         unknown_labels=out.unknown_labels,
         not_numbers=out.not_numbers,
-        failed=len(run.rows) - len(answered),
-        repeated=repeated,
+        failed=failed,
+        repeated=out.repeated,
+        unsure=unsure,
+        note=note,
     )
 
 
-def _variant(run: RunScore) -> Variant:
-    question = run.task.question
-    if not isinstance(question, Variant):
-        raise AnnotationError(f"{question.name}: its answers are no boxes for COCO")
-    return question
+def _said_of(definition: str, unsure: int) -> str:
+    without = f" {unsure} boxes without one have the score 0." if unsure else ""
+    means = DEFINITIONS[definition].means
+    return f"Scores are the model's own confidences ({definition}: {means}).{without}"
 
 
-def _labels_are_categories(run: RunScore) -> bool:
-    return _variant(run).data.family is Family.OBJDET
-
-
-def _ids(table: Path) -> dict[str, dict[str, int]]:
-    """The numbers of images and categories in the COCO file that a table was imported from."""
-    path = ids_path(table)
-    if not path.is_file():
-        return {"images": {}, "categories": {}}
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        ids = {section: dict(values[section]) for section in ("images", "categories")}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise AnnotationError(
-            f"{path}: is not what import wrote; delete it, or import the dataset again (--replace)"
-        ) from None
-    return ids
-
-
-def _categories(run: RunScore, known: Mapping[str, int]) -> dict[str, _Category]:
-    if not known:
-        labels = {label for one in run.rows for label in _true_labels(run, one)}
-        known = {label: number for number, label in enumerate(sorted(labels), 1)}
-    return {plain_label(label): _Category(number, label) for label, number in known.items()}
-
-
-def _true_labels(run: RunScore, one: ScoredRow) -> tuple[str, ...]:
-    """The label of every ground-truth box."""
-    query = _query(run, one)
-    truth = query.truth
-    if truth.labels:
-        return truth.labels
-    label = query.label if _named(run) else _OBJECT
-    return (label,) * max(1, len(truth.boxes))
-
-
-def _query(run: RunScore, one: ScoredRow) -> Query:
-    """The query of a row of one of FindIt's tables."""
-    found: Query = run.task.queries[one.index]  # type: ignore[assignment]
-    return found
-
-
-def _named(run: RunScore) -> bool:
-    return _variant(run).data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
-
-
-def _add(out: _Export, run: RunScore, one: ScoredRow) -> None:
-    query = _query(run, one)
-    size = (query.width, query.height)
-
-    def image(frame: int) -> int:
-        name = query.images[frame]
-        key = name if _labels_are_categories(run) else f"{query.index}/{frame}"
-        return out.image(key, name, size)
-
-    for frame in range(len(query.images)):
-        image(frame)
-    for box, frame, label in zip(
-        query.truth.boxes, query.truth.frames, _true_labels(run, one), strict=False
-    ):
-        w, h = box[2] - box[0], box[3] - box[1]
-        out.truth.append(
-            {
-                "id": len(out.truth) + 1,  # pycocotools takes 0 for "not matched"
-                "image_id": image(frame),
-                "category_id": out.category(label),
-                "bbox": [box[0], box[1], w, h],
-                "area": w * h,
-                "iscrowd": 0,
-            }
-        )
-    for said, frame, label in _said(run, one):
-        category = out.category(label)
-        if None in said:
-            out.not_numbers += 1
-        elif category is None:
-            out.unknown_labels += 1
-        else:
-            x1, y1, x2, y2 = said
-            out.results.append(
-                {
-                    "image_id": image(frame),
-                    "category_id": category,
-                    "bbox": [x1, y1, max(0.0, x2 - x1), max(0.0, y2 - y1)],
-                    "score": 1.0,
-                }
-            )
-
-
-def _said(run: RunScore, one: ScoredRow) -> Iterator[tuple[list[float], int, str]]:
-    """Every box of the reply, in pixels of the original image, with its frame and label."""
-    boxes = one.details["boxes"]
-    frames = one.details.get("frames") or [0] * len(boxes)
-    one_label = _query(run, one).label if _named(run) else _OBJECT
-    labels = one.details.get("labels") or [one_label] * len(boxes)
-    yield from zip(boxes, frames, labels, strict=True)
-
-
-def _truth_file(out: _Export, run: RunScore, failed: int) -> dict[str, Any]:
+def _truth_file(out: CocoBoxes, run: RunScore, failed: int, note: str) -> dict[str, Any]:
     return {
         "info": {
             "description": f"Ground truth of {run.task.name} for the answers of {run.model}",
-            "note": NO_CONFIDENCES,
+            "note": note,
             "queries answered": len(run.rows) - failed,
             "failed calls, not in here": failed,
         },
         "images": list(out.images.values()),
         "annotations": out.truth,
-        "categories": [{"id": one.number, "name": one.name} for one in out.categories.values()],
+        "categories": out.named,
     }

@@ -16,6 +16,7 @@ _SHAPE: Shape = {
     "reason": str | None,
     "sums": dict,
     "slices": dict,
+    "confidences": dict,
 }
 
 

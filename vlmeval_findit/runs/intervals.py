@@ -35,11 +35,26 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
     Raises:
         StatisticsError: the runs have other rows, or none, or were scored by something else.
     """
+    check_comparable(run, other)
     ours, theirs = evidence(run), evidence(other)
-    if run.basis.rows != other.basis.rows or ours.pictures != theirs.pictures:
+    return {
+        metric.name: difference(ours, theirs, metric.name)
+        for metric in ours.metrics
+        if None not in (ours.figure(metric.name), theirs.figure(metric.name))
+    }
+
+
+def check_comparable(run: Run, other: Run) -> None:
+    """Refuse to pair runs of which a picture's answers cannot be held against each other.
+
+    Raises:
+        StatisticsError: the runs have other rows, or were scored by something else.
+    """
+    ours, theirs = _pictures(run), _pictures(other)
+    if run.basis.rows != other.basis.rows or ours != theirs:
         raise StatisticsError(
-            f"{other.path} has {len(other.basis.rows)} rows of {len(theirs.pictures)} pictures, "
-            f"{run.path} has {len(run.basis.rows)} of {len(ours.pictures)}: "
+            f"{other.path} has {len(other.basis.rows)} rows of {len(theirs)} pictures, "
+            f"{run.path} has {len(run.basis.rows)} of {len(ours)}: "
             "only runs over the same rows can be compared"
         )
     if run.basis.scored_under != other.basis.scored_under:
@@ -47,8 +62,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
             f"{other.path} was scored by {other.basis.scorer}, {run.path} by {run.basis.scorer}: "
             "score both again by one of them"
         )
-    return {
-        metric.name: difference(ours, theirs, metric.name)
-        for metric in ours.metrics
-        if None not in (ours.figure(metric.name), theirs.figure(metric.name))
-    }
+
+
+def _pictures(run: Run) -> set[tuple[str, str]]:
+    return {(run.question.images, row.source) for row in run.rows}

@@ -83,6 +83,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "doctor": run.doctor,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
         "sizes_recorded": run.replies.with_sizes,
+        "logprobs_recorded": run.replies.with_logprobs,
         "answered_by": [dict(items) for items in sorted(run.replies.answered_by)],
         "table": {
             "file": run.task.table.name,

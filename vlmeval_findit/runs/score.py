@@ -33,17 +33,20 @@ from .prediction_names import split_name
 class AboutReplies:
     """What a score's provenance says of replies, which it does not hold.
 
-    ``with_sizes`` counts those that recorded the sizes of their images, ``long`` those that are as
-    long as a cell of a sheet can be; ``answered_by`` are the models that recorded themselves.
+    ``with_sizes`` counts those that recorded the sizes of their images, ``with_logprobs`` those
+    that recorded how probable their tokens were, ``long`` those that are as long as a cell of a
+    sheet can be; ``answered_by`` are the models that recorded themselves.
     """
 
     with_sizes: int = 0
+    with_logprobs: int = 0
     long: int = 0
     answered_by: frozenset[tuple[tuple[str, str], ...]] = frozenset()
 
     def __add__(self, other: AboutReplies) -> AboutReplies:
         return AboutReplies(
             self.with_sizes + other.with_sizes,
+            self.with_logprobs + other.with_logprobs,
             self.long + other.long,
             self.answered_by | other.answered_by,
         )
@@ -53,6 +56,7 @@ def _about(replies: Sequence[Reply]) -> AboutReplies:
     who = {tuple(reply.recorded.model.items()) for reply in replies}
     return AboutReplies(
         with_sizes=sum(bool(reply.recorded.images) for reply in replies),
+        with_logprobs=sum(reply.recorded.token_logprobs is not None for reply in replies),
         long=sum(len(reply.text) >= XLSX_CELL_LIMIT for reply in replies),
         answered_by=frozenset(filter(None, who)),
     )

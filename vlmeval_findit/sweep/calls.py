@@ -79,7 +79,8 @@ class Cell:
     """One model over one question: what a prediction file holds.
 
     ``rows`` are the indices that are asked, in the table's order, ``left_out`` those without a
-    usable image.  ``settings`` are all that the model's answers depend on beside the message.
+    usable image.  ``settings`` are all that the model's answers depend on beside the message:
+    not on ``confidences``, whether log-probabilities are recorded with them.
     """
 
     model: str
@@ -87,6 +88,7 @@ class Cell:
     rows: tuple[int, ...]
     left_out: tuple[int, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    confidences: bool = False
 
     @property
     def task(self) -> AnyTask:

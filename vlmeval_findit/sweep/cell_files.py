@@ -58,6 +58,12 @@ def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
     return run
 
 
+def in_memory(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
+    """The score of a cell whose calls were all made; nothing is written but what is forgotten."""
+    with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as details:
+        return joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
+
+
 def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
     """Take in what prediction files have and the journal does not; see :func:`.outputs.adopt`.
 

@@ -61,11 +61,20 @@ class Inference:
 
 
 @dataclass(frozen=True, slots=True)
+class Race:
+    """Formats that can hardly win are dropped on the way; ``seed`` orders the pictures."""
+
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Models x tables x formats, in stages.  ``questions`` are asked as they are, too.
 
     ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
-    together, in US dollars (None: no limit); ``force`` overrules what runs recorded.
+    together, in US dollars (None: no limit); ``force`` overrules what runs recorded;
+    ``confidences``: log-probabilities of the replies' tokens are recorded; ``race`` says that the
+    formats of a stage race each other (None: all are asked everything).
     """
 
     models: tuple[ModelEntry, ...]
@@ -78,8 +87,10 @@ class Sweep:
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
     force: bool = False
+    confidences: bool = False
     inference: Inference = field(default_factory=Inference)
     max_usd: float | None = None
+    race: Race | None = None
     source: Path | None = None
 
 

@@ -27,7 +27,7 @@ from ..core.prediction_reader import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
-from .config import Inference, ModelEntry, Sweep
+from .config import Inference, ModelEntry, Race, Sweep
 from .yaml_lines import YamlValue, compose
 
 Value = TypeVar("Value")
@@ -59,6 +59,8 @@ _KEYS = (
     "skip_missing_images",
     "inference",
     "max_usd",
+    "race",
+    "confidences",
 )
 
 
@@ -92,6 +94,8 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         skip_missing=bool(_optional(fields.get("skip_missing_images"), _yes_or_no)),
         inference=_inference(fields.get("inference")),
         max_usd=_optional(fields.get("max_usd"), _positive),
+        race=_optional(fields.get("race"), _race),
+        confidences=bool(_optional(fields.get("confidences"), _yes_or_no)),
     )
     _refuse_unused(sweep, fields)
     return sweep
@@ -265,6 +269,8 @@ def _refuse_unused(sweep: Sweep, fields: Mapping[str, YamlValue]) -> None:
     """Refuse a value that was written down but fits no cell: somebody wanted it."""
     if not sweep.tables and any(map(_has_winner, sweep.stages)):
         raise fields["datasets"].error(f"{WINNER}: no table is named whose formats are compared")
+    if sweep.race is not None and not _has_several(sweep):
+        raise fields["race"].error("there is one format only: nothing to race")
     for table in sweep.tables:
         first = sweep.stages[0]
         if not cells_of([table], formats(first), sweep.views):
@@ -279,6 +285,16 @@ def _refuse_unused(sweep: Sweep, fields: Mapping[str, YamlValue]) -> None:
             for entry in own[axis].entries():
                 if entry.value not in values:
                     raise entry.error(f"{axis}: {entry.value} fits no cell of this sweep")
+
+
+def _has_several(sweep: Sweep) -> bool:
+    """Whether a table is asked in several formats."""
+    found = {
+        cell.format
+        for axes in sweep.stages
+        for cell in cells_of(sweep.tables, formats(_without_winner(axes)), sweep.views)
+    }
+    return len(found) > 1
 
 
 def _without_winner(axes: Axes) -> Axes:
@@ -330,6 +346,18 @@ def _yes_or_no(given: YamlValue) -> bool:
 
 def _path(given: YamlValue | None, default: Path) -> Path:
     return default if given is None else Path(_word(given)).expanduser()
+
+
+def _race(given: YamlValue) -> Race | None:
+    """``true``, ``false``, or a mapping with the seed."""
+    if not given.is_mapping:
+        return Race() if _yes_or_no(given) else None
+    seed = given.fields(("seed",)).get("seed")
+    if seed is None:
+        raise given.error("a race that is a mapping has a seed")
+    if not isinstance(seed.value, int) or isinstance(seed.value, bool):
+        raise seed.error(f"{seed.value!r} should be a whole number")
+    return Race(seed.value)
 
 
 def _mapping(given: YamlValue | None) -> Mapping[str, Any]:

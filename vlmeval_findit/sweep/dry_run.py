@@ -18,9 +18,10 @@ from ..core.files import file_sha256
 from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load, Scale
 from .calls import Call, Cell
-from .config import ModelEntry, Sweep, questions_of
+from .config import ModelEntry, Race, Sweep, questions_of
 from .journal import records
 from .plan import Plan, make_plan
+from .race import rounds_of
 from .run import Chosen, Tables, wanted_formats
 
 
@@ -128,6 +129,22 @@ def sweep_groups(
     return [
         Group(entry.name, entry.name, cells(entry), chats.get(entry.name)) for entry in sweep.models
     ]
+
+
+def least_of_a_race(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
+    """How many queries a model is asked if all formats but one are dropped after a first round.
+
+    Questions that the sweep names are asked in full.
+    """
+    least, rest = 0, {}
+    for cell in cells:
+        if cell.question in sweep.questions:
+            least += len(cell.rows)
+            continue
+        asked = len(rounds_of(cell, race.seed)[0])
+        least += asked
+        rest[cell.question.column] = len(cell.rows) - asked
+    return least + sum(rest.values())
 
 
 def all_formats(sweep: Sweep, entry: ModelEntry, chosen: Chosen | None) -> list[Format]:

@@ -47,6 +47,7 @@ def work_of(unit: Unit) -> Work:
         questions=tuple(call.cell.question for call in unit.calls),
         settings=first.settings,
         shares_images=unit.shares_images,
+        confidences=first.confidences,
     )
 
 
@@ -84,16 +85,15 @@ def answers_of(ask: Callable[[Work], list[Answer]], unit: Unit) -> list[Answer]:
 
 
 class LocalExecutor:
-    """One model in this process, loaded when the first unit comes."""
+    """One model in this process, loaded once, when the first unit comes."""
 
     def __init__(self, load: Loader) -> None:
         self._load = load
+        self._asker: Asker | None = None
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
-        asker: Asker | None = None
         for unit in until(stop, units):
-            if asker is None:
-                asker = self._load()
+            asker = self._asker = self._asker or self._load()
             together = asker.answers_together(shares_images=unit.shares_images)
             for piece in until(stop, [unit] if together else single_calls(unit)):
                 yield piece, answers_of(asker.ask, piece)

@@ -29,6 +29,8 @@ def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
     """
     if len(sweep.stages) > 1 and chosen is None:
         raise ExportError("a stage that waits for the best format of another cannot be exported")
+    if sweep.race is not None:
+        raise ExportError("a race cannot be exported: VLMEvalKit's runner asks everything")
     wanted = {entry.name: tuple(all_formats(sweep, entry, chosen)) for entry in sweep.models}
     if len(set(wanted.values())) > 1:
         raise ExportError(

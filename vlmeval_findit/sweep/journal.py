@@ -48,11 +48,16 @@ class NotOursError(JournalError):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Where a record lies in the file."""
+    """Where a record lies in the file; ``confidences``: it was asked for with them."""
 
     start: int
     length: int
     failed: bool
+    confidences: bool
+
+    @classmethod
+    def of(cls, record: Record, start: int, length: int) -> _Line:
+        return cls(start, length, bool(record["error"]), bool(record.get("confidences")))
 
 
 class Journal:
@@ -75,6 +80,7 @@ class Journal:
         self._lock = lock_of_a_sweep(path.with_name(f"{path.name}.lock"))
         self._beside = path.with_name(f"{path.name}.{self._lock.token}.jsonl")
         self._lines: dict[str, _Line] = {}
+        self._before: dict[str, list[_Line]] = {}
         self._synced, self._dirty = time.monotonic(), False
         with ExitStack() as undo:
             undo.callback(self._lock.release)
@@ -107,7 +113,9 @@ class Journal:
         Raises:
             KeyError: it was never made.
         """
-        line = self._lines[key]
+        return self._record(self._lines[key])
+
+    def _record(self, line: _Line) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(os.pread(self._file, line.length, line.start))
         record.pop("crc32", None)
         return record
@@ -115,6 +123,22 @@ class Journal:
     def get(self, key: str) -> dict[str, Any] | None:
         """The record of a call, or None where it was never made."""
         return self[key] if key in self._lines else None
+
+    def serves(self, key: str, *, confidences: bool) -> bool:
+        """Whether a call is answered as it is wanted: with ``confidences`` only if the answer was
+        asked for with them, whether or not they could be had.
+        """
+        return key in self and (not confidences or self._lines[key].confidences)
+
+    def is_news(self, record: Record) -> bool:
+        """Whether a record from elsewhere says more of its call than is known here."""
+        asked = bool(record.get("confidences")) and not record["error"]
+        return not self.serves(record["key"], confidences=asked)
+
+    def replies(self, key: str) -> list[str]:
+        """The texts of all answers that stood for a call, one after the other."""
+        lines = [*self._before.get(key, ()), *([self._lines[key]] if key in self else [])]
+        return [self._record(line)["reply"] for line in lines]
 
     def append(self, records: Iterable[Record]) -> None:
         """Keep the records of calls that were finished together: all of them or none.
@@ -137,7 +161,7 @@ class Journal:
             full = True
         alone = start == self._end
         for record, line in made:
-            self._note(record, _Line(start, len(line), bool(record.get("error"))))
+            self._note(record["key"], _Line.of(record, start, len(line)))
             start += len(line)
         self._end, self._dirty = start, True
         if time.monotonic() - self._synced >= SYNC_SECONDS:
@@ -213,7 +237,7 @@ class Journal:
             side.replace(taken)
             new = 0
             for record in _records(taken):
-                if record["key"] not in self:
+                if self.is_news(record):
                     self.append([record])
                     new += 1
             self.sync()
@@ -235,11 +259,17 @@ class Journal:
         self._reserve.unlink(missing_ok=True)
         return there
 
-    def _note(self, record: Record, line: _Line) -> None:
-        """Remember where a call's record is: its first answer, else its last failure."""
-        known = self._lines.get(record["key"])
+    def _note(self, key: str, line: _Line) -> None:
+        """Remember where a call's record is: its first answer, else its last failure.
+
+        An answer that was asked for with log-probabilities takes the place of one that was not.
+        """
+        known = self._lines.get(key)
         if known is None or known.failed:
-            self._lines[record["key"]] = line
+            self._lines[key] = line
+        elif line.confidences and not line.failed and not known.confidences:
+            self._before.setdefault(key, []).append(known)
+            self._lines[key] = line
 
     def _read(self) -> int:
         """Index the file and cut off a torn end; returns where the file ends."""
@@ -249,8 +279,8 @@ class Journal:
             f.seek(0)
             for line in lines(f):
                 if line.record is not None:
-                    failed = bool(line.record["error"])
-                    self._note(line.record, _Line(line.start, line.length, failed))
+                    at = _Line.of(line.record, line.start, line.length)
+                    self._note(line.record["key"], at)
                 elif line.ended:
                     spoilt.append(line.start)
                 else:

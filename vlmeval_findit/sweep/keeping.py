@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from ..core.work import Answer, Stop
-from .calls import Call, ImageHash, unread
+from .calls import Call, Cell, ImageHash, unread
 from .executors import Executor
 from .journal import Journal
 from .journal_errors import JournalError, full_disk
 from .journal_lines import Record
 from .plan import Plan, Unit, UnitSizes, unfinished, units
 from .stopping import Stopping
+
+log = logging.getLogger(__name__)
 
 
 class Keeping:
@@ -124,6 +127,26 @@ def unread_calls(
         why = next(filter(None, (unread(hashes(path)) for path in call.images)), None)
         if why is not None and call.key in left:
             yield Unit((call,), False), [Answer("", error=f"an image cannot be read: {why}")]
+
+
+def calls_left(plan: Plan, journal: Journal) -> set[str]:
+    """The keys of the calls whose answers the journal does not have as the plan wants them."""
+    left = {
+        call.key
+        for call in plan.calls
+        if not journal.serves(call.key, confidences=call.cell.confidences)
+    }
+    again = sum(key in journal for key in left)
+    if again:
+        log.warning(
+            "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
+        )
+    return left
+
+
+def count_failed(cell: Cell, keys: Sequence[str], journal: Journal) -> int:
+    """How many rows of a cell have no answer, or none as it is wanted."""
+    return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
 
 
 class Waiting:

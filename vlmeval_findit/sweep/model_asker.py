@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.messages import Message, Part, PartKind
@@ -41,25 +42,43 @@ class ModelAsker:
 
     ``generate(message=, dataset=)`` it must have.  Messages over the same images go to its
     ``generate_variants`` and those of one question to its ``generate_batch``, where it has them.
+    Where these take ``confidences``, they record log-probabilities.
     """
 
     def __init__(self, model: Any) -> None:
         self._model = model
+        self._said_none = False
 
     def ask(self, work: Work) -> list[Answer]:
+        answers = self._answers(work)
+        answered = [answer for answer in answers if answer.error is None]
+        if work.confidences and answered and not self._said_none:
+            self._said_none = not any("logprobs" in answer.record for answer in answered)
+            if self._said_none:
+                log.warning(
+                    "%s records no log-probabilities: its replies are kept without them",
+                    type(self._model).__name__,
+                )
+        return answers
+
+    def _answers(self, work: Work) -> list[Answer]:
         if len(work.messages) > 1:
             together = self._together(work)
             if together is not None:
                 return together
         return [
-            self._one(message, question)
+            self._one(message, question, work.confidences)
             for message, question in zip(work.messages, work.questions, strict=True)
         ]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
-    def _one(self, message: Message, question: Question) -> Answer:
+    def _one(self, message: Message, question: Question, confidences: bool) -> Answer:
+        batch = getattr(self._model, "generate_batch", None)
+        if confidences and batch is not None and _takes(batch):
+            ask = partial(batch, dataset=question.name, confidences=True)
+            return _timed(lambda: ask([host_message(message)]), 1)[0]
         said = {"message": host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
@@ -80,9 +99,17 @@ class ModelAsker:
         method = getattr(self._model, name, None)
         if method is None:
             return None
-        if "dataset" not in inspect.signature(method).parameters:
-            return lambda messages: method(messages)
-        return lambda messages: method(messages, dataset=work.questions[0].name)
+        more: dict[str, Any] = {}
+        if "dataset" in inspect.signature(method).parameters:
+            more["dataset"] = work.questions[0].name
+        if work.confidences and _takes(method):
+            more["confidences"] = True
+        return partial(method, **more)
+
+
+def _takes(method: Callable[..., Any]) -> bool:
+    """Whether a way of asking can be told to record log-probabilities."""
+    return "confidences" in inspect.signature(method).parameters
 
 
 def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:

@@ -158,18 +158,29 @@ def _adopt_file(
                 f"{path} holds row {reply.index}, which is not among the "
                 f"{len(known)} rows of this run. {_ELSEWHERE}"
             )
-        if key in journal and (path.suffix != ".json" or journal[key]["reply"] == reply.text):
-            continue  # the other formats cannot hold every reply
-        if key in journal or recorded is None or not _by_the_same(reply, output.identity):
-            raise PredictionError(
-                f"{path} holds a reply to row {reply.index} that is not in the journal "
-                f"{journal.path}. {_ELSEWHERE}"
-            )
+        with_logprobs = reply.recorded.token_logprobs is not None
+        if key in journal:
+            same = reply.text in journal.replies(key)
+            if same and with_logprobs and not journal.serves(key, confidences=True):
+                pass  # it says more than the journal
+            elif same or path.suffix != ".json":
+                continue  # the other formats cannot hold every reply
+            else:
+                raise _unknown(path, reply, journal)
+        if recorded is None or not _by_the_same(reply, output.identity):
+            raise _unknown(path, reply, journal)
         made = keyed(output.cell, reply.index, hashes)
         extra = reply.recorded.as_json() if reply.recorded != Recorded() else None
         answer = Answer(reply.text, extra)
-        found.append(record_of(output.cell, reply.index, answer, made, recorded))
+        found.append(record_of(output.cell, reply.index, answer, made, recorded, with_logprobs))
     journal.append(found)
+
+
+def _unknown(path: Path, reply: Reply, journal: Journal) -> PredictionError:
+    return PredictionError(
+        f"{path} holds a reply to row {reply.index} that is not in the journal "
+        f"{journal.path}. {_ELSEWHERE}"
+    )
 
 
 def _another(output: Output) -> bool:
@@ -195,8 +206,10 @@ def set_aside(path: Path) -> Path:
     raise AssertionError("some number is free")
 
 
-def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) -> dict[str, Any]:
-    """One line of the journal."""
+def record_of(
+    cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity, confidences: bool
+) -> dict[str, Any]:
+    """One line of the journal; ``confidences``: log-probabilities were asked for."""
     record = answer.record
     # Our own askers have done it; models of VLMEvalKit's own have not.
     text, extra, error = scrubbed([answer.text, as_json_value(answer.extra), answer.error])
@@ -215,6 +228,7 @@ def record_of(cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity) 
         "seconds": round(answer.seconds, 6),
         "error": error,
         "made_by": run.made_by,
+        **({"confidences": True} if confidences else {}),
     }
 
 

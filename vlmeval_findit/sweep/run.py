@@ -3,57 +3,29 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.grid import formats, variants
-from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
-from ..core.metric import figures
 from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
-from ..core.work import Answer, Stop
-from ..runs.score import RunScore
-from .calls import Call, Cell, ImageHash, ImageHashes, Prompts, prompts_of, settings_of
-from .cell_files import adopt_others, clean_up, finish
+from ..core.work import Stop
+from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model
+from .calls import Cell, ImageHashes, Prompts, prompts_of, settings_of
+from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
-from .executors import Executor
 from .journal import Journal
 from .journal_errors import lock_of_a_sweep
-from .journal_lines import Record
-from .keeping import Calls, Keeping, Waiting, answer_calls
-from .outputs import (
-    Output,
-    begin,
-    found_here,
-    made_before,
-    prediction_path,
-    prepare_output,
-    record_of,
-)
-from .plan import Plan, UnitSizes, make_plan
-from .stopping import Stopping
+from .outputs import Output, prediction_path, prepare_output
+from .racing import Racing
+from .results import Result
 
 log = logging.getLogger(__name__)
-
-
-class StoppedError(RuntimeError):
-    """A sweep was asked to stop; finished calls are in the journal."""
-
-
-class ModelStoppedError(RuntimeError):
-    """A model said that no further call should be made; ``results`` are its finished cells."""
-
-    def __init__(self, model: str, answer: Answer, results: list[Result]) -> None:
-        why = answer.stop.value if answer.stop else "asked to"
-        super().__init__(f"{model}: stopped, {why}: {answer.error}")
-        self.stop = answer.stop
-        self.results = results
 
 
 class UnfinishedError(RuntimeError):
@@ -63,71 +35,6 @@ class UnfinishedError(RuntimeError):
         super().__init__("\n".join(map(str, stopped)))
         self.results = results
         self.spent = any(one.stop is Stop.SPENT for one in stopped)
-
-
-class Host(Protocol):
-    """What answers for the models of a sweep."""
-
-    def check(self, entry: ModelEntry) -> None:
-        """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
-
-    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        """What a model's answers depend on beside messages: part of every key."""
-
-    def describe(self, entry: ModelEntry, question: Question) -> Described:
-        """Who answers, and in which space, as far as is known before anything is loaded."""
-
-    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
-        """The same, when calls are going to be made: with what the machine and the hub say."""
-
-    @property
-    def version(self) -> Mapping[str, str]:
-        """The program that the models are of, as identities record it."""
-
-    def executor(self, entry: ModelEntry) -> Executor:
-        """Who answers its calls; nothing is loaded before the first."""
-
-
-class Watcher(Protocol):
-    """Who is told how a sweep goes."""
-
-    def planned(self, model: str, plan: Plan, finished: int) -> None:
-        """A model's work begins; so many of its calls are in the journal."""
-
-    def answered(self, answers: Sequence[Answer]) -> None:
-        """Calls were made."""
-
-    def scored(self, result: Result) -> None:
-        """A cell's files are written."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Result:
-    """The score of one cell; ``path`` is its prediction file.
-
-    ``compared``: its format is one of the axes', not that of a question which the sweep names.
-    ``doctor`` says why its coordinate space is in doubt.
-    """
-
-    model: str
-    question: Question
-    sums: Mapping[str, float]
-    rows: int
-    failed: int
-    path: Path
-    compared: bool = True
-    doctor: str | None = None
-
-    @property
-    def figures(self) -> Mapping[str, float | None]:
-        """The figures in percent, by the names of metrics."""
-        return figures(benchmark_of(self.question.name).metrics, self.sums)
-
-
-def result_of(run: RunScore, path: Path) -> Result:
-    """What is kept of a score in memory."""
-    sums, rows, doctor = run.sums, len(run.rows), run.doctor
-    return Result(run.model, run.task.question, sums, rows, run.failed, path, doctor=doctor)
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -214,7 +121,8 @@ def cells_of(
     """The cells of a model in some formats, table by table, then questions of their own."""
     given = host.settings(entry)
     asked = questions_of(sweep, wanted)
-    return [tables.cell(entry.name, question, sweep.limit, given) for question in asked]
+    cells = (tables.cell(entry.name, question, sweep.limit, given) for question in asked)
+    return [replace(cell, confidences=sweep.confidences) for cell in cells]
 
 
 Chosen = Mapping[str, Format]
@@ -241,19 +149,6 @@ def wanted_formats(
 
 # --- the run --------------------------------------------------------------------------------------
 
-PickWinner = Callable[[Sequence[Result]], Format]
-"""The best format among results of one model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a sweep runs in."""
-
-    host: Host
-    watcher: Watcher
-    stop: Stopping
-    pick: PickWinner
-
 
 def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) -> list[Result]:
     """Make every call of a sweep that was not made before, and write all its files.
@@ -278,8 +173,14 @@ def _stages(
     sweep: Sweep, around: Surroundings, chosen: Chosen | None, journal: Journal
 ) -> list[Result]:
     tables, hashes = Tables(sweep.skip_missing), ImageHashes()
+    engine = Engine(sweep, around, journal, hashes)
     results: list[Result] = []
     winners: dict[str, Format] = {}
+    races = (
+        {}
+        if sweep.race is None
+        else {entry.name: Racing(engine, entry, sweep.race) for entry in sweep.models}
+    )
     stopped: dict[str, ModelStoppedError] = {}
     for stage in range(len(sweep.stages) if chosen is None else 1):
         prepared = []
@@ -289,6 +190,8 @@ def _stages(
             wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
             cells_of_axes.update(variants(sweep.tables, wanted, sweep.views))
             done = {r.question for r in results if r.model == entry.name}
+            if entry.name in races:
+                done.update(races[entry.name].front)
             cells = cells_of(sweep, entry, tables, around.host, wanted)
             cells = [cell for cell in cells if cell.question not in done]
             prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
@@ -297,20 +200,43 @@ def _stages(
                 adopt_others(output, journal, hashes)
         for entry, outputs in prepared:
             try:
-                found = run_model(sweep, entry, outputs, journal, around, hashes)
+                results += _answered(engine, entry, outputs, cells_of_axes, races.get(entry.name))
             except ModelStoppedError as error:
                 log.error("%s", error)
                 stopped[entry.name] = error
-                found = error.results
-            results += [replace(one, compared=one.question in cells_of_axes) for one in found]
+                results += _compared(error.results, cells_of_axes)
         if stage + 1 < len(sweep.stages):
             for entry in going:
-                if entry.name not in stopped:
+                if entry.name in stopped:
+                    continue
+                if entry.name in races:
+                    winners[entry.name] = races[entry.name].winner
+                else:
                     own = [r for r in results if r.model == entry.name and r.compared]
                     winners[entry.name] = around.pick(own)
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
     return results
+
+
+def _answered(
+    engine: Engine,
+    entry: ModelEntry,
+    outputs: Sequence[Output],
+    cells_of_axes: Container[Question],
+    racing: Racing | None,
+) -> list[Result]:
+    """The results of a model in a stage."""
+    if racing is None:
+        return _compared(run_model(engine, entry, outputs), cells_of_axes)
+    raced = [one for one in outputs if one.cell.question in cells_of_axes]
+    others = [one for one in outputs if one.cell.question not in cells_of_axes]
+    found = run_model(engine, entry, others) if others else []
+    return _compared(found, cells_of_axes) + racing.stage(raced)
+
+
+def _compared(found: Iterable[Result], cells_of_axes: Container[Question]) -> list[Result]:
+    return [replace(one, compared=one.question in cells_of_axes) for one in found]
 
 
 def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host) -> list[Output]:
@@ -326,61 +252,3 @@ def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host)
         )
         for cell in cells
     ]
-
-
-def run_model(
-    sweep: Sweep,
-    entry: ModelEntry,
-    outputs: Sequence[Output],
-    journal: Journal,
-    around: Surroundings,
-    hashes: ImageHash,
-) -> list[Result]:
-    """Make the calls of one model's cells; every cell is written when its last call was made.
-
-    Raises:
-        ModelStoppedError: it said that no further call should be made.
-        JournalError: replies cannot be kept any more.
-        StoppedError: somebody asked to stop.
-    """
-    plan = make_plan([output.cell for output in outputs], hashes)
-    left = {call.key for call in plan.calls if call.key not in journal}
-    waiting = Waiting(plan, left)
-    complete = waiting.complete()
-    outputs = [
-        output
-        if at in complete
-        else found_here(output, around.host.on_this_machine(entry, output.identity.answering))
-        for at, output in enumerate(outputs)
-    ]
-    outputs = [
-        begin(made_before(output, keys, journal))
-        for output, keys in zip(outputs, plan.keys, strict=True)
-    ]
-    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
-    written: dict[int, Result] = {}
-
-    def write(at: int) -> None:
-        run = finish(outputs[at], plan.keys[at], journal)
-        written[at] = result_of(run, outputs[at].path)
-        around.watcher.scored(written[at])
-
-    by = {id(output.cell): output.identity for output in outputs}
-
-    def record(call: Call, answer: Answer) -> Record:
-        return record_of(call.cell, call.row, answer, call.asked, by[id(call.cell)])
-
-    keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
-    keeping.write_complete()
-    sizes = UnitSizes(sweep.inference.variants, sweep.inference.batch_size)
-    answer_calls(
-        Calls(plan, left, sizes, hashes), around.host.executor(entry), keeping, around.stop
-    )
-    results = [written[at] for at in sorted(written)]
-    if keeping.error is not None:
-        raise keeping.error
-    if keeping.last is not None:
-        raise ModelStoppedError(entry.name, keeping.last, results)
-    if around.stop.is_set() and len(results) < len(outputs):
-        raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
-    return results

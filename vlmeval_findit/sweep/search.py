@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -16,13 +16,15 @@ from ..benchmarks.findit.grid import AXIS_FIELDS, AXIS_VALUES, NONE, WINNER, Axe
 from ..benchmarks.findit.variant import Variant, problem
 from ..boxes.reply_format import KEYS
 from ..core.files import atomic_write
+from ..core.question import Question
 from ..core.run_files import RunFiles
 from ..core.statistics import INTERVALS, Interval
 from ..runs.best_format import FormatAverage, ranked, rule
 from ..runs.intervals import intervals
 from ..runs.scored_run import load_run
-from .config import ModelEntry, Sweep
-from .run import Result
+from .config import ModelEntry, Race, Sweep
+from .race import RULE
+from .results import Result, SearchError, refuse_unanswered
 from .yaml_lines import ConfigError, YamlValue, compose
 
 STAGES = (
@@ -38,16 +40,13 @@ def marks_stage(marks: Sequence[str]) -> Axes:
     return Axes(**{**winner, "marks": tuple(marks)})
 
 
-class SearchError(ValueError):
-    """Results that name no winner; the message says why."""
-
-
 def search_sweep(
     entry: ModelEntry,
     table: Table,
     limit: int,
     places: tuple[Path, Path],
     marks: Sequence[str] = (),
+    race: Race | None = None,
 ) -> Sweep:
     """The stages for one model, as a sweep; ``places`` are its work dir and its journal.
 
@@ -63,11 +62,16 @@ def search_sweep(
         limit=limit,
         work_dir=places[0],
         journal=places[1],
+        race=race,
     )
 
 
 def averages(results: Sequence[Result]) -> list[FormatAverage]:
-    """The formats of one model that were run on every column of any, the best one first."""
+    """The formats of one model that were run on every column of any, the best one first.
+
+    Formats that a race dropped are not among them: they were asked less.
+    """
+    results = [result for result in results if result.dropped is None]
     columns = {result.question.column for result in results}
     benchmark = benchmark_of(results[0].question.name) if results else None
     if benchmark is None:
@@ -82,23 +86,21 @@ def best_format(results: Sequence[Result]) -> Format:
     Raises:
         SearchError: no call of a cell was answered, or no format was run on every table.
     """
-    for result in results:
-        if result.failed == result.rows:
-            raise SearchError(
-                f"every call of {result.model} on {result.question.name} failed: no format can be "
-                f"chosen. {result.path} says why; run again to ask again."
-            )
+    refuse_unanswered(results)
     found = averages(results)
     if not found:
         raise SearchError("no format was run on every table: there is no average to choose by")
-    return _format(found[0])
+    return _format_of(found[0].question)
 
 
 # --- the file -------------------------------------------------------------------------------------
 
 
-def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
-    """What a file of formats says of one model: the winner, averages, every cell with intervals."""
+def outcome(results: Sequence[Result], prompts: str, race: Race | None = None) -> dict[str, Any]:
+    """What a file of formats says of one model: the winner, averages, every cell with intervals.
+
+    Of formats that a race dropped there are cells, with their rows, and no averages.
+    """
     winner = best_format(results)
     benchmark = benchmark_of(results[0].question.name)
     own_rule = {} if benchmark is FINDIT else {"rule": rule(benchmark)}
@@ -108,6 +110,7 @@ def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
         "tables": tables,
         "prompts": prompts,
         **own_rule,
+        **_raced(results, race),
         "averages": [
             {"format": format_text(average), **_rounded(average)} for average in averages(results)
         ],
@@ -115,13 +118,65 @@ def outcome(results: Sequence[Result], prompts: str) -> dict[str, Any]:
     }
 
 
-def format_text(average: FormatAverage) -> str:
+class RaceCalls(NamedTuple):
+    """How many queries a race asked, of how many in all: one call each where none are equal."""
+
+    asked: int
+    of: int
+
+
+def race_calls(results: Iterable[Result]) -> RaceCalls:
+    """What the results of one model say of its race."""
+    results = list(results)
+    finished = sum(result.rows for result in results if result.dropped is None)
+    dropped = [result.dropped for result in dropped_formats(results) if result.dropped is not None]
+    return RaceCalls(
+        finished + sum(one.queries for one in dropped), finished + sum(one.of for one in dropped)
+    )
+
+
+def dropped_formats(results: Iterable[Result]) -> list[Result]:
+    """One result of each format that a race dropped, in the order in which it did."""
+    by_format = {result.question.format: result for result in results if result.dropped is not None}
+    return list(by_format.values())
+
+
+def _raced(results: Sequence[Result], race: Race | None) -> dict[str, Any]:
+    """What a file of formats says of a race."""
+    if race is None:
+        return {}
+    asked, of = race_calls(results)
+    return {
+        "race": {
+            "seed": race.seed,
+            "rule": RULE,
+            "calls": asked,
+            "calls without a race": of,
+            "dropped": [_dropped(result) for result in dropped_formats(results)],
+        }
+    }
+
+
+def _dropped(result: Result) -> dict[str, Any]:
+    why = result.dropped
+    assert why is not None
+    return {
+        "format": format_text(result),
+        "round": why.round,
+        "queries": why.queries,
+        "of": why.of,
+        "behind": why.behind,
+        "points": round(why.points, 4),
+        "chance": round(why.chance, 6),
+    }
+
+
+def format_text(of: FormatAverage | Result) -> str:
     """A format as people read it."""
-    return str(_format(average))
+    return str(_format_of(of.question))
 
 
-def _format(average: FormatAverage) -> Format:
-    question = average.question
+def _format_of(question: Question) -> Format:
     if not isinstance(question, Variant):
         raise SearchError(f"{question.name} is asked in one way: there is no format to choose")
     return format_of(question)
@@ -150,6 +205,8 @@ def _cell(result: Result) -> dict[str, Any]:
         cell[f"{metric.name} 95 %"] = (
             None if interval is None else [round(interval.low, 4), round(interval.high, 4)]
         )
+    if result.dropped is not None:
+        cell["dropped in round"] = result.dropped.round
     if result.failed:
         cell["failed calls"] = result.failed
         missed = benchmark.with_failures
@@ -201,7 +258,7 @@ _FIELDS = {field: AXIS_VALUES[axis] for axis, field in AXIS_FIELDS.items()}
 
 
 def _winner(entry: YamlValue) -> Format:
-    known = ("winner", "tables", "prompts", "rule", "averages", "cells")
+    known = ("winner", "tables", "prompts", "rule", "race", "averages", "cells")
     winner = entry.fields(known).get("winner")
     if winner is None:
         raise entry.error("winner is missing")

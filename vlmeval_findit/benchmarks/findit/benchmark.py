@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...core.anatomy import Anatomy
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
@@ -14,15 +15,16 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
+from .anatomy import F1Anatomy
 from .baselines import BASELINES
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .grid import Table, all_tables
-from .metrics import COUNTS, F1_FAILED_MISSED, METRICS, RANKING
+from .metrics import COUNTS, F1_FAILED_MISSED, F1_SALVAGED, METRICS, RANKING
 from .names import parse
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
-from .scoring import match_replies, scored_row
+from .scoring import events_of, match_replies, scored_row
 from .task import FindItTask, load_task
 from .variant import Variant
 
@@ -34,6 +36,8 @@ class FindIt(Benchmark):
     metrics: tuple[Metric, ...] = METRICS
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
+    salvaged = F1_SALVAGED
+    anatomy: Anatomy = F1Anatomy()
     counts = COUNTS
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
@@ -84,7 +88,10 @@ class FindIt(Benchmark):
         found, spaces = match_replies(model, task, replies, settings, run)
         is_video = task.question.data.family.is_video
         return BatchScore(
-            tuple(scored_row(one, is_video) for one in found),
+            tuple(
+                scored_row(one, is_video, events)
+                for one, events in zip(found, events_of(found), strict=True)
+            ),
             tuple(space.as_dict() for space in spaces),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple
 
@@ -77,11 +77,24 @@ def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float]]) -
             drawn.setdefault(frames[i], []).append(
                 DrawnBox(role, tuple(boxes[i]), labels[i], value)
             )
+    for frame, more in _salvaged(row):
+        drawn.setdefault(frame, []).append(more)
     pictures = tuple(
         DrawnPicture(path, query.width, query.height, at, tuple(drawn.get(at, ())))
         for at, path in enumerate(query.images)
     )
     return Drawing(pictures, query.support)
+
+
+def _salvaged(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
+    """The boxes that only the salvaged reading has, by frame; it begins with the others."""
+    found = row.details.get("salvaged") or {"boxes": []}
+    boxes = found["boxes"][:_MOST]
+    frames = found.get("frames") or [0] * len(boxes)
+    labels = found.get("labels") or [""] * len(boxes)
+    for i in range(len(row.details["boxes"]), len(boxes)):
+        if None not in boxes[i] and all(map(isfinite, boxes[i])):
+            yield frames[i], DrawnBox(Role.SALVAGED, tuple(boxes[i]), labels[i])
 
 
 def curve(rows: Sequence[ScoredRow]) -> Curve:
@@ -93,7 +106,7 @@ def curve(rows: Sequence[ScoredRow]) -> Curve:
     ious = [pair.iou for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree]
     values = np.array(ious, dtype=np.float32)
     hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
-    f1, _, _, precision, recall = METRICS
+    f1, _, _, precision, recall, *_ = METRICS
 
     def figures(metric: Metric) -> tuple[float, ...]:
         return tuple(metric.value({**total, "tp": tp}) or 0.0 for tp in hits)

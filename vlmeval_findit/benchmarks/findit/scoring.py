@@ -4,33 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from math import isfinite
 from typing import Any
 
+from ...boxes.anatomy import Answered, dissect
+from ...boxes.confidences import Confidences, confidences
+from ...boxes.error_kinds import Event
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
+from ...boxes.reply_format import ReplyFormat
 from ...boxes.spaces import Space, reference_size
 from ...core.identity import Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
+from .anatomy import LOSSES, details_of, event_sums
 from .metrics import sums
 from .query import Query
+from .rejection import rejection_sums
 from .run_space import SpaceInForce, reply_format, spaces_of
+from .salvaging import (
+    SalvagedMatch,
+    finite,
+    newly_found,
+    salvaged_details,
+    salvaged_matches,
+    salvaged_sums,
+)
 from .sources import source_of
 from .task import FindItTask
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedReply:
-    """One query with its reply, reading and match."""
+    """One query with its reply, reading and match.
+
+    ``cut`` says that boxes may be missing from a reply that adheres, as it was stopped at its
+    limit; ``salvaged`` is what a tolerant reader would take beside that; no score depends on it.
+    ``confidences`` are of its boxes; None where its tokens' probabilities were not recorded.
+    """
 
     query: Query
     reply: Reply
     reading: Reading
     matched: Matched
+    cut: bool = False
+    salvaged: SalvagedMatch | None = None
+    confidences: Confidences | None = None
+
+    @property
+    def recoverable(self) -> tuple[int, ...]:
+        """The places of the objects that the salvaged reading finds and the strict does not."""
+        return newly_found(self.matched, self.salvaged) if self.salvaged else ()
 
 
 _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
@@ -64,15 +89,38 @@ def match_replies(
     spaces = spaces_of(replies, model, variant, settings, run)
     row_of_run = run.answering.row or "" if run is not None else ""
     rows = [reply.recorded.model.get("row", row_of_run) for reply in replies]
-    readers = {row: reader(reply_format(model, variant, settings, row)) for row in {*rows}}
+    formats = {row: reply_format(model, variant, settings, row) for row in {*rows}}
+    readers = {row: reader(how) for row, how in formats.items()}
     queries = [task.queries[reply.index] for reply in replies]
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
-    matched = match(
-        readings,
-        [query.truth for query in queries],
-        [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)],
-    )
-    return list(map(MatchedReply, queries, replies, readings, matched)), [*dict.fromkeys(spaces)]
+    truths = [query.truth for query in queries]
+    scales = [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)]
+    matched = match(readings, truths, scales)
+    known = [formats[row] for row in rows]
+    salvaged = salvaged_matches([reply.text for reply in replies], known, readings, truths, scales)
+    found = [
+        MatchedReply(
+            query,
+            reply,
+            reading,
+            one,
+            # JSON that can be read is whole; text is read as far as it goes.
+            cut=reply.cut and how.output == "text",
+            salvaged=salvaged.get(place),
+            confidences=_confidences(reply, how, reading),
+        )
+        for place, (query, reply, reading, one, how) in enumerate(
+            zip(queries, replies, readings, matched, known, strict=True)
+        )
+    ]
+    return found, [*dict.fromkeys(spaces)]
+
+
+def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidences | None:
+    logprobs = reply.recorded.token_logprobs
+    if logprobs is None or not reading.boxes:
+        return None
+    return confidences(reply.text, how, reading, logprobs)
 
 
 def _scale(space: Space, query: Query) -> tuple[float, float]:
@@ -80,28 +128,43 @@ def _scale(space: Space, query: Query) -> tuple[float, float]:
     return query.width / w, query.height / h
 
 
-def scored_row(one: MatchedReply, is_video: bool) -> ScoredRow:
-    """One query as a row of sums, with all that is known of it."""
-    reason, image = one.reading.reason, one.query.images[0]
-    return ScoredRow(
-        index=one.query.index,
-        source=source_of(image) if is_video else image,
-        sums=sums(one.reading, one.matched),
-        failed=one.reply.failed,
-        reason=reason.value if reason else None,
-        slices=one.query.slices,
-        details=_details(one),
+def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
+    """What went wrong in each query."""
+    return dissect(
+        [
+            Answered(one.matched, one.reading, one.query.truth, one.cut, one.recoverable)
+            for one in found
+        ]
     )
 
 
-def _details(one: MatchedReply) -> Mapping[str, Any]:
+def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) -> ScoredRow:
+    """One query as a row of sums, with all that is known of it."""
+    reason, image = one.reading.reason, one.query.images[0]
+    found = sums(one.reading, one.matched)
+    if one.salvaged is not None:
+        found |= salvaged_sums(one.matched, one.salvaged)
+    if not one.matched.ious:
+        found |= rejection_sums(one.reply, one.reading, one.salvaged)
+    return ScoredRow(
+        index=one.query.index,
+        source=source_of(image) if is_video else image,
+        sums=found | event_sums(events),
+        failed=one.reply.failed,
+        reason=reason.value if reason else None,
+        slices=one.query.slices,
+        details=_details(one, events),
+    )
+
+
+def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
     """Boxes in pixels of the original picture; the rest as in :class:`.Matched`."""
     reading, matched = one.reading, one.matched
     found: dict[str, Any] = {
         "label": one.query.label,
         "image": one.query.images[0],
         "adherent": reading.reason is None,
-        "boxes": _finite(matched.boxes),
+        "boxes": finite(matched.boxes),
         "ious": [round(value, 6) for value in matched.ious],
         "hits": matched.hits,
         "assigned": [None if box == NO_BOX else box for box in matched.assigned],
@@ -115,11 +178,10 @@ def _details(one: MatchedReply) -> Mapping[str, Any]:
         found["labels"] = reading.labels
     if reading.frames:
         found["frames"] = reading.frames
+    if one.salvaged is not None:
+        found["salvaged"] = salvaged_details(one.matched, one.salvaged)
+    if events:
+        found[LOSSES] = details_of(events, matched, reading, one.query.truth)
+    if one.confidences:
+        found["confidences"] = one.confidences
     return found
-
-
-def _finite(boxes: list[list[float]]) -> list[list[float]] | list[list[float | None]]:
-    """Boxes as JSON may have them: null for what is no finite number."""
-    if all(map(isfinite, chain.from_iterable(boxes))):
-        return boxes
-    return [[n if isfinite(n) else None for n in box] for box in boxes]

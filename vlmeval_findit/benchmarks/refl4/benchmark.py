@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...boxes.records import Reason
+from ...core.anatomy import WrongAnswers
 from ...core.benchmark import BatchScore, Published
 from ...core.drawing import Drawing
 from ...core.identity import Identity
@@ -14,7 +16,7 @@ from ...core.settings import Settings
 from ..findit.benchmark import FindIt
 from ..findit.grid import Table
 from .annotations import Split
-from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
+from .metrics import ACC_SALVAGED, COUNTS, METRICS, RANKING, WITH_FAILURES
 from .published import PUBLISHED, OutputKind
 from .replies import draw, judge_replies, scored_row
 from .table import RefL4Task, load_task
@@ -28,7 +30,10 @@ class RefL4(FindIt):
     metrics = METRICS
     ranking = RANKING
     with_failures = WITH_FAILURES
+    salvaged = ACC_SALVAGED
     counts = COUNTS
+    reasons = tuple(one.value for one in Reason if one is not Reason.FAILED_CALL)
+    anatomy = WrongAnswers(WITH_FAILURES, reasons)
 
     def parse(self, name: str) -> RefL4Variant:
         return parse(name)

@@ -100,7 +100,20 @@ ADHERENCE = Metric(
     key="adherence",
 )
 
-METRICS = (*TWELVE, *CORRECTED, ADHERENCE)
+HIT_MORE = f"salvaged_{hits_at(0.5)}"
+"""The sum of hits of boxes that only a tolerant reader takes."""
+
+ACC_SALVAGED = Metric(
+    "acc_0.5 (salvaged)",
+    {hits_at(0.5): 1, HIT_MORE: 1},
+    {ASKED: 1},
+    empty=None,
+    in_short_tables=False,
+    key="acc_0.5_salvaged",
+)
+"""The headline of a tolerant reading: answers without a box, by the first that it takes."""
+
+METRICS = (*TWELVE, *CORRECTED, ADHERENCE, ACC_SALVAGED)
 
 WITH_FAILURES = Metric(
     "acc_0.5 (failed calls as misses)",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...boxes.records import Matched
 from ...core.drawing import Drawing, Role
 from ...core.identity import Identity
 from ...core.question import AnyTask
@@ -26,7 +27,7 @@ from ..findit.scoring import scored_row as findit_row
 from ..findit.variant import Variant
 from .annotations import Annotation
 from .judging import Judged, judge
-from .metrics import FAILED_SUMS, row_slices, row_sums
+from .metrics import FAILED_SUMS, HIT_MORE, row_slices, row_sums
 from .predictions import MissReason, PredictedBox
 from .refusals import Code, RefusedError
 from .table import Expression
@@ -37,10 +38,12 @@ class JudgedReply:
     """A reply, what was read from it, and how its first box did.
 
     ``judged`` of a failed call is that of a miss; whoever counts asks ``matched.reply.failed``.
+    ``salvaged`` is how the first box did that a tolerant reader takes (None: there is no other).
     """
 
     matched: MatchedReply
     judged: Judged
+    salvaged: Judged | None = None
 
 
 def refuse_unless_one_box(task: AnyTask) -> None:
@@ -98,14 +101,25 @@ def judge_replies(
         RefusedError: a truth is no box.
     """
     found, spaces = match_replies(model, task, replies, settings, run)
-    judged = judge([annotation_of(one.query) for one in found], [_answer(one) for one in found])
-    return list(map(JudgedReply, found, judged)), spaces
+    truths = [annotation_of(one.query) for one in found]
+    judged = judge(truths, [_answer(one.matched) for one in found])
+    made = list(map(JudgedReply, found, judged))
+    # The first box counts: only an answer without one has another for a tolerant reader.
+    more = {
+        place: one.salvaged.matched
+        for place, one in enumerate(found)
+        if one.salvaged is not None and not one.matched.boxes and one.salvaged.matched.boxes
+    }
+    salvaged = judge([truths[place] for place in more], list(map(_answer, more.values())))
+    for place, one in zip(more, salvaged, strict=True):
+        made[place] = replace(made[place], salvaged=one)
+    return made, spaces
 
 
-def _answer(one: MatchedReply) -> PredictedBox:
-    if not one.matched.boxes:
+def _answer(said: Matched) -> PredictedBox:
+    if not said.boxes:
         return PredictedBox(None, MissReason.NO_BOX)
-    x1, y1, x2, y2 = one.matched.boxes[0]
+    x1, y1, x2, y2 = said.boxes[0]
     return PredictedBox((x1, y1, x2, y2))
 
 
@@ -119,9 +133,10 @@ def scored_row(one: JudgedReply) -> ScoredRow:
     row = findit_row(one.matched, is_video=False)
     adherent = float(not row.failed and row.reason is None)
     sums = FAILED_SUMS if row.failed else row_sums(one.judged)
+    more = {HIT_MORE: 1} if one.salvaged is not None and one.salvaged.hits[0] else {}
     return replace(
         row,
-        sums={**sums, "adherent": adherent},
+        sums={**sums, "adherent": adherent, **more},
         slices=row_slices(one.judged),
         details=_details(one, row),
     )
@@ -131,6 +146,10 @@ def _details(one: JudgedReply, row: ScoredRow) -> dict[str, Any]:
     """FindIt's details, with the IoU and the hit of the first box by this protocol."""
     kept = ("label", "image", "adherent", "boxes", "labels")
     said = {name: row.details[name] for name in kept if name in row.details}
+    if one.salvaged is not None:
+        hit = one.salvaged.hits[0]
+        found = {"hits": [hit], "recoverable": [0] * hit}
+        said["salvaged"] = {**row.details["salvaged"], **found}
     iou = one.judged.iou
     return {
         **said,

@@ -15,6 +15,7 @@ from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts
 from .baselines import BASELINES
+from .captions import Why
 from .encoders import encoder_in_force, refuse_unknown
 from .judging import judge
 from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
@@ -30,6 +31,7 @@ class SelfRetrieval(Benchmark):
     ranking = RANKING
     with_failures = WITH_FAILURES
     counts = COUNTS
+    reasons = tuple(one.value for one in Why if one is not Why.FAILED)
     baselines = BASELINES
 
     def parse(self, name: str) -> PlainQuestion:

@@ -14,6 +14,7 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .baselines import BASELINES
+from .choice import Reason
 from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
 from .prompts import PROMPTS
 from .published import published
@@ -36,6 +37,7 @@ class VPBench(Benchmark):
     ranking = RANKING
     with_failures = WITH_FAILURES
     counts = COUNTS
+    reasons = tuple(one.value for one in Reason if one is not Reason.FAILED)
     baselines = BASELINES
 
     def parse(self, name: str) -> VPQuestion | Stage2Question:

@@ -27,6 +27,7 @@ from ...core.work import Answer, Stop, Work, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS, Endpoint
+from .logprobs import FIELDS, refuses_logprobs
 from .payload import Request
 from .pool import Pool, Server
 from .spending import Budget, SpendingError
@@ -92,7 +93,7 @@ class ChatAsker:
 
     def ask(self, work: Work) -> list[Answer]:
         pairs = zip(work.messages, work.questions, strict=True)
-        return [self._one(message, question) for message, question in pairs]
+        return [self._one(*pair, confidences=work.confidences) for pair in pairs]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return False
@@ -131,12 +132,12 @@ class ChatAsker:
 
     # --- one call ---------------------------------------------------------------------------------
 
-    def _one(self, message: Message, question: Question) -> Answer:
+    def _one(self, message: Message, question: Question, *, confidences: bool) -> Answer:
         start = time.perf_counter()
-        answer = self._answer(message, question)
+        answer = self._answer(message, question, confidences)
         return answer._replace(seconds=time.perf_counter() - start)
 
-    def _answer(self, message: Message, question: Question) -> Answer:
+    def _answer(self, message: Message, question: Question, confidences: bool) -> Answer:
         recorded = Recorded()
         try:
             recorded = self._model.recorded(question, None, None)
@@ -145,7 +146,7 @@ class ChatAsker:
             return _failed(said(error), recorded, {})
         try:
             with self._budget.call() as charge:
-                made = self._made(asked)
+                made = self._made(asked, confidences)
                 charge.cost = made.cost
         except SpendingError as error:
             extra = self._model.recorded(question, asked, None).as_json()
@@ -155,12 +156,15 @@ class ChatAsker:
             hopeless = made.outcome.hopeless and self._pool.hopeless is not None
             stop = Stop.HOPELESS if hopeless else None
             return _failed(self._message(made), recorded, made.call, stop)
+        if made.outcome.no_logprobs:
+            why = f"{made.outcome.no_logprobs}: its replies are kept without log-probabilities"
+            self._say_once(made.server, why)
         completion = self._model.read(made.outcome)
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
 
-    def _made(self, asked: Request) -> Made:
-        call = _Call(self, asked.body)
+    def _made(self, asked: Request, confidences: bool) -> Made:
+        call = _Call(self, asked.body, confidences=confidences)
         retrying = Retrying(
             retry=retry_if_exception(call.is_worth_another),
             stop=stop_any(stop_after_attempt(self._attempts), _TooLong()),
@@ -184,14 +188,16 @@ class ChatAsker:
         error = made.outcome
         assert isinstance(error, CallError)
         message = f"{error}{_later(error.retry_after)}"
+        attempts = f" ({made.attempts} attempts)" if made.attempts > 1 else ""
+        self._say_once(made.server, message, attempts)
+        return message + attempts
+
+    def _say_once(self, server: str, message: str, more: str = "") -> None:
         with self._lock:
             new = message not in self._shown
             self._shown.add(message)
-        if made.attempts > 1:
-            message += f" ({made.attempts} attempts)"
         if new:
-            log.warning("%s: %s", made.server or self._model.name, message)
-        return message
+            log.warning("%s: %s%s", server or self._model.name, message, more)
 
 
 class Made(NamedTuple):
@@ -219,9 +225,10 @@ class Made(NamedTuple):
 class _Call:
     """One call over its attempts: which servers failed it, and what that cost."""
 
-    def __init__(self, asker: ChatAsker, body: Mapping[str, Any]) -> None:
+    def __init__(self, asker: ChatAsker, body: Mapping[str, Any], *, confidences: bool) -> None:
         self._asker = asker
-        self._body = body
+        self._body = {**body, **FIELDS} if confidences else body
+        self._confidences = confidences
         self._tried: set[Server] = set()
         self._last: CallError | None = None
         self.attempts = 0
@@ -279,7 +286,15 @@ class _Call:
         self.attempts += 1
         own = {takes if name == "max_tokens" else name: it for name, it in self._body.items()}
         data = json.dumps(own).encode()
-        return read_completion(self._asker._transport.post(server.endpoint, data))
+        try:
+            reply = self._asker._transport.post(server.endpoint, data)
+            return read_completion(reply, confidences=self._confidences)
+        except CallError as error:
+            if not self._confidences or not refuses_logprobs(error.status, str(error)):
+                raise
+            # Every further call would be refused too, and nothing but the flag can change it.
+            message = f"it gives no log-probabilities: run without --confidences ({error})"
+            raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
 
 
 _UNKNOWN = re.compile(

@@ -89,6 +89,7 @@ class ChatModel:
             ends_in_thought=completion.ends_in_thought,
             tokens=completion.tokens,
             model={**completion.model, **who},
+            token_logprobs=completion.token_logprobs,
         )
 
 

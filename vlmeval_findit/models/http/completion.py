@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.redaction import of_whole_characters, quoted, scrub
+from ...core.token_logprobs import TokenLogprobs
 from ..families import THINK
 from ..thinking import split_thought
+from .logprobs import LogprobsError, reply_logprobs
 
 RETRIED = frozenset({408, 429})
 """Statuses below 500 after which the same request may be answered."""
@@ -62,6 +64,7 @@ class Completion:
     ``text`` is what is read for boxes, ``thought`` what the model thought before, which
     ``ends_in_thought`` where no text came after it.  ``cost`` is in US dollars, None where the
     service does not say it.  ``model`` says who answered: the service's identifier, the provider.
+    ``token_logprobs`` are None where they were not asked for, or for the reason ``no_logprobs``.
     """
 
     text: str
@@ -72,6 +75,8 @@ class Completion:
     cost: float | None = None
     model: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
+    token_logprobs: TokenLogprobs | None = None
+    no_logprobs: str = ""
 
     def begun_in_thought(self) -> Completion:
         """The answer of a model whose prompt opens a thought: cut off unclosed, it is all thought.
@@ -80,11 +85,13 @@ class Completion:
         """
         if self.thought or self.finish_reason != "length":
             return self
-        return replace(self, text="", thought=self.text, ends_in_thought=True)
+        none_left = None if self.token_logprobs is None else TokenLogprobs((), ())
+        thought = replace(self, text="", thought=self.text, ends_in_thought=True)
+        return replace(thought, token_logprobs=none_left)
 
 
-def read_completion(body: bytes) -> Completion:
-    """The answer in the body of a reply with status 200.
+def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
+    """The answer in the body of a reply with status 200; ``confidences`` were asked for.
 
     Raises:
         CallError: it is not JSON, reports an error, or has no choice.
@@ -109,9 +116,16 @@ def read_completion(body: bytes) -> Completion:
     if not isinstance(message, dict):
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
     # Servers that are not told to part them leave the thought in the text.
-    said = split_thought(_clean(_text(message.get("content"))), THINK)
+    content = _clean(_text(message.get("content")))
+    said = split_thought(content, THINK)
     thought, finish_reason = _clean(_thought(message)) or said.thought, _finish_reason(choice)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
+    logprobs, no_logprobs = None, ""
+    if confidences:
+        try:
+            logprobs = reply_logprobs(choice, content, finish_reason)
+        except LogprobsError as error:
+            no_logprobs = str(error)
     return Completion(
         text=said.reply.strip(),
         thought=thought,
@@ -121,6 +135,8 @@ def read_completion(body: bytes) -> Completion:
         cost=cost,
         model={name: value for name, value in who.items() if value},
         id=_name(reply.get("id")),
+        token_logprobs=logprobs,
+        no_logprobs=no_logprobs,
     )
 
 

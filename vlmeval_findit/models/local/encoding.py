@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, cached_property, partial
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 
 from ...core.messages import Message, PartKind
 from ..families import Bounds, LocalFamily
+from ..kept_tokens import ends_of_ids
 from .large_pictures import RAW, LargePictures
 from .pictures import Picture, Pictures
 from .resize import Resize, resize_of
@@ -57,6 +59,7 @@ class Encoder:
         self.family = family
         self._switches = {**family.template, **(switches or {})}
         self._placeholder = str(processor.image_token)
+        self._alone = cache(lambda i: self._text([i]))
 
     def chat(self, message: Message) -> str:
         """The exact text after the chat template, images as placeholders at their places."""
@@ -119,14 +122,27 @@ class Encoder:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a reply, without special tokens but those that the family keeps."""
+        return self._text([i for i in ids if i not in self._hidden])
+
+    def ends(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Where each token ends in the text of a reply (:meth:`decode`), in characters."""
+        shown = [i for i in ids if i not in self._hidden]
+        ends = iter(ends_of_ids(shown, self._text, self._alone))
+        # A token that is not shown ends where the one before it does.
+        return tuple(accumulate((0 if i in self._hidden else next(ends) for i in ids), max))
+
+    @cached_property
+    def _hidden(self) -> frozenset[int]:
+        """The tokens that are no part of the text of a reply."""
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
         kept = {i for i, token in added.items() if token.content in self.family.kept_tokens}
-        text: str = tokenizer.decode(
-            [i for i in ids if i in kept or i not in special],
-            skip_special_tokens=False,
-            clean_up_tokenization_spaces=False,
+        return frozenset(special - kept)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        text: str = self.processor.tokenizer.decode(
+            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
         return text
 

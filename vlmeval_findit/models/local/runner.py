@@ -10,6 +10,7 @@ import gc
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...boxes.spaces import space_from
@@ -18,6 +19,7 @@ from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ...core.replies import FAILED, Recorded
 from ..families import Bounds, LocalFamily, space_within
+from ..kept_tokens import SaidTokens, spoken_tokens
 from ..revision import known_revision
 from ..table import ModelRow
 from ..thinking import opened_by, split_thought
@@ -69,9 +71,12 @@ class GenerationPlan:
     bounds: Bounds
     limit: int
     space: dict[str, Any]
+    confidences: bool = False
 
 
-def plan(row: ModelRow, question: Question, settings: RunSettings) -> GenerationPlan:
+def plan(
+    row: ModelRow, question: Question, settings: RunSettings, *, confidences: bool = False
+) -> GenerationPlan:
     """What the protocol and the user's settings say about a question.
 
     Raises:
@@ -89,6 +94,7 @@ def plan(row: ModelRow, question: Question, settings: RunSettings) -> Generation
         bounds=bounds,
         limit=settings.max_new_tokens or question.max_new_tokens,
         space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
+        confidences=confidences,
     )
 
 
@@ -140,12 +146,16 @@ def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
 
 
 class Runner(Protocol):
-    """What answers messages."""
+    """What answers messages; with ``confidences`` it records log-probabilities of the tokens."""
 
-    def answer_batch(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+    def answer_batch(
+        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+    ) -> list[LocalReply]:
         """The replies to messages of one question, in their order."""
 
-    def answer_variants(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+    def answer_variants(
+        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+    ) -> list[LocalReply]:
         """The replies to messages that share their images; ``question`` is that of any of them."""
 
     @property
@@ -191,13 +201,15 @@ class LocalRunner:
         """Four batches: enough to put similar lengths together, little to lose in a crash."""
         return 4 * self._limit.most
 
-    def answer_batch(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+    def answer_batch(
+        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+    ) -> list[LocalReply]:
         """Replies to messages of one question, in their order.
 
         A message whose image cannot be read, or that does not fit into memory alone, gets a reply
         that counts as a failed call; the others are answered.
         """
-        how = plan(self._row, question, self._settings)
+        how = plan(self._row, question, self._settings, confidences=confidences)
         return in_batches(
             messages,
             length=lambda message: _expected(message, how.bounds),
@@ -207,7 +219,9 @@ class LocalRunner:
             free=free_memory,
         )
 
-    def answer_variants(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+    def answer_variants(
+        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+    ) -> list[LocalReply]:
         """Replies to messages that share their images, which are prefilled once.
 
         Messages that share none, or whose texts part before the last image, are answered as an
@@ -215,26 +229,26 @@ class LocalRunner:
         """
         from .shared_prefix import common_length, continue_variants, covers_images, prefill
 
-        how = plan(self._row, question, self._settings)
+        how = plan(self._row, question, self._settings, confidences=confidences)
         encoded = self._encode_variants(messages, how)
         shared = common_length([one.ids for one in encoded]) if encoded else 0
         if len(messages) < 2 or not shared or not covers_images(encoded[0], shared):
-            return self.answer_batch(messages, question)
+            return self.answer_batch(messages, question, confidences=confidences)
         try:
             prefix = prefill(self._loaded, encoded[0], shared)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            return self.answer_batch(messages, question)
+            return self.answer_batch(messages, question, confidences=confidences)
+        go_on = partial(
+            continue_variants, self._loaded, prefix, limit=how.limit, confidences=confidences
+        )
         return in_batches(
             encoded,
             length=lambda one: len(one.ids),
             limit=self._variants_limit,
             answer=lambda batch: [
-                self._answered(one, new, how)
-                for one, new in zip(
-                    batch, continue_variants(self._loaded, prefix, batch, how.limit), strict=True
-                )
+                self._answered(one, new, how) for one, new in zip(batch, go_on(batch), strict=True)
             ],
             give_up=lambda one, why: failed_answer(why, how),
             free=free_memory,
@@ -264,15 +278,20 @@ class LocalRunner:
                 encoded[at] = self._loaded.encoder.encode(message, pictures, how.bounds)
             except OSError as error:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
-        new = generate(self._loaded, list(encoded.values()), how.limit) if encoded else []
-        for at, generated in zip(encoded, new, strict=True):
-            answers[at] = self._answered(encoded[at], generated, how)
+        asked = list(encoded.values())
+        if asked:
+            new = generate(self._loaded, asked, how.limit, confidences=how.confidences)
+            for at, generated in zip(encoded, new, strict=True):
+                answers[at] = self._answered(encoded[at], generated, how)
         return [answers[at] for at in range(len(batch))]
 
     def _answered(self, one: Any, new: Any, how: GenerationPlan) -> LocalReply:
-        text = self._loaded.encoder.decode(new.ids)
+        from .transformer import said_tokens
+
+        encoder = self._loaded.encoder
+        text, said = encoder.decode(new.ids), said_tokens(new, encoder)
         tokens = {"prompt": len(one.ids), "reply": len(new.ids)}
-        return spoken(how, one.text, text, new.finish_reason, one.images, tokens, self._who)
+        return spoken(how, one.text, text, new.finish_reason, one.images, tokens, self._who, said)
 
 
 def spoken(
@@ -283,10 +302,12 @@ def spoken(
     images: Sequence[Any],
     tokens: dict[str, int],
     who: dict[str, str],
+    its_tokens: SaidTokens | None = None,
 ) -> LocalReply:
     """A reply with its thought taken out, and its record."""
     marks = how.family.thought
-    said = split_thought((opened_by(prompt, marks) if marks else "") + text, marks)
+    opened = opened_by(prompt, marks) if marks else ""
+    said = split_thought(opened + text, marks)
     return LocalReply(
         said.reply.strip(),
         Recorded(
@@ -297,6 +318,7 @@ def spoken(
             ends_in_thought=said.ends_inside,
             tokens=tokens,
             model=who,
+            token_logprobs=its_tokens and spoken_tokens(its_tokens, opened, text, marks),
         ),
     )
 

@@ -73,17 +73,22 @@ def can_repeat(state: Any) -> bool:
 
 
 def continue_variants(
-    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], limit: int
+    loaded: Loaded,
+    prefix: Prefix,
+    variants: Sequence[Encoded],
+    limit: int,
+    *,
+    confidences: bool = False,
 ) -> list[Generated]:
     """The greedy replies to variants that begin with the prefix; the prefix stays as it was."""
     if can_repeat(prefix.cache):
-        return _as_one_batch(loaded, prefix, variants, limit)
+        return _as_one_batch(loaded, prefix, variants, limit, confidences)
     _say_copies(type(loaded.model).__name__)
-    return [_as_one_batch(loaded, prefix, [one], limit)[0] for one in variants]
+    return [_as_one_batch(loaded, prefix, [one], limit, confidences)[0] for one in variants]
 
 
 def _as_one_batch(
-    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], limit: int
+    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], limit: int, confidences: bool
 ) -> list[Generated]:
     state = copy.deepcopy(prefix.cache)
     if len(variants) > 1:
@@ -92,7 +97,8 @@ def _as_one_batch(
         loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
     inputs = _after(prefix, variants, loaded.encoder.pad_id)
     inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
-    return continue_greedily(loaded, {**inputs, "past_key_values": state}, limit)
+    inputs["past_key_values"] = state
+    return continue_greedily(loaded, inputs, limit, confidences=confidences)
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:

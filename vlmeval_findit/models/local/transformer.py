@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..kept_tokens import SaidTokens
 from ..revision import revision_of
+from .chosen_logprobs import ChosenLogprobs
 from .device import Placement
 from .encoding import Encoded, Encoder, collate
 
@@ -17,10 +19,15 @@ log = logging.getLogger(__name__)
 
 
 class Generated(NamedTuple):
-    """The new tokens of one reply (without the one that ended it) and why it ended."""
+    """The new tokens of one reply (without the one that ended it) and why it ended.
+
+    ``logprobs`` are the natural logarithms of their probabilities, then of the one that ended it,
+    where there was one; None where they were not asked for.
+    """
 
     ids: tuple[int, ...]
     finish_reason: str
+    logprobs: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +117,22 @@ def _revision(checkpoint: str, revision: str | None, *files: str) -> str:
     return revision_of(checkpoint, next(filter(None, found), None))
 
 
-def generate(loaded: Loaded, batch: Sequence[Encoded], limit: int) -> list[Generated]:
-    """The greedy replies to a batch, at most ``limit`` new tokens each."""
-    return continue_greedily(loaded, loaded.inputs(batch), limit)
+def generate(
+    loaded: Loaded, batch: Sequence[Encoded], limit: int, *, confidences: bool = False
+) -> list[Generated]:
+    """The greedy replies to a batch, at most ``limit`` new tokens each.
+
+    With ``confidences`` they have the log-probabilities of their tokens.
+    """
+    return continue_greedily(loaded, loaded.inputs(batch), limit, confidences=confidences)
 
 
-def continue_greedily(loaded: Loaded, inputs: dict[str, Any], limit: int) -> list[Generated]:
+def continue_greedily(
+    loaded: Loaded, inputs: dict[str, Any], limit: int, *, confidences: bool = False
+) -> list[Generated]:
     """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache."""
     stops = loaded.stops
+    chosen = ChosenLogprobs() if confidences else None
     with torch.no_grad():
         output = loaded.model.generate(
             **inputs,
@@ -125,14 +140,30 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], limit: int) -> lis
             do_sample=False,
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
+            **({} if chosen is None else {"logits_processor": [chosen]}),
         )
-    new = output[:, inputs["input_ids"].shape[1] :].tolist()
-    return [ended(row, stops) for row in new]
+    new = output[:, inputs["input_ids"].shape[1] :]
+    logprobs = [None] * len(new) if chosen is None else chosen.of(new)
+    return [ended(row, stops, found) for row, found in zip(new.tolist(), logprobs, strict=True)]
 
 
-def ended(row: Sequence[int], stops: Sequence[int]) -> Generated:
+def ended(
+    row: Sequence[int], stops: Sequence[int], logprobs: Sequence[float] | None = None
+) -> Generated:
     """Cut a row of new tokens at the first that ends a reply."""
     for at, token in enumerate(row):
         if token in stops:
-            return Generated(tuple(row[:at]), "stop")
-    return Generated(tuple(row), "length")
+            found = None if logprobs is None else tuple(logprobs[: at + 1])
+            return Generated(tuple(row[:at]), "stop", found)
+    return Generated(
+        tuple(row), "length", None if logprobs is None else tuple(logprobs[: len(row)])
+    )
+
+
+def said_tokens(new: Generated, encoder: Encoder) -> SaidTokens | None:
+    """The tokens of a reply with their ends in its text; None without log-probabilities."""
+    if new.logprobs is None:
+        return None
+    count = len(new.ids)
+    last = new.logprobs[count] if len(new.logprobs) > count else None
+    return SaidTokens(encoder.ends(new.ids), new.logprobs[:count], last)

@@ -19,7 +19,7 @@ from .encoding import Encoder, pictures_of
 from .pictures import Picture, Pictures
 from .resize import resize_of
 from .runner import GenerationPlan, LocalReply, RunSettings, failed_answer, plan, spoken
-from .transformer import ended
+from .transformer import ended, said_tokens
 
 _WINDOW = 64
 
@@ -49,11 +49,13 @@ class VllmRunner:
         """The engine schedules by itself: hand it many."""
         return self._settings.batch_size or _WINDOW
 
-    def answer_batch(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+    def answer_batch(
+        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+    ) -> list[LocalReply]:
         """Replies to messages of one question, in their order."""
         from vllm import SamplingParams
 
-        how = plan(self._row, question, self._settings)
+        how = plan(self._row, question, self._settings, confidences=confidences)
         pictures = Pictures(how.bounds)
         shown: dict[int, list[Picture]] = {}
         answers: dict[int, LocalReply] = {}
@@ -77,6 +79,8 @@ class VllmRunner:
             stop_token_ids=self._encoder.stop_ids([]),
             skip_special_tokens=False,
             detokenize=False,
+            # None beside the chosen token; by default the engine gives them of the raw logits.
+            logprobs=0 if confidences else None,
         )
         outputs = self._engine.generate(prompts, sampling_params=greedy)
         for at, prompt, output in zip(shown, prompts, outputs, strict=True):
@@ -92,16 +96,22 @@ class VllmRunner:
             {"original": list(one.original), "sent": list(one.sent), "bounds": bounds}
             for one in shown
         ]
-        new = output.outputs[0]
-        ids = ended(new.token_ids, self._encoder.stop_ids([])).ids
-        tokens = {"prompt": len(output.prompt_token_ids or ()), "reply": len(ids)}
-        reason = "length" if new.finish_reason == "length" else "stop"
-        text = self._encoder.decode(ids)
-        return spoken(how, prompt, text, reason, records, tokens, self._who)
+        made = output.outputs[0]
+        chosen = None
+        if how.confidences and made.logprobs is not None:
+            both = zip(made.token_ids, made.logprobs, strict=True)
+            chosen = [of_step[token].logprob for token, of_step in both]
+        new = ended(made.token_ids, self._encoder.stop_ids([]), chosen)
+        new = new._replace(finish_reason="length" if made.finish_reason == "length" else "stop")
+        tokens = {"prompt": len(output.prompt_token_ids or ()), "reply": len(new.ids)}
+        text, said = self._encoder.decode(new.ids), said_tokens(new, self._encoder)
+        return spoken(how, prompt, text, new.finish_reason, records, tokens, self._who, said)
 
-    def answer_variants(self, messages: Sequence[Message], question: Question) -> list[LocalReply]:
+    def answer_variants(
+        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+    ) -> list[LocalReply]:
         """Replies to messages that share their images: the engine's prefix cache shares them."""
-        return self.answer_batch(messages, question)
+        return self.answer_batch(messages, question, confidences=confidences)
 
 
 def engine_arguments(

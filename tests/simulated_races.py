@@ -1,0 +1,93 @@
+"""Races of simulated models, whose true figures are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from simulated import SUMS, sums_of
+
+from vlmeval_findit.benchmarks import benchmark_of, parse
+from vlmeval_findit.core.evidence import clustered, evidence_of
+from vlmeval_findit.core.scored_row import ScoredRow
+from vlmeval_findit.core.statistics import ALPHA, difference
+from vlmeval_findit.sweep.race import ROUNDS, allowance, standings
+
+RATES = {
+    "equal": [0.7] * 8,
+    "from 0.5 to 0.8": list(np.linspace(0.5, 0.8, 8)),
+    "one better by 0.15": [0.6] * 7 + [0.75],
+    "one better by 0.05": [0.6] * 7 + [0.65],
+    "near 1": [0.97] * 6 + [0.99, 0.9],
+}
+"""How often each of eight formats finds a box."""
+
+FORMATS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
+
+
+@dataclass(frozen=True)
+class Races:
+    """Of many races: the share whose winner all pictures show to be worse than the best format,
+    the share with the very winner, the share of queries that was asked, and the most that the
+    chances of dropped formats added up to.
+    """
+
+    wrong: float
+    same: float
+    asked: float
+    most_spent: float
+
+
+def races(rates: Sequence[float], times: int, pictures: int) -> Races:
+    """Race formats with these rates, over one query a picture, so many times."""
+    wrong = same = 0
+    asked, most = [], 0.0
+    for time in range(times):
+        rng = np.random.default_rng([time, pictures])
+        hard = rng.random((pictures, 2))
+        order = rng.permutation(len(rates))
+        runs = {
+            f"FindIt_Scenes_{name}_text": _rows(sums_of(rng, pictures, rates[at], hard))
+            for name, at in zip(FORMATS, order, strict=True)
+        }
+        won, spent, share = _race(runs, pictures)
+        benchmark = benchmark_of(won)
+        metric = benchmark.ranking[:1]
+        found = {name: evidence_of(metric, clustered(rows, "S")) for name, rows in runs.items()}
+        best = max(found, key=lambda name: float(found[name].values[0]))
+        apart = difference(found[best], found[won], metric[0].name)
+        wrong += apart.p_value is not None and apart.p_value < ALPHA
+        same += won == best
+        asked.append(share)
+        most = max(most, spent)
+    return Races(wrong / times, same / times, float(np.mean(asked)), most)
+
+
+def _race(runs: dict[str, list[ScoredRow]], pictures: int) -> tuple[str, float, float]:
+    """The winner, what was spent, and the share of all queries that was asked."""
+    going, spent = list(runs), 0.0
+    asked = dict.fromkeys(runs, 0)
+    for share in ROUNDS:
+        count = round(share * pictures)
+        asked |= dict.fromkeys(going, count)
+        now = standings(
+            benchmark_of(going[0]),
+            {parse(name).format: {parse(name): runs[name][:count]} for name in going},
+            count / pictures,
+            allowance(0, 1, share, spent),
+        )
+        spent += sum(out.chance for out in now.out)
+        going = [one.question.name for one in now.going]
+        if len(going) == 1:
+            break
+    asked[going[0]] = pictures
+    return going[0], spent, sum(asked.values()) / (len(runs) * pictures)
+
+
+def _rows(sums: np.ndarray) -> list[ScoredRow]:
+    """Simulated sums as rows, one a picture."""
+    return [
+        ScoredRow(at, f"{at:04d}", dict(zip(SUMS, map(float, row), strict=True)))
+        for at, row in enumerate(sums)
+    ]

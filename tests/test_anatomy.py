@@ -1,0 +1,400 @@
+"""What went wrong in a query, and what it costs: the pure part of the anatomy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.benchmarks.findit.anatomy import F1Anatomy, event_sums, size_of
+from vlmeval_findit.benchmarks.findit.metrics import sums
+from vlmeval_findit.boxes.anatomy import Answered, dissect
+from vlmeval_findit.boxes.error_kinds import CAUSES, Event, Kind, Lacks, usually
+from vlmeval_findit.boxes.f1_prices import prices
+from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.records import Reading, Reason, Truth
+from vlmeval_findit.core.anatomy import FAILED, UNREADABLE, WRONG, WrongAnswers, lost
+from vlmeval_findit.core.metric import Better, Metric
+from vlmeval_findit.core.scored_row import ScoredRow, add_up
+
+Box = tuple[float, float, float, float]
+Labelled = tuple[str, Box]
+
+ANATOMY = F1Anatomy()
+INF = float("inf")
+
+
+def answered(
+    said: Sequence[Any],
+    true: Sequence[Any],
+    reason: Reason | None = None,
+    cut: bool = False,
+    recoverable: Sequence[int] = (),
+) -> Answered:
+    """A query of boxes: (box), (label, box) or, of a video, (label, box, frame)."""
+
+    def parts(one: Any) -> tuple[str, Box, int]:
+        if len(one) == 4:
+            return "", one, 0
+        label, box, *frame = one
+        return label, box, frame[0] if frame else 0
+
+    said, true = [parts(one) for one in said], [parts(one) for one in true]
+    labelled = any(label for label, _, _ in (*said, *true))
+    video = any(frame for _, _, frame in (*said, *true))
+    truth = Truth(
+        tuple(box for _, box, _ in true),
+        tuple(frame for _, _, frame in true),
+        tuple(label for label, _, _ in true) if labelled else (),
+    )
+    reading = Reading(
+        [box for _, box, _ in said],
+        [label for label, _, _ in said] if labelled else [],
+        [frame for _, _, frame in said] if video else [],
+        reason,
+    )
+    (matched,) = match([reading], [truth], [(1.0, 1.0)])
+    return Answered(matched, reading, truth, cut, recoverable)
+
+
+def total(queries: Sequence[Answered]) -> dict[str, float]:
+    """The sums of queries and of their events."""
+    return add_up(
+        sums(one.reading, one.matched) | event_sums(events)
+        for one, events in zip(queries, dissect(queries), strict=True)
+    )
+
+
+# --- the kinds ------------------------------------------------------------------------------------
+
+A: Box = (0, 0, 10, 10)
+NEXT: Box = (5, 0, 15, 10)
+"""IoU 1/3 with A."""
+MOST: Box = (0, 0, 10, 8)
+"""IoU 0.8 with A."""
+FAR: Box = (50, 50, 60, 60)
+FARTHER: Box = (80, 80, 90, 90)
+FLAT: Box = (0, 0, 0, 0)
+TURNED: Box = (10, 10, 0, 0)
+HUGE: Box = (0, 0, INF, 1e300)
+
+CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
+    "every box a hit": (answered([A, FAR], [A, FAR]), []),
+    "every box a hit, in a reply not as asked": (answered([A], [A], Reason.WRONG_KEY), []),
+    "another box": (answered([FAR], [A]), [("background", 0, None), ("missed", None, 0)]),
+    "beside": (answered([NEXT], [A]), [("localisation", 0, 0)]),
+    "twice": (answered([A, MOST], [A]), [("duplicate", 1, None)]),
+    "twice, and another object": (
+        answered([A, MOST], [A, FAR]),
+        [("duplicate", 1, None), ("missed", None, 1)],
+    ),
+    "a second box far from its object": (answered([A, FAR], [A]), [("background", 1, None)]),
+    "wrong label": (answered([("dog", A)], [("cat", MOST)]), [("wrong label", 0, 0)]),
+    "both": (answered([("dog", NEXT)], [("cat", A)]), [("both", 0, 0)]),
+    "a box of another label is no duplicate": (
+        answered([("cat", A), ("dog", A)], [("cat", A)]),
+        [("background", 1, None)],
+    ),
+    "labels are compared as the score does": (answered([("The Cat!", A)], [("the cat", A)]), []),
+    "two for one, the better is paired": (
+        answered([(4, 0, 14, 10), NEXT], [A]),
+        [("localisation", 0, 0), ("background", 1, None)],
+    ),
+    "of pairs the better ones": (
+        answered([(6, 0, 16, 10), (18, 0, 28, 10)], [A, (10, 0, 20, 10)]),
+        [("localisation", 0, 0), ("localisation", 1, 1)],
+    ),
+    "as many pairs as there can be": (
+        # Cat with cat would be one good pair, and leave a box and an object alone.
+        answered(
+            [("cat", (4, 0, 14, 10)), ("dog", (-6, 0, 4, 10))],
+            [("cat", A), ("dog", (10, 0, 20, 10))],
+        ),
+        [("both", 0, 1), ("both", 1, 0)],
+    ),
+    "the call failed": (
+        answered([], [A, FAR], Reason.FAILED_CALL, recoverable=[0]),
+        [("failed call", None, 0), ("failed call", None, 1)],
+    ),
+    "the call failed, nothing to find": (answered([], [], Reason.FAILED_CALL), []),
+    "truncated": (answered([], [A], Reason.TRUNCATED), [("truncated", None, 0)]),
+    "truncated thinking": (
+        answered([], [A], Reason.TRUNCATED_THINKING),
+        [("truncated", None, 0)],
+    ),
+    "text cut after a box": (answered([A], [A, FAR], cut=True), [("truncated", None, 1)]),
+    "text cut before a box": (
+        answered([], [A], Reason.NO_BOX, cut=True),
+        [("truncated", None, 0)],
+    ),
+    "cut, but all there": (answered([A], [A], cut=True), []),
+    "salvageable, one of two": (
+        answered([], [A, FAR], Reason.NOT_JSON, recoverable=[1]),
+        [("not readable", None, 0), ("salvageable", None, 1)],
+    ),
+    "salvageable although truncated": (
+        answered([], [A, FAR], Reason.TRUNCATED, recoverable=[0]),
+        [("salvageable", None, 0), ("truncated", None, 1)],
+    ),
+    "empty": (answered([], [A], Reason.EMPTY), [("not readable", None, 0)]),
+    "not JSON": (answered([], [A], Reason.NOT_JSON), [("not readable", None, 0)]),
+    "wrong key beside a right box": (
+        answered([A], [A, FAR], Reason.WRONG_KEY),
+        [("not readable", None, 1)],
+    ),
+    "numbers that make no box": (
+        answered([], [A], Reason.NOT_A_NUMBER),
+        [("no rectangle", None, 0)],
+    ),
+    "no area": (answered([FLAT], [A]), [("no rectangle", 0, 0)]),
+    "turned corners": (answered([TURNED], [A]), [("no rectangle", 0, 0)]),
+    "no area, and none too few": (answered([A, FLAT], [A]), [("no rectangle", 1, None)]),
+    "no area of another label": (
+        answered([("dog", FLAT)], [("cat", A)]),
+        [("no rectangle", 0, None), ("missed", None, 0)],
+    ),
+    "a box without end": (
+        answered([HUGE], [A]),
+        [("background", 0, None), ("missed", None, 0)],
+    ),
+    "refused": (answered([], [A]), [("refused", None, 0)]),
+    "refused in words": (answered([], [A], Reason.NO_BOX), [("refused", None, 0)]),
+    "false alarm": (
+        answered([A, FLAT], []),
+        [("false alarm", 0, None), ("false alarm", 1, None)],
+    ),
+    "rejected rightly": (answered([], []), [("rejected rightly", None, None)]),
+    "not readable is no rejection": (answered([], [], Reason.NOT_JSON), []),
+    "words are no rejection": (answered([], [], Reason.NO_BOX), []),
+    "video: the right box in another frame": (
+        answered([("", A, 1)], [("", A, 0), ("", FAR, 1)]),
+        [("wrong frame", 0, 0), ("missed", None, 1)],
+    ),
+    "video: inside of its frame first": (
+        answered([("", NEXT, 1)], [("", NEXT, 0), ("", A, 1)]),
+        [("localisation", 0, 1), ("missed", None, 0)],
+    ),
+    "video: not quite right in another frame": (
+        answered([("", NEXT, 1)], [("", A, 0)]),
+        [("background", 0, None), ("missed", None, 0)],
+    ),
+    "video: of another label in another frame": (
+        answered([("dog", A, 1)], [("cat", A, 0)]),
+        [("background", 0, None), ("missed", None, 0)],
+    ),
+    "video: a hit's object in another frame makes no duplicate": (
+        answered([("", A, 0), ("", A, 2)], [("", A, 0), ("", FAR, 1)]),
+        [("background", 1, None), ("missed", None, 1)],
+    ),
+    "video: one frame on": (
+        answered([("", A, 1), ("", FAR, 2)], [("", A, 0), ("", FAR, 1)]),
+        [("wrong frame", 0, 0), ("wrong frame", 1, 1)],
+    ),
+    "video: no area": (
+        answered([("", FLAT, 1)], [("", A, 0), ("", A, 1)]),
+        [("no rectangle", 0, 1), ("missed", None, 0)],
+    ),
+    "video: a frame that is none": (
+        answered([("", A, 0)], [("", A, 0), ("", A, 1)], Reason.FRAME_OUT_OF_RANGE),
+        [("wrong frame", None, 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_error_has_one_kind(name: str) -> None:
+    query, expected = CASES[name]
+    (events,) = dissect([query])
+    assert [(event.kind.value, event.box, event.object) for event in events] == expected
+
+
+def test_a_batch_is_its_queries_one_by_one() -> None:
+    queries = [query for query, _ in CASES.values()]
+    assert dissect(queries) == [dissect([query])[0] for query in queries]
+    assert dissect([]) == []
+
+
+def test_every_kind_has_a_case() -> None:
+    there = {kind for _, events in CASES.values() for kind, _, _ in events}
+    assert there == {kind.value for kind in Kind} == {one.name for one in CAUSES.values()}
+
+
+# --- prices ---------------------------------------------------------------------------------------
+
+
+def test_the_worked_example() -> None:
+    queries = [
+        answered(
+            [("cat", A), ("cat", (0, 0, 10, 9)), ("dog", (25, 0, 35, 10))],
+            [("cat", A), ("dog", (20, 0, 30, 10))],
+        ),
+        answered([("dog", A), ("cat", FAR)], [("cat", MOST)]),
+        answered([("cat", A)], [("cat", A), ("cat", (20, 20, 30, 30))], Reason.TRUNCATED),
+        answered([("cat", (1, 1, 2, 2))], []),
+        answered([], [("cat", A)]),
+    ]
+    found = total(queries)
+    assert (found["tp"], found["n_pred"], found["n_gt"]) == (2, 7, 6)
+    assert ANATOMY.score.value(found) == pytest.approx(400 / 13)
+    pair, box, object_ = (100 * float(price) for price in prices(2, 7, 6))
+    assert (pair, box, object_) == pytest.approx((16.0085, 5.1966, 10.8119), abs=1e-4)
+    points = {name: value for name, value in ANATOMY.points(found).items() if value}
+    assert points == pytest.approx(
+        {
+            lost("localisation"): pair,
+            lost("wrong label"): pair,
+            lost("duplicate"): box,
+            lost("background"): box,
+            lost("false alarm"): box,
+            lost("truncated"): object_,
+            lost("refused"): object_,
+        }
+    )
+    assert sum(points.values()) == pytest.approx(900 / 13)
+
+
+counts = st.integers(0, 30)
+
+
+@given(t=counts, pairs=counts, many=counts, few=counts)
+def test_points_add_up_to_what_the_score_lacks(t: int, pairs: int, many: int, few: int) -> None:
+    said, true = t + pairs + many, t + pairs + few
+    price = prices(t, said, true)
+    paid = pairs * price.pair + many * price.box + few * price.object
+    assert min(price) >= 0
+    assert float(paid) == pytest.approx(1 - 2 * t / (said + true) if said + true else 0, abs=1e-12)
+
+
+SHARE, WEIGHT = (np.polynomial.legendre.leggauss(120) + np.array([[1], [0]])) / 2
+"""Points between 0 and 1, and what each weighs in an integral over them."""
+
+
+@given(t=counts, pairs=counts, many=counts, few=counts)
+def test_the_closed_form_is_the_mean_gain_while_all_is_fixed(
+    t: int, pairs: int, many: int, few: int
+) -> None:
+    said, true = t + pairs + many, t + pairs + few
+    if not true or not said:
+        return
+    whole = said + true + SHARE * (few - many)
+    part = 2 * (t + SHARE * (pairs + few))
+    pair, box = (2 / whole) @ WEIGHT, (part / whole**2) @ WEIGHT
+    assert np.array(prices(t, said, true)) == pytest.approx(np.array([pair, box, pair - box]))
+
+
+@pytest.mark.parametrize("n", [10, 1000, 10**7])
+def test_prices_are_smooth_where_as_many_are_said_as_there_are(n: int) -> None:
+    """Around equal numbers, and around the change from series to quotient."""
+    for centre in (n, int(n * 1.0202)):
+        near = [prices(n // 2, centre + step, n) for step in (-1, 0, 1)]
+        for below, here, above in zip(*near, strict=True):
+            assert abs(below - 2 * here + above) <= 20 * here / n**2 + 1e-13 * here
+
+
+def test_numbers_and_arrays_are_priced_alike() -> None:
+    queries = [query for query, _ in CASES.values()]
+    each = [total([query]) for query in queries] + [{}, total(queries)]
+    names = {name for one in each for name in one}
+    arrays = {name: np.array([one.get(name, 0) for one in each], float) for name in names}
+    found = ANATOMY.points(arrays)
+    for at, one in enumerate(each):
+        points = ANATOMY.points(one)
+        assert {key: values[at] for key, values in found.items()} == pytest.approx(points)
+        assert sum(points.values()) == pytest.approx(ANATOMY.lost(one), abs=1e-9)
+
+
+def test_dividing_a_kind_leaves_the_others_alone() -> None:
+    found = total([query for query, _ in CASES.values()])
+    before = ANATOMY.points(found)
+    key, other = lost("missed"), lost("truncated")
+    moved = found | {key: found[key] - 2, other: found[other] + 2}
+    after = ANATOMY.points(moved)
+    assert after[key] + after[other] == pytest.approx(before[key] + before[other])
+    assert {k: v for k, v in after.items() if k not in (key, other)} == pytest.approx(
+        {k: v for k, v in before.items() if k not in (key, other)}
+    )
+
+
+boxes = st.tuples(*[st.integers(0, 12).map(float)] * 4)
+labelled = st.tuples(st.sampled_from(["cat", "dog"]), boxes, st.integers(0, 2))
+
+
+@given(
+    st.lists(labelled, max_size=6),
+    st.lists(labelled, max_size=5),
+    st.sampled_from([None, *Reason]),
+    st.booleans(),
+)
+def test_whatever_is_said_the_counts_add_up(
+    said: list[Any], true: list[Any], reason: Reason | None, cut: bool
+) -> None:
+    true.sort(key=lambda one: one[2])
+    if reason is Reason.FAILED_CALL:
+        said = []
+    query = answered(said, true, reason, cut)
+    (events,) = dissect([query])
+    hits = query.matched.tp
+    assert hits + sum(event.box is not None for event in events) == len(said)
+    assert hits + sum(event.object is not None for event in events) == len(true)
+    assert max(Counter(e.box for e in events if e.box is not None).values(), default=1) == 1
+    assert max(Counter(e.object for e in events if e.object is not None).values(), default=1) == 1
+    found = total([query])
+    assert sum(ANATOMY.points(found).values()) == pytest.approx(ANATOMY.lost(found), abs=1e-9)
+
+
+def test_what_an_event_leaves_out() -> None:
+    assert Event(Kind.LOCALISATION, 0, 0).lacks is usually(Kind.LOCALISATION) is Lacks.PAIR
+    assert Event(Kind.NO_RECTANGLE, 0).lacks is Lacks.BOX is not usually(Kind.NO_RECTANGLE)
+    assert event_sums([Event(Kind.NO_RECTANGLE, 0), Event(Kind.NO_RECTANGLE, 1, 0)]) == {
+        "lost: no rectangle": 2,
+        "lost: no rectangle (box)": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("box", "size"),
+    [((0, 0, 31.9, 32), "small"), ((0, 0, 32, 32), "medium"), ((0, 0, 96, 95.9), "medium"),
+     ((0, 0, 1, 9216), "large"), (FLAT, "no area"), (TURNED, "no area")],
+)  # fmt: skip
+def test_sizes_are_coco_s(box: Box, size: str) -> None:
+    assert size_of(box) == size
+
+
+# --- benchmarks without an anatomy of their own ---------------------------------------------------
+
+
+def row(right: float, reason: str | None = None, failed: bool = False, asked: int = 1) -> ScoredRow:
+    return ScoredRow(0, "a.jpg", {"right": right, "asked": asked}, failed, reason)
+
+
+@pytest.mark.parametrize(
+    ("given_", "events"),
+    [
+        (row(1), {}),
+        (row(1, "odd"), {}),
+        (row(0), {WRONG.key: 1}),
+        (row(0, "no letter"), {"lost: no letter": 1}),
+        (row(0, "odd"), {UNREADABLE.key: 1}),
+        (row(0, "no letter", failed=True), {FAILED.key: 1}),
+        (row(0.25), {WRONG.key: 0.75}),
+        (row(0, asked=0), {}),
+    ],
+)
+def test_what_a_row_lacks_is_one_event(given_: ScoredRow, events: dict[str, float]) -> None:
+    anatomy = WrongAnswers(Metric("A", {"right": 1}, {"asked": 1}), ("no letter", "wrong answer"))
+    assert anatomy.events(given_) == events
+    assert [one.name for one in anatomy.causes] == [
+        "failed call", "no letter", "not readable", "wrong answer",
+    ]  # fmt: skip
+
+
+def test_of_a_rate_that_should_be_low_the_loss_is_the_rate() -> None:
+    anatomy = WrongAnswers(Metric("E", {"wrong": 1}, {"asked": 1}, better=Better.LOWER))
+    found = ScoredRow(0, "a.jpg", {"wrong": 1, "asked": 4})
+    added = {**found.sums, **anatomy.events(found)}
+    assert anatomy.points(added)[WRONG.key] == anatomy.lost(added) == 25

@@ -1,0 +1,426 @@
+"""What scored runs lost: ``anatomy``, the leaderboard's table, runs of before."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from openpyxl import load_workbook
+from scored_runs import World, failing, query, saying, speaking, world
+from toy_benchmark import LETTERS, guessing, letters
+
+from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.anatomy import Anatomy, evidence_of_losses, lost, with_events
+from vlmeval_findit.core.evidence import clustered, evidence_of
+from vlmeval_findit.core.metric import Metric
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.leaderboard.anatomy import anatomy_rows
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.runs.anatomy import (
+    NoAnatomyError,
+    anatomy_of,
+    compare,
+    parts_of,
+    row_causes,
+)
+from vlmeval_findit.runs.intervals import StatisticsError
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["letters", "world"]
+
+NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
+TEXT = "FindIt_Pascal_xyxy_text"
+MANY = "FindIt_Pascal_multilabel_xyxy_json"
+AGAIN = "score it again: python run_findit.py score"
+
+
+def by_row(*answers: str) -> Any:
+    """A model that answers every row with the next of these words, round and round."""
+    return lambda query, generator: answers[query.index % len(answers)]
+
+
+ODD = by_row(
+    "[]",
+    "no idea",
+    f"{FAILED} via API.",
+    '[{"bbox_2d": [100, 100, 300, 500]}, {"bbox_2d": [900, 900, 999, 999]}]',
+    '[{"bbox_2d": ["a", 1, 2, 3]}]',
+)
+
+
+def points(run: Run) -> dict[str, float]:
+    return {loss.cause.name: loss.points for loss in anatomy_of(run) if loss.events}
+
+
+def lacks(run: Run) -> float:
+    return 100 - (run.benchmark.with_failures.value(run.sums) or 0)
+
+
+# --- a run ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [NAME, TEXT, MANY])
+def test_points_add_up_to_what_the_score_lacks(world: World, name: str) -> None:
+    for at, answer in enumerate((speaking(name, 0.6, 12.0), ODD, failing, speaking(name, 1.0))):
+        run = world.run(f"Model{at}", name, answer)
+        losses = anatomy_of(run)
+        assert sum(loss.points for loss in losses) == pytest.approx(lacks(run))
+        for loss in losses:
+            assert loss.interval is not None
+            assert loss.interval.low <= loss.points <= loss.interval.high
+            assert (loss.points > 0) == (loss.events > 0) or loss.cause.name == "rejected rightly"
+
+
+def test_three_things_stay_three(world: World) -> None:
+    """No box, not readable and a failed call."""
+    found = points(world.run("Model", NAME, ODD))
+    assert {"refused", "not readable", "failed call", "no rectangle"} <= set(found)
+
+
+def test_causes_of_a_row(world: World) -> None:
+    run = world.run("Model", NAME, ODD)
+    anatomy = run.benchmark.anatomy
+    assert [row_causes(anatomy, row) for row in run.rows[:3]] == [
+        (lost("refused"),),
+        (lost("not readable"),),
+        (lost("failed call"),),
+    ]
+    assert row_causes(anatomy, world.run("Best", NAME, speaking(NAME, 1.0)).rows[0]) == ()
+
+
+def test_details_say_what_went_wrong(world: World) -> None:
+    world.table("Pascal", [query(0, boxes=[(10, 10, 20, 20), (100, 0, 200, 100)])])
+    run = world.run("Model", NAME, saying('[{"bbox_2d": [75, 100, 125, 200]}]'))
+    assert run.rows[0].details["losses"] == [
+        {"kind": "localisation", "box": 0, "object": 0, "size": "small"},
+        {"kind": "missed", "box": None, "object": 1, "size": "large"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        (TEXT, "[100, 100, 300, 600], [600, 2", "truncated"),
+        (TEXT, "I look at the picture and", "truncated"),
+        (NAME, '[{"bbox_2d": [100, 100, 300, 600]}, {"bb', "truncated"),
+        # The list is whole: what was cut off came after it.
+        (NAME, '```json\n[{"bbox_2d": [100, 100, 300, 600]}]\n```\nSo', "missed"),
+    ],
+)
+def test_what_a_cut_reply_lacks(world: World, name: str, text: str, kind: str) -> None:
+    world.table("Pascal", [query(0, boxes=[(20, 10, 60, 60), (120, 20, 180, 90)])])
+    task = load(name)
+    reply = Reply(0, text, Recorded(finish_reason="length"))
+    settings = Settings(space={"kind": "grid1000"})
+    (row,) = benchmark_of(name).score("Model", task, [reply], settings, None).rows
+    lost_objects = {one["kind"] for one in row.details["losses"] if one["object"] == 1}
+    assert lost_objects == {kind}
+
+
+def test_queries_with_nothing_to_find(world: World) -> None:
+    """As most of D3: silence is right, a box is not, and neither is what cannot be read."""
+    empty = [replace(query(i, f"{i}.jpg"), truth=Truth((), ())) for i in range(6)]
+    world.table("Pascal", [*empty[:5], query(5, "5.jpg")])
+    box = '[{"bbox_2d": [100, 100, 300, 500]}]'
+    run = world.run("Model", NAME, by_row("[]", box, "no such thing", f"{FAILED} via API.", "[]"))
+    events = {loss.cause.name: loss.events for loss in anatomy_of(run) if loss.events}
+    assert events == {"rejected rightly": 2, "false alarm": 1, "refused": 2}
+    assert points(run)["rejected rightly"] == 0
+    assert sum(points(run).values()) == pytest.approx(100)
+
+
+def test_nothing_to_find_and_nothing_said(world: World, capsys) -> None:
+    world.table("Pascal", [replace(query(i), truth=Truth((), ())) for i in range(5)])
+    run = world.run("Model", NAME, saying("[]"))
+    assert points(run) == {"rejected rightly": 0}
+    assert main(["anatomy", str(run.path)]) == 0
+    assert "nothing is lost" in capsys.readouterr().out
+
+
+def test_a_run_of_before(world: World) -> None:
+    run = world.run("Model", NAME, ODD)
+    before = without_events(run)
+    with pytest.raises(NoAnatomyError, match=f"{run.path}: .*{AGAIN} {run.path}"):
+        anatomy_of(before)
+    for pair in ((run, before), (before, run)):
+        with pytest.raises(NoAnatomyError, match=AGAIN):
+            compare(*pair)
+    with pytest.raises(NoAnatomyError, match=AGAIN):
+        parts_of(before, "size")
+
+
+def without_events(run: Run) -> Run:
+    """The run as it was scored before events were counted."""
+    rows = tuple(
+        replace(
+            row,
+            sums={name: n for name, n in row.sums.items() if not name.startswith("lost")},
+            details={name: it for name, it in row.details.items() if name != "losses"},
+        )
+        for row in run.rows
+    )
+    return replace(run, rows=rows)
+
+
+def test_files_of_before_are_named(world: World, capsys) -> None:
+    run = world.run("Model", NAME, ODD)
+    stem = run.path.with_suffix("")
+    details, provenance = Path(f"{stem}_details.jsonl"), Path(f"{stem}_provenance.json")
+    lines = [json.loads(line) for line in details.read_text().splitlines()]
+    for line in lines:
+        line.pop("losses", None)
+        line["sums"] = {k: n for k, n in line["sums"].items() if not k.startswith("lost")}
+    details.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    values = json.loads(provenance.read_text())
+    values["totals"] = {k: n for k, n in values["totals"].items() if not k.startswith("lost")}
+    provenance.write_text(json.dumps(values))
+    world.run("Newer", NAME, ODD)
+    assert main(["anatomy", str(world.runs)]) == 2
+    printed = capsys.readouterr()
+    assert f"{AGAIN} {run.path}" in printed.err
+    assert f"Newer on {NAME}" in printed.out
+    assert f"Model on {NAME}" not in printed.out
+    assert main(["score", str(run.path)]) == 0
+    assert main(["anatomy", str(run.path)]) == 0
+
+
+# --- influence ------------------------------------------------------------------------------------
+
+
+def test_of_a_ratio_it_is_the_influence_of_other_figures(letters: World) -> None:
+    run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
+    found = evidence_of_losses(
+        LETTERS.anatomy, clustered(with_events(LETTERS.anatomy, run.rows), "Letters")
+    )
+    score = evidence_of([LETTERS.with_failures], clustered(run.rows, "Letters"))
+    assert 1 - found.values.sum() == pytest.approx(score.values[0])
+    assert found.influence.sum(axis=1) == pytest.approx(-score.influence[:, 0], rel=0.02)
+    assert (found.counted == score.counted).all()
+
+
+def test_a_mean_over_slices_has_an_anatomy_too(
+    letters: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = Metric("Mean", {"right": 1}, {"asked": 1}, over="animal")
+    monkeypatch.setattr(type(LETTERS), "with_failures", over)
+    run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
+    assert 0 < sum(points(run).values()) == pytest.approx(100 - over.value(run.sums))  # type: ignore[operator]
+    assert all(loss.interval for loss in anatomy_of(run))
+
+
+def test_too_few_pictures_have_no_interval(world: World) -> None:
+    world.table("Pascal", [query(i, f"{i // 2}.jpg") for i in range(6)])
+    run = world.run("Model", NAME, ODD)
+    assert {loss.interval for loss in anatomy_of(run)} == {None}
+    other = world.run("Other", NAME, speaking(NAME, 0.5))
+    assert {found.p_value for found in compare(run, other).values()} == {None}
+
+
+def test_intervals_hold_what_other_pictures_would_give(world: World) -> None:
+    """Of 100 runs over other pictures nine in ten at least hold the points of all of them."""
+    generator = np.random.default_rng(5)
+    world.table("Pascal", [query(i, f"{i // 2}.jpg") for i in range(400)])
+    run = world.run("Model", NAME, speaking(NAME, 0.6, 25.0))
+    true = points(run)
+    by_picture: dict[str, list[Any]] = {}
+    for row in run.rows:
+        by_picture.setdefault(row.source, []).append(row)
+    held = dict.fromkeys(true, 0)
+    for _ in range(100):
+        drawn = generator.choice(list(by_picture), 50)
+        rows = [
+            replace(row, source=f"{at}.jpg")
+            for at, picture in enumerate(drawn)
+            for row in by_picture[picture]
+        ]
+        for loss in anatomy_of(replace(run, rows=tuple(rows))):
+            name, bounds = loss.cause.name, loss.interval
+            if name in true and bounds is not None:
+                held[name] += bounds.low <= true[name] <= bounds.high
+    assert set(held) >= {"localisation", "missed"}
+    assert all(count >= 90 for count in held.values()), held
+
+
+# --- pairs ----------------------------------------------------------------------------------------
+
+
+def test_two_runs_cause_by_cause(world: World) -> None:
+    one = world.run("One", NAME, speaking(NAME, 0.9, 12.0))
+    other = world.run("Other", TEXT, failing)
+    found = compare(one, other)
+    assert sum(d.value for d in found.values()) == pytest.approx(lacks(one) - lacks(other))
+    back = compare(other, one)
+    assert {key: -d.value for key, d in back.items()} == pytest.approx(
+        {key: d.value for key, d in found.items()}
+    )
+    assert found[lost("failed call")].value < 0
+    assert all(d.corrected >= d.p_value for d in found.values())  # type: ignore[operator]
+
+
+def test_a_run_does_not_differ_from_itself(world: World) -> None:
+    one = world.run("One", NAME, ODD)
+    assert {(d.value, d.p_value) for d in compare(one, one).values()} == {(0.0, 1.0)}
+
+
+def test_what_cannot_be_compared(letters: World) -> None:
+    one = letters.run("One", NAME, ODD)
+    short = letters.run("Short", NAME, ODD, rows=8)
+    with pytest.raises(StatisticsError, match="only runs over the same rows"):
+        compare(one, short)
+    # The same rows of the same pictures, but other objects.
+    letters.table("Pascal", [query(i, f"{i}.jpg") for i in range(5)])
+    single, many = letters.run("One", NAME, ODD), letters.run("One", MANY, ODD)
+    for other in (one, many, letters.run("One", "Letters_Zoo_plain", guessing(0.5))):
+        with pytest.raises(StatisticsError, match="only runs of one question over one table"):
+            compare(single, other)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["size", "objects", "label"])
+@pytest.mark.parametrize("name", [NAME, MANY])
+def test_parts_add_up(world: World, name: str, by: str) -> None:
+    run = world.run("Model", name, ODD)
+    parts = parts_of(run, by)
+    for loss in anatomy_of(run):
+        key = loss.cause.key
+        assert sum(part.events.get(key, 0) for part in parts) == pytest.approx(loss.events)
+        assert sum(part.points.get(key, 0) for part in parts) == pytest.approx(loss.points)
+    assert [part.total for part in parts] == sorted((p.total for p in parts), reverse=True)
+
+
+def test_parts_are_of_single_objects(world: World) -> None:
+    run = world.run("Model", MANY, saying('[{"bbox": [600, 200, 900, 900], "label": "dog"}]'))
+    assert {part.name: sum(part.events.values()) for part in parts_of(run, "label")} == {"cat": 5}
+    sizes = {part.name: sum(part.events.values()) for part in parts_of(run, "size")}
+    assert sizes == {"medium": 5}
+    assert [part.name for part in parts_of(run, "objects")] == ["2"]
+
+
+def test_parts_of_slices(letters: World) -> None:
+    run = letters.run("Model", "Letters_Zoo_plain", guessing(0.5))
+    parts = parts_of(run, "animal")
+    assert {part.name for part in parts} <= {"cat", "dog", "cow"}
+    assert sum(part.total for part in parts) == pytest.approx(lacks(run))
+    with pytest.raises(StatisticsError, match=r"no parts by 'anmal'.*animal"):
+        parts_of(run, "anmal")
+
+
+def test_rows_without_a_slice_are_a_part(letters: World) -> None:
+    run = letters.run("Model", "Letters_Zoo_plain", guessing(0.5))
+    rows = tuple(replace(row, slices={}) if at % 2 else row for at, row in enumerate(run.rows))
+    parts = parts_of(replace(run, rows=rows), "animal")
+    assert "(none)" in {part.name for part in parts}
+    assert sum(part.total for part in parts) == pytest.approx(lacks(run))
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_the_table(world: World, capsys) -> None:
+    run = world.run("Model", NAME, ODD)
+    assert main(["anatomy", str(run.path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    at = lines.index(f"Model on {NAME}")
+    first, *causes, last = [line.split() for line in lines[at + 2 :]]
+    assert " ".join(first).startswith("F1@0.5 (failed calls as misses)")
+    assert last == ["sum", "100.0"]
+    shown = float(first[-1]) + sum(float(one[-4]) for one in causes)
+    assert shown == pytest.approx(100, abs=0.05 * (len(causes) + 1))
+    assert len(causes) == len(points(run))
+
+
+def test_everything_at_once_and_twice(world: World, capsys, tmp_path: Path) -> None:
+    one = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
+    other = world.run("Other", NAME, ODD)
+    out = tmp_path / "anatomy.json"
+    words = ["anatomy", "--json", str(out), "--by", "size", str(one.path), "--against"]
+    texts = []
+    for _ in range(2):
+        assert main([*words, str(other.path)]) == 0
+        texts.append((capsys.readouterr().out, out.read_text()))
+    assert texts[0] == texts[1]
+    assert max(map(len, texts[0][0].splitlines())) <= 80
+    (told,) = json.loads(out.read_text())
+    whole = sum(cause["points"] for cause in told["causes"])
+    assert told["score"]["value"] + whole == pytest.approx(100)
+    assert sum(part["points"] for part in told["parts"]) == pytest.approx(whole)
+    gained = sum(cause["points"] for cause in told["against"]["causes"].values())
+    assert gained == pytest.approx(lacks(one) - lacks(other))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--by", "sizes"], "size"),
+        (["--against", "nowhere.json"], "no such file"),
+        (["--against", "{folder}"], "2 runs, and one is needed"),
+    ],
+)
+def test_what_is_refused(world: World, capsys, words: list[str], said: str) -> None:
+    run = world.run("Model", NAME, ODD)
+    world.run("Other", NAME, ODD)
+    given = [word.format(folder=world.runs) for word in words]
+    assert main(["anatomy", str(run.path), *given]) == 2
+    assert said in capsys.readouterr().err
+
+
+# --- the leaderboard ------------------------------------------------------------------------------
+
+
+def test_the_leaderboard_has_it(world: World, tmp_path: Path) -> None:
+    runs = [world.run("One", NAME, speaking(NAME, 0.6, 12.0)), world.run("Two", NAME, ODD)]
+    out = tmp_path / "board"
+    assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0
+    with (out / "anatomy.csv").open(encoding="utf-8", newline="") as f:
+        rows = {row["model"]: row for row in csv.DictReader(f)}
+    sheet = load_workbook(out / "leaderboard.xlsx")["Anatomy"]
+    names = [cell.value for cell in sheet[1]]
+    assert names == list(rows["One"])
+    for run in runs:
+        row = rows[run.model]
+        assert (row["dataset"], row["format"]) == ("Pascal", "xyxy_json_bbox_2d")
+        for loss in anatomy_of(run):
+            if loss.events:
+                assert float(row[loss.cause.name]) == pytest.approx(loss.points, abs=1e-4)
+                assert float(row[f"{loss.cause.name} events"]) == loss.events
+    assert not any(name.startswith("wrong frame") for name in names)
+
+
+def test_a_run_of_before_leaves_its_row_empty(world: World) -> None:
+    run = world.run("New", NAME, ODD)
+    old = replace(without_events(world.run("Old", NAME, ODD)), model="Old")
+    rows = {row["model"]: row for row in anatomy_rows(make_board([run, old]))}
+    assert rows["Old"]["refused"] is None is not rows["New"]["refused"]
+    assert rows["Old"]["F1@0.5 (failed calls as misses)"] is not None
+
+
+def test_an_anatomy_of_ones_own_needs_no_code(letters: World) -> None:
+    anatomy: Anatomy = LETTERS.anatomy
+    assert [one.name for one in anatomy.causes] == ["failed call", "not readable", "wrong answer"]
+    found = points(letters.run("Odd", "Letters_Zoo_plain", by_row("B", "?", f"{FAILED} via API.")))
+    assert set(found) == {"failed call", "not readable", "wrong answer"}
+
+
+def test_every_benchmark_of_the_house_has_one() -> None:
+    for benchmark in benchmarks():
+        causes = benchmark.anatomy.causes
+        assert len({one.key for one in causes}) == len({one.name for one in causes}) == len(causes)
+        assert benchmark.anatomy.score is benchmark.with_failures
+        assert all(one.meaning for one in causes)
+        assert sum(benchmark.anatomy.points({}).values()) == 0
+    names = [one.name for one in benchmark_of("VPBench_Scenes_mini").anatomy.causes]
+    assert names == [
+        "failed call", "empty", "truncated", "ambiguous", "no_choice", "not readable",
+        "wrong answer",
+    ]  # fmt: skip

@@ -1,0 +1,681 @@
+"""Confidences of boxes: what they are made of, what they are worth, and where they are written."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chat_server import Answer, Asked, ChatServer, completion
+from perfect_answers import content, perfect_answers
+from scored_runs import WIDTH, World, grid, query, two_labels, world
+
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.spans import places
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli.confidences import legend, text_of
+from vlmeval_findit.core.replies import Recorded
+from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.core.scored_row import ScoredRow
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.core.token_logprobs import TokenLogprobs
+from vlmeval_findit.models.http.payload import server_manner
+from vlmeval_findit.models.table import find_model
+from vlmeval_findit.runs.average_precision import Evaluator
+from vlmeval_findit.runs.boxes_of_rows import ConfidenceError, RowBoxes, boxes_of_rows
+from vlmeval_findit.runs.calibration import (
+    Bin,
+    best_threshold,
+    calibration_error,
+    curve,
+    reliability,
+)
+from vlmeval_findit.runs.coco_boxes import CocoBoxes, collect
+from vlmeval_findit.runs.confidences import ORDERS, Judged, judge
+from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.scored_run import load_run
+
+pytest.importorskip("pycocotools")
+
+__all__ = ["world"]
+
+NAME = "FindIt_Pascal_xyxy_json"
+LABELS = "FindIt_Pascal_multilabel_xyxy_json"
+TEXT = ReplyFormat("text", "xyxy")
+LABELLED = ReplyFormat("json", "xyxy", multilabel=True)
+
+Sure = tuple[tuple[float, float, float, float], str, float]
+"""A box in pixels, its label, and how sure the model is of its numbers."""
+
+
+def by_character(reply: str, how: ReplyFormat, sure: Sequence[float]) -> TokenLogprobs:
+    """Every character is a token, and certain, but for the numbers of the boxes."""
+    logprobs = [0.0] * len(reply)
+    locations = places(reply, how, read(reply, how))
+    for one, confidence in zip(locations, sure, strict=True):
+        assert one is not None
+        for start, end in one.numbers:
+            logprobs[start:end] = [math.log(confidence)] * (end - start)
+    return TokenLogprobs.of(range(1, len(reply) + 1), logprobs)
+
+
+def write_run(
+    world: World, name: str, answer: Callable[[Any], Sequence[Sure] | None], recorded: bool = True
+) -> Path:
+    """A prediction file; None stands for a failed call."""
+    task = load_task(name)
+    how = task.question.reply
+    rows = []
+    for index, one in task.queries.items():
+        boxes = answer(one)
+        reply = "Failed to obtain answer via API."
+        record = Recorded(call={"error": "down"})
+        if boxes is not None:
+            reply = write([Said(grid(box), label) for box, label, _ in boxes], how)
+            known = by_character(reply, how, [sure for _, _, sure in boxes])
+            record = Recorded(finish_reason="stop", token_logprobs=known if recorded else None)
+        rows.append({"index": index, "prediction": reply, "extra_records": record.as_json()})
+    path = world.runs / f"Model_{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+GRID = Settings(space="grid1000")
+
+
+def judged(path: Path) -> Judged:
+    return judge(score_file(path, GRID), path)
+
+
+def by_name(run: Judged) -> dict[str, Any]:
+    return {one.definition: one for one in run.by_definition}
+
+
+# --- definitions ----------------------------------------------------------------------------------
+
+TWO = '[{"label": "cat", "bbox": [1, 2, 3, 4]}, {"label": "dog", "bbox": [5, 6, 7, 8]}]'
+
+
+def tokens(*pieces: tuple[str, float]) -> tuple[str, TokenLogprobs]:
+    """A text and its tokens, by their probabilities."""
+    text = "".join(piece for piece, _ in pieces)
+    ends = np.cumsum([len(piece) for piece, _ in pieces]).tolist()
+    return text, TokenLogprobs.of(ends, [math.log(p) for _, p in pieces])
+
+
+def test_what_each_definition_is_made_of() -> None:
+    text, known = tokens(
+        ('[{"', 0.9), ('label": "', 1.0), ("c", 0.5), ("at", 0.8), ('", "bbox": [', 1.0),
+        ("1", 0.5), (", ", 1.0), ("2", 0.25), (", ", 1.0), ("3, ", 1.0), ("4", 1.0),
+        ("]}", 1.0), (', {"', 0.6), ('label": "', 1.0), ("dog", 0.7), ('", "bbox": [', 0.3),
+        ("5", 1.0), (", ", 1.0), ("6", 1.0), (", 7", 0.9), (", ", 1.0), ("8", 1.0),
+        ("]}]", 0.99), ("", 0.5),
+    )  # fmt: skip
+    assert text == TWO
+    found = confidences(text, LABELLED, read(text, LABELLED), known)
+    assert list(found) == list(DEFINITIONS)
+    expected = {
+        "mean": [0.125 ** (1 / 4), 0.9 ** (1 / 4)],
+        "minimum": [0.25, 0.9],
+        "product": [0.125, 0.9],
+        "label": [0.4, 0.7],
+        "going-on": [0.9, 0.6],
+        "together": [0.9 * 0.4 * 0.125 ** (1 / 4), 0.6 * 0.7 * 0.9 ** (1 / 4)],
+    }
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values, abs=1e-4), name
+
+
+def test_a_token_counts_once_though_it_says_two_numbers() -> None:
+    text, known = tokens(("[", 1.0), ("1, 2, 3", 0.5), (", 4]", 0.8))
+    found = confidences(text, TEXT, read(text, TEXT), known)
+    assert found["mean"] == pytest.approx([math.sqrt(0.4)], abs=1e-4)
+    assert "label" not in found, "nothing says one"
+
+
+def test_where_nothing_stands_between_the_box_itself_could_have_been_an_end() -> None:
+    how = ReplyFormat("text", "xyxy", multilabel=True)
+    text, known = tokens(("cat", 0.3), (": [", 1.0), ("1, 2, 3, 4", 1.0), ("]", 1.0))
+    assert confidences(text, how, read(text, how), known)["going-on"] == pytest.approx([0.3], 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("ends", "logprobs", "mean"),
+    [
+        ((), (), None),
+        ((5,), (0.0,), None),
+        ((11, 11), (-1.0, -9.0), math.exp(-1)),
+        ((12,), (-9999.0,), 0.0),
+        ((99,), (0.5,), 1.0),
+    ],
+    ids=["no tokens", "tokens that stop before", "to the last number", "nought", "above one"],
+)
+def test_odd_tokens(ends: tuple[int, ...], logprobs: tuple[float, ...], mean: float | None) -> None:
+    """``[1, 2, 3, 4]``: a record that does not cover the numbers gives no confidence."""
+    reply = "[1, 2, 3, 4]"
+    found = confidences(reply, TEXT, read(reply, TEXT), TokenLogprobs(ends, logprobs))
+    assert found.get("mean", [None]) == [pytest.approx(mean, abs=1e-6) if mean else mean]
+
+
+def test_a_box_without_a_place_has_none_and_the_others_keep_theirs() -> None:
+    how = ReplyFormat("json", "xyxy")
+    reply = '[{"bbox": [true, 2, 3, 4]}, {"bbox": [5, 6, 7, 8]}]'
+    known = TokenLogprobs.of(range(1, len(reply) + 1), [-0.5] * len(reply))
+    found = confidences(reply, how, read(reply, how), known)
+    assert found["mean"] == [None, pytest.approx(math.exp(-0.5), abs=1e-6)]
+    assert "going-on" not in found, "the first box is somewhere in between"
+
+
+# --- average precision ----------------------------------------------------------------------------
+
+CAT = (10.0, 10.0, 50.0, 60.0)
+DOG = (120.0, 20.0, 180.0, 90.0)
+NOWHERE = (150.0, 0.0, 199.0, 9.0)
+
+
+def one_object(index: int, picture: str, *boxes: Any) -> Query:
+    return query(index, picture, boxes=boxes or (CAT,))
+
+
+def test_average_precision_worked_by_hand(world: World) -> None:
+    """Three objects; in the order of confidence a hit, a miss, a hit, and nothing more.
+
+    Precision is 1 up to a recall of 1/3, then 2/3 up to 2/3, then 0: of COCO's 101 recalls 34, 33
+    and 34.  In the order of output the miss is first: 2/3 for 67 recalls.
+    """
+    world.table("Pascal", [one_object(0, "a.jpg", CAT, DOG), one_object(1, "b.jpg")])
+    said: list[list[Sure]] = [[(NOWHERE, "", 0.5), (CAT, "", 0.9), (DOG, "", 0.4)], []]
+    run = judged(write_run(world, NAME, lambda one: said[one.index]))
+    mean = by_name(run)["mean"].ranked
+    assert mean.ap50.value == pytest.approx(100 * (34 + 33 * 2 / 3) / 101)
+    assert mean.ap.value == pytest.approx(mean.ap50.value), "boxes fit exactly"
+    assert run.as_output.ap50.value == pytest.approx(100 * 67 * 2 / 3 / 101)
+    assert mean.ap50.gain == pytest.approx(mean.ap50.value - run.as_output.ap50.value)
+    assert mean.ap50.interval is None, "two pictures have no interval"
+    assert run.at_random.ap50[1] < run.at_random.ap50[0] < run.at_random.ap50[2]
+
+
+def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> None:
+    """Hit, hit, miss; reply after reply it would be hit, miss, hit."""
+    world.table("Pascal", [one_object(0, "a.jpg"), one_object(1, "b.jpg")])
+    said: list[list[Sure]] = [[(CAT, "", 0.5), (NOWHERE, "", 0.5)], [(CAT, "", 0.5)]]
+    run = judged(write_run(world, NAME, lambda one: said[one.index]))
+    assert run.as_output.ap50.value == pytest.approx(100)
+    assert by_name(run)["mean"].ranked.ap50.value == pytest.approx(100 * (51 + 50 * 2 / 3) / 101)
+
+
+def noisy(generator: np.random.Generator, sure: Callable[[bool], float]) -> Callable[..., Any]:
+    """Answers with hits and misses; confidences by whether a box is one."""
+
+    def answer(one: Any) -> list[Sure]:
+        said: list[Sure] = []
+        labels = one.truth.labels or [""] * len(one.truth.boxes)
+        for box, label in zip(one.truth.boxes, labels, strict=True):
+            hit = bool(generator.random() < 0.6)
+            shift = generator.uniform(0, 6) if hit else 60
+            moved = tuple(float(np.clip(n + shift, 0, WIDTH)) for n in box)
+            said.append((moved, label, sure(hit)))  # type: ignore[arg-type]
+        return said
+
+    return answer
+
+
+def many(world: World, pictures: int = 30) -> None:
+    world.table("Pascal", [query(i, f"{i}.jpg") for i in range(pictures)])
+    world.table(
+        "Pascal_multilabel", [two_labels(i, f"{i % pictures}.jpg") for i in range(pictures)]
+    )
+
+
+@pytest.mark.parametrize("name", [NAME, LABELS])
+def test_ranks_that_matter(world: World, name: str) -> None:
+    """Confidences that know raise it, inverted ones lower it, and random orders lie between."""
+    many(world)
+    right = judged(
+        write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.9 if hit else 0.2))
+    )
+    wrong = judged(
+        write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.2 if hit else 0.9))
+    )
+    best, worst = by_name(right)["mean"].ranked, by_name(wrong)["mean"].ranked
+    for of in ("ap", "ap50"):
+        least, most = getattr(right.at_random, of)[1:]
+        gain = getattr(best, of).gain_interval
+        assert getattr(worst, of).value < least < most < getattr(best, of).value
+        assert gain.low > 0
+        assert getattr(worst, of).gain_interval.high < 0
+        assert getattr(right.as_output, of) == getattr(wrong.as_output, of)
+    assert right.at_random == wrong.at_random, "an order knows nothing of confidences"
+
+
+@pytest.mark.parametrize("name", [LABELS, "FindIt_RefCOCO_xyxy_json"])
+def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
+    """Our sums over its matches are its own figures, ties and pictures asked twice included."""
+    many(world)
+    world.table("RefCOCO", [one_object(i, f"{i // 3}.jpg") for i in range(20)])
+    generator = np.random.default_rng(3)
+    path = write_run(
+        world, name, noisy(generator, lambda hit: float(generator.choice([0.3, 0.5, 0.7])))
+    )
+    found = collect(score_file(path, GRID))
+    evaluator = Evaluator(found)
+    for scores in (
+        [1.0] * len(found.results),
+        [one.confidence("mean") for one in found.origins],
+        generator.random(len(found.results)).tolist(),
+    ):
+        made = evaluator.run(scores)
+        made.accumulate()
+        theirs = made.eval["precision"]
+        ours = evaluator.precision(scores)
+        assert ours.ap[0] == pytest.approx(theirs[theirs > -1].mean(), abs=1e-12)
+        assert ours.ap50[0] == pytest.approx(theirs[0][theirs[0] > -1].mean(), abs=1e-12)
+
+
+def test_weights_are_pictures_that_come_again(world: World) -> None:
+    """A picture with the weight 2 counts as two pictures, one with 0 as none."""
+
+    def evaluator(pictures: Sequence[int]) -> tuple[Evaluator, list[float]]:
+        world.table("Pascal", [query(i, f"{at}.jpg") for at, i in enumerate(pictures)])
+        said = {i: noisy(np.random.default_rng(i), lambda hit: 0.5)(query(i)) for i in range(6)}
+        sure = {i: [0.1 * (i + 1), 0.9 - 0.11 * i] for i in range(6)}
+        path = write_run(
+            world,
+            NAME,
+            lambda one: [
+                (box, label, sure[one.index][at])
+                for at, (box, label, _) in enumerate(said[one.index])
+            ],
+        )
+        found = collect(score_file(path, GRID))
+        return Evaluator(found), [one.confidence("mean") or 0 for one in found.origins]
+
+    once, scores = evaluator(range(6))
+    weights = np.array([[1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1.0], [1, 0, 0, 0, 1, 0]])
+    weighted = once.precision(scores, weights)
+    for at, drawn in enumerate(weights):
+        again, own = evaluator([i for i in range(6) if drawn[i]])
+        assert again.precision(own).ap[0] == pytest.approx(weighted.ap[at], abs=1e-9)
+    doubled = once.precision(scores, np.array([[2.0] * 6]))
+    assert doubled.ap[0] == pytest.approx(weighted.ap[0], abs=1e-9)
+
+
+def test_ties_are_in_the_order_of_pictures_and_of_the_reply(world: World) -> None:
+    """The same run gives the same figures, whatever the order of its file."""
+    many(world, 8)
+    path = write_run(world, NAME, noisy(np.random.default_rng(4), lambda hit: 0.5))
+    first = judged(path)
+    assert by_name(first)["mean"].ranked == by_name(judged(path))["mean"].ranked
+    tied = by_name(first)["mean"]
+    assert {round(one.confidence, 4) for one in tied.bins} == {0.5}
+    assert len(tied.curve.thresholds) == 1
+
+
+def test_queries_of_one_picture_are_one_witness(world: World) -> None:
+    """The same answers about a quarter of the pictures have wider intervals."""
+
+    def width(pictures: int) -> float:
+        world.table("Pascal", [query(i, f"{i % pictures}.jpg") for i in range(40)])
+        # What a picture's queries get is alike.
+        run = judged(
+            write_run(
+                world,
+                NAME,
+                lambda one: [
+                    (box if int(one.images[0][:-4]) % 2 else NOWHERE, "", 0.5 + one.index / 100)
+                    for box in one.truth.boxes
+                ],
+            )
+        )
+        interval = by_name(run)["mean"].ranked.ap.interval
+        return float(interval.high - interval.low)
+
+    assert width(10) > 1.4 * width(40)
+
+
+# --- boxes without a confidence -------------------------------------------------------------------
+
+
+def test_boxes_without_a_confidence_come_last_and_are_counted(world: World) -> None:
+    world.table("Pascal", [one_object(0, "a.jpg", CAT, DOG), one_object(1, "b.jpg")])
+    said: list[list[Sure]] = [[(CAT, "", 0.9), (DOG, "", 0.8)], [(NOWHERE, "", 0.5)]]
+    path = write_run(world, NAME, lambda one: said[one.index])
+    rows = json.loads(path.read_text())
+    rows[1]["prediction"] = '[{"bbox": [true, 2, 3, 4]}]'
+    path.write_text(json.dumps(rows))
+    one = by_name(judged(path))["mean"]
+    assert one.unsure == 1
+    assert one.ranked.ap50.value == pytest.approx(100 * 67 / 101)
+    assert sum(bin_.boxes for bin_ in one.bins) == 2
+    assert one.threshold.value == pytest.approx(0.8, abs=1e-3), "without the last one"
+    assert (one.threshold.f1, one.threshold.without) == pytest.approx((80.0, 200 / 3))
+    score = score_file(path, GRID)
+    assert score.figures["F1@0.5"] == pytest.approx(one.threshold.without)
+
+
+def test_a_failed_call_has_no_part(world: World) -> None:
+    many(world, 6)
+    answer = noisy(np.random.default_rng(1), lambda hit: 0.5)
+    run = judged(write_run(world, NAME, lambda one: answer(one) if one.index else None))
+    assert (run.queries, run.pictures, run.boxes) == (5, 5, 10)
+
+
+def test_a_run_without_them_is_refused(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many(world, 4)
+    path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5), recorded=False)
+    assert main(["confidences", "--space", "grid1000", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{path}: none of its boxes has a confidence" in said
+    assert "Ask again with --confidences" in said
+    assert main(["export-coco", "--space", "grid1000", str(path), "--confidence", "mean"]) == 2
+    assert "--confidences" in capsys.readouterr().err
+    assert not RunFiles(path).coco_results.exists()
+
+
+def test_a_run_that_was_scored_before_has_them_all_the_same(world: World) -> None:
+    """The command reads the predictions: details of an older score need no confidences."""
+    many(world, 6)
+    path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5))
+    write_score(score_file(path, GRID), path)
+    details = RunFiles(path).details
+    rows = [json.loads(line) for line in details.read_text().splitlines()]
+    assert all(len(row["confidences"]["mean"]) == len(row["boxes"]) for row in rows)
+    provenance = RunFiles(path).provenance
+    assert json.loads(provenance.read_text())["logprobs_recorded"] == 6
+    for row in rows:
+        del row["confidences"]
+    details.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["confidences", str(path)]) == 0
+    loaded = load_run(provenance)
+    assert np.isnan(boxes_of_rows(loaded.rows, "mean").confidence).all()
+
+
+@pytest.mark.parametrize("said", [[], [0.5, "0.5"], [0.5], "text", 7])
+def test_a_damaged_row_is_named(said: object) -> None:
+    details = {"boxes": [CAT, DOG], "assigned": [], "hits": [], "confidences": {"mean": said}}
+    row = ScoredRow(3, "a.jpg", {}, details=details)
+    with pytest.raises(ConfidenceError, match=r"row 3: .* is no confidence of 2 boxes"):
+        boxes_of_rows([row], "mean")
+
+
+def test_nothing_to_find_is_said() -> None:
+    with pytest.raises(ConfidenceError, match="nothing is to be found"):
+        Evaluator(CocoBoxes({}, {}))
+
+
+def test_a_run_of_failed_calls_has_none(world: World) -> None:
+    many(world, 4)
+    with pytest.raises(ConfidenceError, match="none of its boxes has a confidence"):
+        judged(write_run(world, NAME, lambda one: None))
+
+
+# --- calibration ----------------------------------------------------------------------------------
+
+
+def boxes(*rows: tuple[float, bool, int], objects: Sequence[float]) -> RowBoxes:
+    confidence, hit, picture = zip(*rows, strict=True)
+    return RowBoxes(
+        np.array(confidence, dtype=float),
+        np.array(hit),
+        np.array(picture, dtype=np.intp),
+        np.array(objects, dtype=float),
+    )
+
+
+HAND = boxes(
+    (0.95, True, 0), (0.91, True, 0), (0.9, False, 1), (0.55, True, 1), (0.1, False, 1),
+    (math.nan, True, 0), (1.0, True, 0), (0.0, False, 1),
+    objects=(4, 2),
+)  # fmt: skip
+
+
+def test_calibration_worked_by_hand() -> None:
+    bins = reliability(HAND)
+    assert [(one.low, one.high, one.boxes) for one in bins] == [
+        (0.0, 0.1, 1), (0.1, 0.2, 1), (0.5, 0.6, 1), (0.9, 1.0, 4),
+    ]  # fmt: skip
+    assert [one.hits for one in bins] == [0, 0, 1, 0.75]
+    assert bins[-1].confidence == pytest.approx((0.95 + 0.91 + 0.9 + 1) / 4)
+    off = (0 + 0.1 + 0.45 + 4 * abs(0.94 - 0.75)) / 7
+    assert calibration_error(bins) == pytest.approx(off)
+    assert calibration_error([]) is None
+
+
+def test_a_calibrated_model_has_a_small_error_and_a_boastful_one_a_large() -> None:
+    generator = np.random.default_rng(0)
+    confidence = generator.random(20_000)
+    picture = np.arange(20_000) % 500
+    hit = generator.random(20_000) < confidence
+    honest = RowBoxes(confidence, hit, picture, np.full(500, 40.0))
+    boastful = RowBoxes(np.sqrt(confidence), hit, picture, np.full(500, 40.0))
+    error, more = (calibration_error(reliability(one)) for one in (honest, boastful))
+    assert error is not None
+    assert more is not None
+    assert error < 0.02
+    assert more == pytest.approx(1 / 6, abs=0.02), "mean of the root of x, less that of x"
+
+
+def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
+    found = curve(HAND)
+    assert all(a < b for a, b in pairwise(found.thresholds))
+    for at, threshold in enumerate(found.thresholds):
+        kept = np.nan_to_num(HAND.confidence) >= threshold
+        hits, said = HAND.hit[kept].sum(), kept.sum()
+        assert found.precision[at] == pytest.approx(100 * hits / said, abs=1e-4)
+        assert found.recall[at] == pytest.approx(100 * hits / 6, abs=1e-4)
+        assert found.f1[at] == pytest.approx(100 * 2 * hits / (said + 6), abs=1e-4)
+    best = best_threshold(HAND, np.zeros((0, 2)))
+    assert best is not None
+    assert best.interval is None
+    # 3 of 3 and 4 of 5 are kept at 0.91 and 0.55: 6/9 and 8/11.
+    assert (best.value, best.f1) == (0.55, pytest.approx(800 / 11))
+    assert best.without == pytest.approx(100 * 10 / 14)
+    assert curve(boxes((0.5, True, 0), objects=(0,))).recall == (0.0,)
+
+
+def test_of_equally_good_thresholds_the_lowest_is_best() -> None:
+    """One hit of three objects, or two among five boxes: 2/4 and 4/8."""
+    found = boxes(
+        (0.9, True, 0), (0.8, False, 0), (0.7, False, 0), (0.6, False, 0), (0.5, True, 0),
+        (0.4, False, 0),
+        objects=(3,),
+    )  # fmt: skip
+    best = best_threshold(found, np.zeros((0, 1)))
+    assert best is not None
+    assert (best.value, best.f1) == (0.5, pytest.approx(50))
+
+
+def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
+    """Confidences that know nothing: what is best here is not elsewhere, and the interval is wide.
+
+    With ones that know, it is found again.
+    """
+    generator = np.random.default_rng(5)
+    picture = np.arange(400) // 4
+    drawn = generator.multinomial(100, [0.01] * 100, 300).astype(float)
+    hit = generator.random(400) < 0.3
+    ignorant = RowBoxes(generator.random(400), hit, picture, np.full(100, 2.0))
+    knowing = RowBoxes(
+        np.where(hit, 0.7, 0.3) + generator.uniform(-0.19, 0.19, 400),
+        hit, picture, np.full(100, 2.0),
+    )  # fmt: skip
+    chance, good = (best_threshold(one, drawn) for one in (ignorant, knowing))
+    assert chance is not None
+    assert good is not None
+    for one in (chance, good):
+        assert one.interval is not None
+        assert one.interval.low <= one.value <= one.interval.high
+        assert one.elsewhere is not None
+        assert one.f1 >= max(one.without, one.elsewhere)
+    assert good.f1 - good.without > 5
+    assert good.elsewhere == pytest.approx(good.f1, abs=4)
+    assert 0.5 < good.value < 0.6
+    assert good.interval is not None
+    assert good.interval.high - good.interval.low < 0.1
+    none = boxes((0.5, True, 0), objects=(1, 1, 1))
+    none = RowBoxes(none.confidence[:0], none.hit[:0], none.picture[:0], none.objects)
+    assert best_threshold(none, drawn[:, :3]) is None
+    assert reliability(none) == []
+    assert curve(none).f1 == ()
+
+
+# --- where it shows -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(world: World) -> Path:
+    many(world)
+    generator = np.random.default_rng(2)
+    return write_run(
+        world, LABELS, noisy(generator, lambda hit: generator.uniform(0.5 * hit, 0.6 + 0.3 * hit))
+    )
+
+
+def test_the_table_says_all_in_80_columns(run: Path) -> None:
+    made = judged(run)
+    lines = [*text_of(made), *legend([made])]
+    assert max(map(len, lines)) <= 80
+    told = "\n".join(lines)
+    for name in DEFINITIONS:
+        assert f"by {name}" in told
+        assert f"{name}: {DEFINITIONS[name].means}" in told
+    assert f"of {ORDERS} orders" in told
+    assert "60 boxes in 30 replies about 30 pictures" in told
+    assert "elsewhere" in told
+
+
+def test_the_command_writes_figures_and_a_picture(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures, picture = tmp_path / "all.json", tmp_path / "all.png"
+    given = ["confidences", "--space", "grid1000", str(run), "--json", str(figures)]
+    assert main([*given, "--picture", str(picture)]) == 0
+    (told,) = json.loads(figures.read_text(), parse_constant=pytest.fail)
+    assert [one["definition"] for one in told["by_definition"]] == list(DEFINITIONS)
+    assert told["by_definition"][0]["curve"][0] == sorted(told["by_definition"][0]["curve"][0])
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    first = figures.read_text()
+    assert main(given) == 0
+    assert figures.read_text() == first, "nothing is drawn otherwise the second time"
+
+
+def test_export_coco_writes_them(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = RunFiles(run)
+    given = ["export-coco", "--space", "grid1000", str(run)]
+
+    def scores(*more: str) -> list[float]:
+        assert main([*given, *more]) == 0
+        note = json.loads(files.coco_truth.read_text())["info"]["note"]
+        assert note in capsys.readouterr().out
+        assert (more[-1:] or ["mean"])[0] in note
+        return [one["score"] for one in json.loads(files.coco_results.read_text())]
+
+    write_score(score_file(run, GRID), run)
+    rows = load_run(files.provenance).rows
+    for name in ("mean", "minimum"):
+        kept = [one for row in rows for one in row.details["confidences"][name]]
+        assert scores("--confidence", name) == kept
+    assert scores() == scores("--confidence", "mean")
+    with pytest.raises(SystemExit):
+        main([*given, "--confidence", "means"])
+
+
+def test_a_format_without_labels_has_none_to_export(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many(world, 4)
+    path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5))
+    given = ["export-coco", "--space", "grid1000", str(path), "--confidence"]
+    assert main([*given, "label"]) == 2
+    assert "in a format that says labels" in capsys.readouterr().err
+    assert main([*given, "product"]) == 0
+
+
+def test_without_pycocotools_it_says_what_to_install(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
+    with pytest.raises(ConfidenceError, match=r"pip install 'vlmeval-findit\[ap\]'"):
+        judged(run)
+
+
+def test_bins_are_plain_values(run: Path) -> None:
+    made = judged(run)
+    for one in made.by_definition:
+        assert all(isinstance(value, (int, float)) for bin_ in one.bins for value in bin_)
+        assert isinstance(one.bins[0], Bin)
+        assert sum(bin_.boxes for bin_ in one.bins) + one.unsure == made.boxes
+
+
+# --- from a server to the table -------------------------------------------------------------------
+
+
+def test_from_a_server_to_average_precision(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A model that says everything, and a box too many first: sure of what is there only."""
+    row, asked_for = find_model("Qwen3-VL"), load_task(LABELS).question
+    assert row is not None
+    manner = server_manner("Qwen3-VL-8B", row.space(asked_for))
+    answers = perfect_answers("Qwen3-VL", [LABELS], manner)
+    how = asked_for.reply
+
+    def script(asked: Asked, number: int) -> Answer:
+        boxes = json.loads(answers[content(asked.body)])
+        reply = json.dumps([{"label": "cat", "bbox": [900, 900, 999, 999]}, *boxes])
+        known = by_character(reply, how, [0.25] + [0.75] * len(boxes))
+        said = [
+            {"token": token, "logprob": logprob, "bytes": None}
+            for token, logprob in zip(reply, known.logprobs, strict=True)
+        ]
+        if not asked.body.get("logprobs"):
+            return completion(reply)
+        return completion(reply, choices=[
+            {"finish_reason": "stop", "message": {"role": "assistant", "content": reply},
+             "logprobs": {"content": said}}
+        ])  # fmt: skip
+
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.yaml").write_text(
+        "models: [Qwen3-VL-8B]\ndatasets: [Pascal_multilabel]\n"
+        "representations: [xyxy]\noutputs: [json]\n"
+    )
+    with ChatServer(script) as server:
+        address = server.url.replace("/api/v1", "/v1")
+        given = ["sweep", "sweep.yaml", "--endpoints", address]
+        assert main(given) == 0
+        (path,) = Path("outputs").rglob(f"*_{LABELS}.json")
+        assert main(["confidences", str(path)]) == 2, "nobody asked for them"
+        assert main([*given, "--confidences"]) == 0
+        assert len(server.asked) == 2 * 5
+    capsys.readouterr()
+    assert main(["confidences", "outputs", "--json", "all.json"]) == 0
+    (told,) = json.loads(Path("all.json").read_text())
+    mean = told["by_definition"][0]
+    assert told["boxes"] == 5 * 3
+    assert mean["unsure"] == 0
+    assert mean["ranked"]["ap50"]["value"] == pytest.approx(100)
+    assert told["as_output"]["ap50"]["value"] < 80
+    assert [bin_[2:] for bin_ in mean["bins"]] == [
+        [5, pytest.approx(0.25, abs=1e-4), 0.0], [10, pytest.approx(0.75, abs=1e-4), 1.0],
+    ]  # fmt: skip
+    assert mean["threshold"]["f1"] == pytest.approx(100)
+    assert f"{told['model']} on {LABELS}" in capsys.readouterr().out

@@ -1,0 +1,184 @@
+"""Log-probabilities of models on this machine: against a forward pass over prompt and reply."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.core.messages import Message, image, text
+from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, RunSettings, load_local
+from vlmeval_findit.models.table import MODELS, NANO_CHECKPOINT
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+from tiny_checkpoints import build  # noqa: E402
+
+from vlmeval_findit.models.local import runner as runners  # noqa: E402
+from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
+from vlmeval_findit.models.local.chosen_logprobs import ChosenLogprobs  # noqa: E402
+
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
+
+VARIANT = parse("FindIt_Pascal_xyxy_json")
+FOLDER = Path(mkdtemp(prefix="findit-confidences-"))
+ROWS = ["FindIt-Nano", "Qwen3-VL", "Qwen3.5", "Gemma 4"]
+"""Ours, multimodal rotary positions, linear attention and a thought, a sliding window."""
+
+
+@cache
+def ready(row: str) -> LocalRunner:
+    tiny = row != "FindIt-Nano"
+    checkpoint = str(build(row, FOLDER / row.replace(" ", ""))) if tiny else NANO_CHECKPOINT
+    return load_local(checkpoint, MODELS[row], RunSettings(max_new_tokens=12, dtype="float32"))
+
+
+def scene(width: int = 320, height: int = 200) -> str:
+    path = FOLDER / f"{width}x{height}.png"
+    noise = np.random.default_rng(width).integers(0, 255, (height, width, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(path)
+    return str(path)
+
+
+def variants() -> list[Message]:
+    asked = ["the cat.", "every dog and the bicycle: [x1, y1, x2, y2]", "it"]
+    return [(image(scene()), text(f"Find {what}")) for what in asked]
+
+
+def forced(loaded: Any, one: Any, ids: Sequence[int]) -> list[float]:
+    """The log-probabilities of new tokens by one forward pass over prompt and reply."""
+    whole = replace(one, ids=(*one.ids, *ids), types=(*one.types, *[0] * len(ids)))
+    inner = getattr(loaded.model, "model", None)
+    if hasattr(inner, "rope_deltas"):
+        inner.rope_deltas = None
+    with torch.no_grad():
+        logits = loaded.model(**loaded.inputs([whole])).logits[0].float()
+    of_new = logits[len(one.ids) - 1 : -1].log_softmax(-1)
+    found: list[float] = of_new.gather(1, torch.tensor(ids)[:, None])[:, 0].tolist()
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_they_are_those_of_a_forward_pass(row: str) -> None:
+    """One at a time, as a batch, and from a shared prefix; the reply is the one without them."""
+    model = ready(row)
+    loaded = model._loaded
+    how = runners.plan(MODELS[row], VARIANT, RunSettings())
+    encoded = model._encode_variants(variants(), how)
+    shared = shared_prefix.common_length([one.ids for one in encoded])
+    prefix = shared_prefix.prefill(loaded, encoded[0], shared)
+    ways = {
+        "one": [transformer.generate(loaded, [one], 12, confidences=True)[0] for one in encoded],
+        "batch": transformer.generate(loaded, encoded, 12, confidences=True),
+        "prefix": shared_prefix.continue_variants(loaded, prefix, encoded, 12, confidences=True),
+    }
+    without = transformer.generate(loaded, encoded, 12)
+    stops = loaded.stops
+    for way, found in ways.items():
+        for one, new, plain in zip(encoded, found, without, strict=True):
+            assert new._replace(logprobs=None) == plain, way
+            assert new.logprobs is not None
+            count = len(new.ids)
+            assert len(new.logprobs) == count + (new.finish_reason == "stop")
+            assert new.logprobs[:count] == pytest.approx(forced(loaded, one, new.ids), abs=1e-3)
+            if new.finish_reason == "stop":
+                of_stops = [forced(loaded, one, [*new.ids, stop])[-1] for stop in stops]
+                assert new.logprobs[count] == pytest.approx(max(of_stops), abs=1e-3)
+
+
+@pytest.mark.parametrize("row", ["FindIt-Nano", "Qwen3-VL", "Qwen3.5"])
+def test_a_reply_has_them_by_its_characters(row: str) -> None:
+    model = ready(row)
+    plain = model.answer_batch(variants(), VARIANT)
+    assert all(one.recorded.token_logprobs is None for one in plain)
+    for found in (
+        model.answer_batch(variants(), VARIANT, confidences=True),
+        model.answer_variants(variants(), VARIANT, confidences=True),
+    ):
+        for one, other in zip(plain, found, strict=True):
+            said = other.recorded.token_logprobs
+            assert LocalReply(other.text, replace(other.recorded, token_logprobs=None)) == one
+            assert said is not None
+            assert all(value <= 0 for value in said.logprobs)
+            if row == "Qwen3.5":
+                assert other.recorded.ends_in_thought
+                assert said.ends == ()
+            else:
+                assert said.ends[-1] == len(other.text) > 0
+
+
+@pytest.mark.parametrize("row", ["Qwen3-VL", "Gemma 4"])
+@pytest.mark.parametrize("said", ["[1, 2]", " Größe: [1]", "日本 🐈‍⬛ [1]", "", "a  b\n\n"])
+def test_ends_of_tokens_are_those_of_longer_and_longer_texts(row: str, said: str) -> None:
+    encoder = ready(row)._loaded.encoder
+    ids = encoder.processor.tokenizer(said, add_special_tokens=False)["input_ids"]
+    ids = [*ids[:1], encoder.pad_id, *ids[1:]]  # a token that is not shown
+    ends, whole = encoder.ends(ids), encoder.decode(ids)
+    assert list(ends) == sorted(ends)
+    assert ends[-1] == len(whole)
+    for at, end in enumerate(ends, 1):
+        begun = encoder.decode(ids[:at])
+        assert begun.rstrip("\ufffd") == whole[:end]
+
+
+def test_memory_does_not_grow_with_the_vocabulary() -> None:
+    """Of the steps before the last nothing of the size of the vocabulary is left."""
+    chosen, seen = ChosenLogprobs(), []
+    ids = torch.zeros((2, 1), dtype=torch.long)
+    for step in range(5):
+        scores = torch.randn(2, 1000)
+        expected = scores.log_softmax(-1)[:, step]
+        assert chosen(ids, scores) is scores
+        seen.append((weakref.ref(scores), weakref.ref(chosen._last), expected))
+        scores[:, 500:] = -torch.inf  # as those do that mask in place
+        ids = torch.cat([ids, torch.full((2, 1), step)], dim=1)
+        del scores
+    assert [last() is not None for _, last, _ in seen] == [False] * 4 + [True]
+    assert not any(scores() is not None for scores, _, _ in seen)
+    found = torch.tensor(chosen.of(ids[:, 1:]))
+    assert torch.allclose(found, torch.stack([one for *_, one in seen], dim=1))
+    assert chosen._last is None
+    assert torch.allclose(torch.tensor(chosen.of(ids[:, 1:4])), found[:, :3]), "steps undone"
+
+
+def test_vllm_is_asked_for_the_chosen_token_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from vlmeval_findit.models.local.vllm import VllmRunner
+
+    asked: list[dict[str, Any]] = []
+    stand_in = SimpleNamespace(SamplingParams=lambda **said: asked.append(said))
+    monkeypatch.setitem(sys.modules, "vllm", stand_in)
+    encoder = ready("Qwen3-VL")._loaded.encoder
+    ids = [*encoder.processor.tokenizer("[1, 2]")["input_ids"], encoder.stop_ids([])[0]]
+    steps = [
+        {7: SimpleNamespace(logprob=-9.0), token: SimpleNamespace(logprob=-0.5 - at)}
+        for at, token in enumerate(ids)
+    ]
+
+    class Engine:
+        def generate(self, prompts: Sequence[Any], sampling_params: Any) -> list[Any]:
+            logprobs = None if asked[-1]["logprobs"] is None else steps
+            made = SimpleNamespace(token_ids=ids, finish_reason="stop", logprobs=logprobs)
+            return [SimpleNamespace(outputs=[made], prompt_token_ids=[1]) for _ in prompts]
+
+    model = VllmRunner(Engine(), encoder, MODELS["Qwen3-VL"], RunSettings(), {})
+    (without,) = model.answer_batch(variants()[:1], VARIANT)
+    (found,) = model.answer_variants(variants()[:1], VARIANT, confidences=True)
+    assert [one["logprobs"] for one in asked] == [None, 0]
+    assert without.recorded.token_logprobs is None
+    said = found.recorded.token_logprobs
+    assert said is not None
+    assert found.text == without.text == "[1, 2]"
+    assert said.logprobs == tuple(-0.5 - at for at in range(len(ids)))
+    assert said.ends[-2:] == (6, 6), "the token that ended the reply is the last"

@@ -1,0 +1,292 @@
+"""--confidences over servers and journals: what is asked again, what is not, what is said."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import asker
+from chat_server import Answer, Asked, ChatServer, completion, error
+from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
+
+from vlmeval_findit.core.identity_file import read_identity
+from vlmeval_findit.core.prediction_reader import XLSX_CELL_LIMIT, read_predictions
+from vlmeval_findit.core.prediction_writer import write_rows
+from vlmeval_findit.core.replies import Recorded
+from vlmeval_findit.core.token_logprobs import TokenLogprobs
+from vlmeval_findit.core.work import Stop, Work
+from vlmeval_findit.sweep.config import Inference, Sweep
+from vlmeval_findit.sweep.config_file import parse_sweep
+from vlmeval_findit.sweep.journal import Journal, records
+from vlmeval_findit.sweep.run import UnfinishedError
+from vlmeval_findit.sweep.servers import ServersHost
+
+CONFIG = """
+models: Qwen3-VL
+datasets: [Demo]
+representations: [xyxy]
+"""
+CALLS = 19
+TEXT = "[[1, 2, 3, 4]]"
+
+
+def said(asked: Asked, number: int) -> Answer:
+    """A server that gives log-probabilities where it is asked for them."""
+    if "logprobs" not in asked.body:
+        return completion(TEXT)
+    assert asked.body["logprobs"] is True
+    tokens = [{"token": TEXT[:5], "logprob": -0.25}, {"token": TEXT[5:], "logprob": -0.5}]
+    message = {"role": "assistant", "content": TEXT}
+    choice = {"finish_reason": "stop", "message": message, "logprobs": {"content": tokens}}
+    return completion(choices=[choice])
+
+
+def ignores(asked: Asked, number: int) -> Answer:
+    return completion(TEXT)
+
+
+def refuses(asked: Asked, number: int) -> Answer:
+    if "logprobs" in asked.body:
+        return error(400, "logprobs are not supported with reasoning models.")
+    return completion(TEXT)
+
+
+FOUND = TokenLogprobs((5, len(TEXT)), (-0.25, -0.5))
+
+
+def run(sweep: Sweep, server: ChatServer) -> int:
+    """Run a sweep; returns how many requests it made."""
+    before = len(server.asked)
+    (result,) = go(sweep, ServersHost([server.url], Inference(threads=2)))
+    assert result.failed == 0
+    return len(server.asked) - before
+
+
+def predictions(sweep: Sweep) -> list[Path]:
+    return list(sweep.work_dir.rglob("Qwen3-VL_FindIt_Demo_xyxy_json*2d.json"))
+
+
+def digest(sweep: Sweep) -> str:
+    (path,) = predictions(sweep)
+    run = read_identity(path)
+    assert run is not None
+    return run.digest
+
+
+def recorded(sweep: Sweep) -> set[TokenLogprobs | None]:
+    (path,) = predictions(sweep)
+    return {reply.recorded.token_logprobs for reply in read_predictions(path)}
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Sweep:
+    return demo_sweep(tmp_path, CONFIG)
+
+
+def one_format(sweep: Sweep) -> Sweep:
+    axes = replace(sweep.stages[0], outputs=("json",), keys=("bbox_2d",))
+    return replace(sweep, stages=(axes,))
+
+
+def test_the_same_twice_then_without_then_with(sweep: Sweep) -> None:
+    sweep = one_format(sweep)
+    with_them = replace(sweep, confidences=True)
+    with ChatServer(said) as server:
+        assert run(with_them, server) == CALLS
+        assert recorded(sweep) == {FOUND}
+        assert run(with_them, server) == 0
+        assert run(sweep, server) == 0, "an answer with them serves a run without"
+        assert recorded(sweep) == {FOUND}
+
+
+def test_without_and_then_with_asks_again_and_says_so(
+    sweep: Sweep, caplog: pytest.LogCaptureFixture
+) -> None:
+    sweep = one_format(sweep)
+    with_them = replace(sweep, confidences=True)
+    with ChatServer(said) as server:
+        assert run(sweep, server) == CALLS
+        assert recorded(sweep) == {None}
+        before = digest(sweep)
+        assert run(with_them, server) == CALLS
+        assert f"{CALLS} answers have no log-probabilities and are asked for again" in caplog.text
+        assert recorded(sweep) == {FOUND}
+        assert digest(sweep) == before, "the runs can be compared"
+        assert run(with_them, server) == run(sweep, server) == 0
+    keys = answered_keys(sweep.journal)
+    assert len(keys) == 2 * CALLS
+    assert len(set(keys)) == CALLS
+
+
+def test_another_runner_takes_them_from_the_predictions(sweep: Sweep, tmp_path: Path) -> None:
+    """A journal that was lost, and one that has the answers without."""
+    sweep = one_format(sweep)
+    with_them = replace(sweep, confidences=True)
+    with ChatServer(said) as server:
+        run(sweep, server)
+        without = sweep.journal.read_bytes()
+        run(with_them, server)
+        for journal in (b"", without):
+            sweep.journal.write_bytes(journal)
+            assert run(with_them, server) == 0
+            assert recorded(sweep) == {FOUND}
+
+
+def test_a_run_that_was_killed_between_goes_on(sweep: Sweep) -> None:
+    """The predictions have the old replies, the journal some new and other ones."""
+    sweep = one_format(sweep)
+
+    def moody(asked: Asked, number: int) -> Answer:
+        return said(asked, number) if "logprobs" in asked.body else completion("[[1, 2, 3, 5]]")
+
+    with ChatServer(moody) as server:
+        run(sweep, server)
+        old = predictions(sweep)[0].read_bytes()
+        with_them = replace(sweep, confidences=True)
+        run(with_them, server)
+        predictions(sweep)[0].write_bytes(old)
+        assert run(with_them, server) == 0
+        assert recorded(sweep) == {FOUND}
+
+
+def test_a_server_that_gives_none_keeps_its_replies(
+    sweep: Sweep, caplog: pytest.LogCaptureFixture
+) -> None:
+    with_them = replace(one_format(sweep), confidences=True)
+    with ChatServer(ignores) as server:
+        assert run(with_them, server) == CALLS
+        assert recorded(sweep) == {None}
+        assert caplog.text.count("its reply has no logprobs") == 1
+        assert run(with_them, server) == 0, "asked for once, and paid for once"
+
+
+def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> None:
+    sweep = one_format(sweep)
+    with ChatServer(refuses) as server:
+        with pytest.raises(UnfinishedError, match="run without --confidences"):
+            run(replace(sweep, confidences=True), server)
+        assert len(server.asked) <= 4, "the first of each thread"
+        assert run(sweep, server) == CALLS
+
+
+def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
+    with ChatServer(refuses) as one, ChatServer(said) as other:
+        asking = asker([one.url, other.url])
+        for _ in range(3):
+            (answer,) = asking.ask(_work(confidences=True))
+            assert answer.error is None
+        assert len(one.asked) == 1
+        assert asking.stopped is None
+
+
+def test_a_refusal_stops_and_without_the_flag_nothing_is_asked_for() -> None:
+    with ChatServer(refuses) as server:
+        asking = asker(server.url)
+        (answer,) = asking.ask(_work(confidences=True))
+        assert answer.stop is Stop.HOPELESS
+        assert "it gives no log-probabilities: run without --confidences" in str(answer.error)
+        assert len(server.asked) == 1
+        (answer,) = asker(server.url).ask(_work(confidences=False))
+        assert answer.error is None
+        assert "logprobs" not in server.asked[-1].body
+
+
+def _work(*, confidences: bool) -> Work:
+    from asking import WORK
+
+    return WORK._replace(confidences=confidences)
+
+
+def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
+    sweep = one_format(sweep)
+
+    def script(asked: Asked, number: int) -> Answer:
+        fails = "logprobs" in asked.body and number < 2 * CALLS
+        return error(413, "too large") if fails else said(asked, number)
+
+    with ChatServer(script) as server:
+        run(sweep, server)
+        with_them = replace(sweep, confidences=True)
+        (result,) = go(with_them, ServersHost([server.url], Inference(threads=1)))
+        assert result.failed == CALLS, "they are asked again by the next run"
+        assert {reply.text for reply in read_predictions(result.path)} == {TEXT}
+        assert run(with_them, server) == CALLS
+        assert recorded(sweep) == {FOUND}
+
+
+def test_a_model_that_has_none_says_so_once(sweep: Sweep, caplog: pytest.LogCaptureFixture) -> None:
+    model = FakeModel()
+    with_them = replace(one_format(sweep), confidences=True)
+    go(with_them, FakeHost(model))
+    assert model.calls == CALLS
+    assert caplog.text.count("FakeModel records no log-probabilities") == 1
+    go(with_them, FakeHost(model))
+    assert model.calls == CALLS
+
+
+def test_a_sweeps_file_may_say_it() -> None:
+    assert not parse_sweep(CONFIG).confidences
+    assert parse_sweep(f"{CONFIG}confidences: true\n").confidences
+    with pytest.raises(ValueError, match="should be true or false"):
+        parse_sweep(f"{CONFIG}confidences: mean\n")
+
+
+def test_a_journal_keeps_the_answer_that_says_more(tmp_path: Path) -> None:
+    def line(reply: str, **more: Any) -> dict[str, Any]:
+        from vlmeval_findit.sweep.calls import _sha256
+
+        parts: list[Any] = ["m", {}, "p", ["i"]]
+        names = ("model", "settings", "prompt_sha256", "image_sha256")
+        record = {"key": _sha256(parts), **dict(zip(names, parts, strict=True))}
+        return {**record, "reply": reply, "extra_records": None, "error": None, **more}
+
+    lines = [
+        line("", error="no"),
+        line("old"),
+        line("new", confidences=True),
+        line("late"),
+        line("later", confidences=True),
+        line("", error="no", confidences=True),
+    ]
+    path = tmp_path / "calls.jsonl"
+    key = lines[0]["key"]
+    with Journal(path) as journal:
+        served = []
+        for one in lines:
+            journal.append([one])
+            served.append([journal.serves(key, confidences=wish) for wish in (False, True)])
+    assert served == [[False, False], [True, False], *[[True, True]] * 4]
+    with Journal(path) as journal:
+        assert journal[key]["reply"] == "new"
+        assert journal.replies(key) == ["old", "new"]
+        assert [journal.is_news(one) for one in lines] == [False] * 6
+    assert len(list(records(path))) == 6
+
+
+def test_a_sheet_leaves_them_out_whole_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = {"kind": "grid1000"}
+    few, many = (
+        Recorded(space, "stop", token_logprobs=TokenLogprobs((1,) * count, (-0.1234,) * count))
+        for count in (10, 5000)
+    )
+    thinks = replace(many, thought="so " * 20_000)
+    made = [few, many, thinks]
+    rows = [
+        {"index": at, "prediction": "[]", "extra_records": one.as_json()}
+        for at, one in enumerate(made)
+    ]
+    for name in ("run.json", "run.tsv", "run.xlsx"):
+        write_rows(tmp_path / name, lambda: rows)
+    for name in ("run.json", "run.tsv"):
+        assert [one.recorded for one in read_predictions(tmp_path / name)] == made
+    assert "the records of 2 replies are longer" in caplog.text
+    found = [one.recorded for one in read_predictions(tmp_path / "run.xlsx")]
+    assert found == [few, replace(many, token_logprobs=None), Recorded(space, "stop")]
+    assert all(len(json.dumps(one.as_json())) < XLSX_CELL_LIMIT for one in found)
+    assert caplog.records[-1].levelno == logging.WARNING

@@ -1,0 +1,370 @@
+"""A race of formats: who is dropped when, what is asked, and what is never lost."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from engine_fakes import FakeHost, FakeModel, Killed, Message, Silent, files, go
+from simulated import evidence_from, names, sums_of
+from simulated_races import RATES, races
+
+from vlmeval_findit.benchmarks import parse
+from vlmeval_findit.benchmarks.findit.names import parse as parse_variant
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.cli.search import main as search
+from vlmeval_findit.cli.sweep import main as sweep_command
+from vlmeval_findit.cli.sweep import report_formats
+from vlmeval_findit.core.evidence import FEWEST
+from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.runs.scored_run import load_runs
+from vlmeval_findit.sweep.config import ModelEntry, Race, Sweep
+from vlmeval_findit.sweep.config_file import grid_tables, parse_sweep
+from vlmeval_findit.sweep.host_config import ExportError, host_config
+from vlmeval_findit.sweep.race import ROUNDS, allowance, rounds_of
+from vlmeval_findit.sweep.results import Result, SearchError
+from vlmeval_findit.sweep.run import Tables
+from vlmeval_findit.sweep.search import averages, best_format, format_text, race_calls, search_sweep
+from vlmeval_findit.sweep.yaml_lines import ConfigError
+
+QUERIES = 40
+
+# --- which queries --------------------------------------------------------------------------------
+
+
+def cell_of(name: str) -> Any:
+    return Tables(skip_missing=None).cell("M", parse(name), None, {})
+
+
+def test_rounds_grow_by_whole_pictures_and_are_the_same_for_every_format() -> None:
+    cell = cell_of("FindIt_Demo_xyxy_text")
+    rounds = rounds_of(cell, 0)
+    assert len(rounds) == len(ROUNDS)
+    assert rounds[-1] == cell.rows
+    queries = cell.task.queries
+    for before, after in pairwise(rounds):
+        assert set(before) <= set(after)
+        more = {queries[row].images for row in set(after) - set(before)}
+        assert not more & {queries[row].images for row in before}, "a picture is not cut in two"
+    assert rounds == rounds_of(cell_of("FindIt_Demo_all_json_bbox_2d"), 0)
+    assert rounds != rounds_of(cell, 1)
+    assert list(rounds[2]) == sorted(rounds[2]), "in the table's order"
+
+
+# --- who is out -----------------------------------------------------------------------------------
+
+
+def test_the_chance_of_a_lead() -> None:
+    """It falls with the distance and, behind, with what was seen; few pictures have none."""
+    rng = np.random.default_rng(0)
+    hard = rng.random((20, 2))
+    f1 = "F1@0.5"
+    good, poor = (evidence_from(names(20), sums_of(rng, 20, rate, hard)) for rate in (0.9, 0.3))
+    assert difference(good, poor, f1).value > 20
+    chances = [chance_of_lead(poor, good, f1, share) for share in (0.1, 0.5, 0.9)]
+    assert chances == sorted(chances, reverse=True)
+    assert chances[1] is not None
+    assert chances[1] < 1e-4
+    ahead = chance_of_lead(good, poor, f1, 0.5)
+    assert ahead is not None
+    assert ahead > 0.99
+    same = [chance_of_lead(good, good, f1, share) for share in (0.2, 0.5, 0.8)]
+    assert same[0] == pytest.approx(0.157, abs=0.02), "equal so far: it is open who is better"
+    assert same[2] is not None
+    assert same[2] < 1e-3, "most was seen: no lead that all could tell from nothing is left"
+    few = evidence_from(names(FEWEST - 1), sums_of(rng, FEWEST - 1, 0.9))
+    assert chance_of_lead(few, few, f1, 0.5) is None
+
+
+def test_what_may_be_spent_grows_with_the_race_and_never_beyond_the_level() -> None:
+    spent = [allowance(stage, 3, share, 0.0) for stage in range(3) for share in ROUNDS]
+    assert spent == sorted(spent)
+    assert spent[-1] == pytest.approx(ALPHA)
+    assert allowance(2, 3, 1.0, ALPHA) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("kind", RATES)
+def test_races_of_simulated_models_end_with_a_winner_that_is_as_good(kind: str) -> None:
+    """How often all queries show another to be better than the winner: at most the level."""
+    found = races(RATES[kind], times=50, pictures=QUERIES)
+    assert found.wrong <= ALPHA
+    assert found.most_spent <= ALPHA
+    assert found.asked <= 0.65
+
+
+# --- through the engine ---------------------------------------------------------------------------
+
+
+class Skilled(FakeModel):
+    """Finds what there is as often as its format lets it, the same queries each time."""
+
+    def __init__(
+        self, skills: dict[str, float], on_call: Callable[[int, str], None] | None = None
+    ) -> None:
+        super().__init__(on_call)
+        self._skills = skills
+        self._queries = {
+            (query.images[0], query.label): query
+            for query in load_task("FindIt_Scenes_mini_xyxy_json").queries.values()
+        }
+
+    def generate(self, message: Message, dataset: str) -> Any:
+        super().generate(message, dataset)
+        image, text = message[0]["value"], message[-1]["value"]
+        query = next(q for (k, label), q in self._queries.items()
+                     if image.endswith(k) and f'"{label}"' in text)  # fmt: skip
+        variant = parse_variant(dataset)
+        skill = self._skills.get(variant.format, self._skills.get("other", 0.5))
+        drawn = hashlib.sha256(f"{dataset}{query.images[0]}".encode()).digest()[0] / 256
+        if drawn >= skill:
+            return "[]"
+        scale = np.array([1000 / query.width, 1000 / query.height] * 2)
+        boxes = [Said(tuple(np.array(box) * scale)) for box in query.truth.boxes]
+        return write(boxes, variant.reply)
+
+
+SKILLS = {"yxhw_json_bbox_2d": 0.95, "yxhw_json_coordinates": 0.96, "other": 0.4}
+
+
+ANY = Race()
+
+
+def race_sweep(folder: Path, race: Race | None = ANY, limit: int = QUERIES) -> Sweep:
+    places = (folder / "search", folder / "calls.jsonl")
+    table = grid_tables()["Scenes_mini"]
+    return search_sweep(ModelEntry("FullImage"), table, limit, places, race=race)
+
+
+def decisions(results: Sequence[Result]) -> dict[str, Any]:
+    return {result.question.name: result.dropped for result in results}
+
+
+@pytest.fixture(scope="module")
+def raced(
+    tmp_path_factory: pytest.TempPathFactory, lmu_data: Path
+) -> tuple[Path, list[Result], int]:
+    """A race that nothing happened to: its folder, its results, how many calls it made."""
+    folder = tmp_path_factory.mktemp("raced")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(lmu_data))
+        model = Skilled(SKILLS)
+        return folder, go(race_sweep(folder), FakeHost(model)), model.calls
+
+
+def test_a_race_finds_the_winner_with_less_than_half_of_the_calls(
+    raced: tuple[Path, list[Result], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, results, calls = raced
+    assert best_format(results).representation == "yxhw"
+    assert race_calls(results) == (calls, 19 * QUERIES)
+    assert calls < 19 * QUERIES / 2
+    first = [result for result in results if result.dropped and result.dropped.round == 1]
+    assert first, "far behind: out after the first round"
+    assert {result.rows for result in first} == {8}
+    assert {result.rows for result in results if result.dropped is None} == {QUERIES}
+    report_formats(results, folder / "best.yaml", Race())
+    shown = capsys.readouterr().out
+    assert f"the race asked {calls} of {19 * QUERIES} queries" in shown
+    out = first[0].question
+    assert f"dropped after 8 of 40 queries: {format_text(first[0])} (" in shown
+    said = yaml.safe_load((folder / "best.yaml").read_text())["models"]["FullImage"]
+    assert said["race"]["seed"] == 0
+    assert said["race"]["calls"] == calls
+    assert len(said["race"]["dropped"]) == len([r for r in results if r.dropped])
+    assert sum(one["chance"] for one in said["race"]["dropped"]) <= ALPHA
+    assert len(said["averages"]) == len([r for r in results if not r.dropped])
+    rows = {cell["dataset"]: cell["rows"] for cell in said["cells"]}
+    assert rows[out.name] == 8
+
+
+def test_formats_that_are_alike_spend_the_level_once(tmp_path: Path) -> None:
+    results = go(race_sweep(tmp_path), FakeHost(Skilled({"other": 0.7})))
+    dropped = [result.dropped for result in results if result.dropped]
+    assert sum(one.chance for one in dropped) <= ALPHA
+    keys = ("_json", "_coordinates", "_bounding_box")
+    first = [r.dropped for r in results if r.dropped and not r.question.format.endswith(keys)]
+    for number, share in enumerate(ROUNDS[:-1], 1):
+        spent = sum(one.chance for one in first if one.round <= number)
+        assert spent <= allowance(0, 2, share, 0.0)
+
+
+def test_run_twice_it_asks_nothing_and_says_the_same(
+    raced: tuple[Path, list[Result], int],
+) -> None:
+    folder, results, _ = raced
+    before = files(folder / "search")
+    again = go(race_sweep(folder), FakeHost(None))
+    assert decisions(again) == decisions(results)
+    assert files(folder / "search") == before
+
+
+@pytest.mark.parametrize("kills", [(1, 100, 100), (200,)])
+def test_killed_and_continued_it_drops_the_same_and_ends_with_the_same_files(
+    kills: tuple[int, ...], raced: tuple[Path, list[Result], int], tmp_path: Path
+) -> None:
+    folder, results, calls = raced
+
+    def until(last: int) -> Callable[[int, str], None]:
+        def on_call(number: int, text: str) -> None:
+            if number == last:
+                raise Killed
+
+        return on_call
+
+    made = 0
+    for kill in kills:
+        with pytest.raises(Killed):
+            go(race_sweep(tmp_path), FakeHost(Skilled(SKILLS, until(kill))))
+        made += kill - 1
+    model = Skilled(SKILLS)
+    again = go(race_sweep(tmp_path), FakeHost(model))
+    assert made + model.calls == calls, "nothing is asked twice"
+    assert decisions(again) == decisions(results)
+    assert files(tmp_path / "search") == files(folder / "search")
+
+
+def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
+    raced: tuple[Path, list[Result], int], tmp_path: Path
+) -> None:
+    _, results, _ = raced
+    whole = go(race_sweep(tmp_path, None), FakeHost(Skilled(SKILLS)))
+    before = files(tmp_path / "search")
+    again = go(race_sweep(tmp_path), FakeHost(None))
+    assert decisions(again) == decisions(results), "what is there beside it decides nothing"
+    assert files(tmp_path / "search") == before
+    assert best_format(whole) == best_format(again)
+
+
+def test_without_a_race_later_only_the_rest_is_asked(tmp_path: Path) -> None:
+    model = Skilled(SKILLS)
+    go(race_sweep(tmp_path), FakeHost(model))
+    some = model.calls
+    whole = go(race_sweep(tmp_path, None), FakeHost(model))
+    assert some < model.calls == 19 * QUERIES
+    assert {result.rows for result in whole} == {QUERIES}
+    assert len(averages(whole)) == 19
+
+
+def test_dropped_formats_are_set_apart_by_the_leaderboard(
+    raced: tuple[Path, list[Result], int],
+) -> None:
+    folder, results, _ = raced
+    board = make_board(load_runs([folder / "search"]))
+    inside = {row.run.question.name for row in board.sweep}
+    assert inside == {result.question.name for result in results if result.dropped is None}
+    assert len(board.apart) == len(results) - len(inside)
+    assert all("rows" in one.reason for one in board.apart)
+
+
+def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
+    from vlmeval_findit.sweep.executors import LocalExecutor
+    from vlmeval_findit.sweep.model_asker import ModelAsker
+
+    loaded = []
+
+    def load() -> ModelAsker:
+        loaded.append(1)
+        return ModelAsker(Skilled(SKILLS))
+
+    go(race_sweep(tmp_path), FakeHost(None, lambda _: LocalExecutor(load)))
+    assert len(loaded) == 2
+
+
+def test_failed_calls_count_as_misses_and_are_asked_again_by_the_next_run(tmp_path: Path) -> None:
+    def some_fail(number: int, text: str) -> None:
+        if number % 50 == 0:
+            raise TimeoutError
+
+    watcher, model = Silent(), Skilled(SKILLS, some_fail)
+    results = go(race_sweep(tmp_path), FakeHost(model), watcher=watcher)
+    failed = sum(answer.error is not None for answer in watcher.answers)
+    assert failed == sum(result.failed for result in results) > 0, "each once in a run"
+    whole = Skilled(SKILLS)
+    again = go(race_sweep(tmp_path), FakeHost(whole))
+    assert whole.calls >= failed
+    assert sum(result.failed for result in again) == 0
+    assert best_format(again).representation == "yxhw"
+
+
+def test_a_format_that_never_answered_names_no_winner(tmp_path: Path) -> None:
+    class Dead(Skilled):
+        def generate(self, message: Message, dataset: str) -> Any:
+            if dataset.endswith("xywh_text"):
+                raise TimeoutError
+            return super().generate(message, dataset)
+
+    with pytest.raises(SearchError, match=r"every call of FullImage on .*xywh_text failed"):
+        go(race_sweep(tmp_path), FakeHost(Dead(SKILLS)))
+
+
+def test_several_models_race_each_for_itself_and_named_questions_are_asked_whole(
+    tmp_path: Path,
+) -> None:
+    text = """
+models: [FullImage, OpenCV-Detector]
+datasets: [Scenes_mini, FindIt_Scenes_mini_xyxy_json_coordinates]
+representations: [xyxy, xywh, yxhw]
+outputs: json
+keys: bbox_2d
+limit: 40
+race: {seed: 3}
+"""
+    sweep = replace(parse_sweep(text), work_dir=tmp_path / "out", journal=tmp_path / "calls.jsonl")
+    assert sweep.race == Race(3)
+    results = go(sweep, FakeHost(Skilled({"yxhw_json_bbox_2d": 0.95, "other": 0.2})))
+    for model in ("FullImage", "OpenCV-Detector"):
+        own = [result for result in results if result.model == model]
+        raced = [result for result in own if result.compared]
+        assert [r.rows for r in own if not r.compared] == [40]
+        assert [r.question.representation for r in raced if r.dropped is None] == ["yxhw"]  # type: ignore[attr-defined]
+        assert len(raced) == 3
+
+
+# --- what is said and refused ---------------------------------------------------------------------
+
+
+def test_a_dry_run_says_at_least_and_at_most(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--model", "FindIt-Nano", "--dataset", "Scenes_mini", "--dry-run", "--race"]
+    assert search([*flags, "--journal", str(tmp_path / "calls.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert "950 model calls" in shown
+    assert "the race makes at least 230 of these calls" in shown, "19 x 10, and 40 of the winner"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("race: maybe", "'maybe' should be true or false"),
+        ("race: {sede: 1}", "no key 'sede'"),
+        ("race: {seed: 1.5}", "1.5 should be a whole number"),
+        ("race: true\nrepresentations: xyxy\noutputs: json", "one format only: nothing to race"),
+    ],
+)
+def test_a_file_that_cannot_race_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_sweep(f"models: FullImage\ndatasets: Demo\n{text}")
+
+
+def test_contradicting_settings_are_refused(tmp_path: Path) -> None:
+    assert parse_sweep("models: FullImage\ndatasets: Demo\nrace: false").race is None
+    with pytest.raises(ValueError, match="--seed orders the pictures of a --race"):
+        search(["--model", "FindIt-Nano", "--dataset", "Scenes_mini", "--seed", "1"])
+    config = tmp_path / "race.yaml"
+    config.write_text("models: FullImage\ndatasets: Demo\nrace: true\n")
+    best = tmp_path / "best.yaml"
+    best.write_text("models:\n  FullImage:\n    winner: {representation: xyxy, output: text}\n")
+    with pytest.raises(ValueError, match="--formats asks each model in one only"):
+        sweep_command([str(config), "--formats", str(best)])
+    with pytest.raises(ExportError, match="a race cannot be exported"):
+        host_config(parse_sweep(config.read_text()))

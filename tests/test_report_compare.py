@@ -1,0 +1,216 @@
+"""Two runs side by side: which pairs, their figures, and the answers that a page has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scored_runs import World, failing, query, saying, speaking, world
+from test_report import NOW, data_of
+from toy_benchmark import guessing, letters
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.statistics import difference_interval
+from vlmeval_findit.leaderboard.board import Board, boards, make_board
+from vlmeval_findit.report.cards import choose_cards
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pairs_of, sides_of
+from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.runs import anatomy, intervals
+from vlmeval_findit.runs.scored_run import load_runs
+
+__all__ = ["letters", "world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+
+
+def only(rows: range) -> Callable[[Any, np.random.Generator], str]:
+    """A model that finds everything in some rows, and says in others that there is nothing."""
+    right = speaking(JSON, 1.0)
+    return lambda one, generator: right(one, generator) if one.index in rows else "[]"
+
+
+@pytest.fixture
+def board(world: World) -> Board:
+    """Rows 0 to 5 are found by Early and Both, 4 to 9 by Late; Both has two formats."""
+    world.predict("Early", JSON, only(range(6)))
+    world.predict("Late", JSON, only(range(4, 10)))
+    world.predict("Both", JSON, speaking(JSON, 1.0))
+    world.predict("Both", TEXT, speaking(TEXT, 0.5, 5))
+    return make_board(load_runs([world.runs]))
+
+
+def pair_of(data: dict[str, Any], left: str, right: str) -> dict[str, Any]:
+    """The pair of two models, by the names of both."""
+    named = [
+        [data["runs"][pair[side]]["model"] for side in ("left", "right")] for pair in data["pairs"]
+    ]
+    return data["pairs"][named.index([left, right])]
+
+
+def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
+    data = data_of(make_page(board, NOW))
+    runs = [one.run for one in board.sweep]
+    assert len(data["pairs"]) == 4
+    for pair in data["pairs"]:
+        left, right = runs[pair["left"]], runs[pair["right"]]
+        found = intervals.compare(left, right)
+        assert [one[0] for one in pair["figures"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
+        for name, one, other, value, low, high, p in pair["figures"]:
+            assert [one, other] == pytest.approx(
+                [left.figures[name], right.figures[name]], abs=1e-4
+            )
+            bounds = difference_interval(
+                intervals.evidence(left), intervals.evidence(right), metric=name
+            )
+            assert value == pytest.approx(found[name].value, abs=1e-4)
+            assert (low is None) == (bounds is None) == (p is None)
+            if bounds is not None:
+                assert [low, high] == pytest.approx([bounds.low, bounds.high], abs=1e-4)
+            assert p == found[name].p_value
+        causes = {one.key: one.name for one in left.benchmark.anatomy.causes}
+        lost = {causes[key]: one for key, one in anatomy.compare(left, right).items()}
+        assert {one[0]: one[6] for one in pair["losses"]} == {
+            name: one.corrected for name, one in lost.items()
+        }
+        gained = pair["figures"][0][3]
+        assert sum(one[3] for one in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
+
+
+def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> None:
+    counts = pair_of(data_of(make_page(board, NOW)), "Early", "Late")["counts"]
+    assert counts == {
+        "queries": 12, "both": 2, "left": 4, "right": 4, "neither": 2, "differ": 8, "answered": 12
+    }  # fmt: skip
+    world.predict("Fails", JSON, failing)
+    again = make_board(load_runs([world.runs]))
+    counts = pair_of(data_of(make_page(again, NOW)), "Early", "Fails")["counts"]
+    # The calls of rows 0, 3, 6 and 9 failed: a failed call is no answer that found nothing.
+    assert counts["answered"] == 8
+    assert (counts["left"], counts["neither"], counts["differ"]) == (4, 4, 4)
+
+
+def test_pairs_are_models_and_formats_of_one(board: Board) -> None:
+    named = [
+        tuple((run.model, run.question.format) for run in (pair.left, pair.right))
+        for pair in pairs_of(board)
+    ]
+    both, early, late = ((model, "xyxy_json") for model in ("Both", "Early", "Late"))
+    assert named == [(both, early), (both, late), (early, late), (both, ("Both", "xyxy_text"))]
+    # What is asked for stands first, and once.
+    asked = pairs_of(board, (Side("Late", ""), Side("Early", "")))
+    assert (asked[0].left.model, asked[0].right.model) == ("Late", "Early")
+    assert len(asked) == 4
+    left_out = pairs_of(board, (Side("Both", "xyxy_text"), Side("Late", "")))
+    assert len(left_out) == 5
+    page = make_page(board, NOW)
+    assert "two models in formats that they are not reported in; --compare brings" in page
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("Early", "Late", (Side("Early", ""), Side("Late", ""))),
+        ("Both=xyxy_text", "Both", (Side("Both", "xyxy_text"), Side("Both", ""))),
+        ("xyxy_text", "Late=xyxy_json", (Side("Both", "xyxy_text"), Side("Late", "xyxy_json"))),
+        ("Early", "Lat", "--compare Lat: neither a model nor a format of one: did you mean Late?"),
+        ("Early", "Late=xyxy_jsn", "no run has this format: did you mean xyxy_json?"),
+        ("Early", "Lte=xyxy_json", "--compare Lte=xyxy_json: no run of 'Lte': did you mean Late?"),
+        ("Early", "xyxy_json", "3 models were run in it; say whose it is: Both=xyxy_json"),
+        ("Early", "Early", "no dataset has two runs of them that can be compared"),
+        ("Early=xyxy_json", "Early", "no dataset has two runs of them that can be compared"),
+        ("Late", "Early=xyxy_text", "no run has this format: did you mean xyxy_json?"),
+        ("", "Early", "neither a model nor a format"),
+    ],
+)
+def test_what_compare_names(board: Board, left: str, right: str, expected: object) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(PairError) as caught:
+            sides_of([left, right], [board])
+        assert expected in str(caught.value)
+    else:
+        assert sides_of([left, right], [board]) == expected
+    assert sides_of([], [board]) == ()
+
+
+def test_a_short_page_has_the_answers_in_which_its_pair_differs_most(world: World) -> None:
+    world.table("Pascal", [query(i, f"{i % 6}.jpg") for i in range(60)])
+    world.predict("Early", JSON, only(range(6)))
+    world.predict("Late", JSON, only(range(50, 56)))
+    world.predict("None", JSON, saying("[]"))
+    board = make_board(load_runs([world.runs]))
+    found, _ = gather([one.run for one in board.sweep])
+    wanted = {*range(6), *range(50, 56)}
+
+    def kept(sides: tuple[Side, ...]) -> dict[str, set[int]]:
+        made: dict[str, set[int]] = {}
+        for card in choose_cards(found, 48, first_pairs(board, sides)):
+            made.setdefault(card.transcript.run.model, set()).add(card.row.index)
+        assert sum(map(len, made.values())) <= 48
+        return made
+
+    asked = kept((Side("Early", ""), Side("Late", "")))
+    assert wanted <= asked["Early"] & asked["Late"]
+    assert asked["None"]
+    # Who asks for fewer cards still has both answers to a query, or none.
+    few = choose_cards(found, 12, first_pairs(board, (Side("Early", ""), Side("Late", ""))))
+    by_model = [
+        {c.row.index for c in few if c.transcript.run.model == m} for m in ("Early", "Late")
+    ]
+    assert len(by_model[0] & by_model[1] & wanted) >= 3
+
+
+def test_the_command_puts_two_side_by_side(
+    board: Board, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "report.html"
+    command = ["report", str(world.runs), "--out", str(out)]
+    assert main([*command, "--compare", "Late", "Both=xyxy_text"]) == 0
+    data = data_of(out.read_text(encoding="utf-8"))
+    first = [data["runs"][data["pairs"][0][side]] for side in ("left", "right")]
+    assert [(run["model"], run["format"]) for run in first] == [
+        ("Late", "xyxy_json"), ("Both", "xyxy_text")
+    ]  # fmt: skip
+    out.unlink()
+    assert main([*command, "--compare", "Late", "Bth"]) == 2
+    assert "did you mean Both?" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_letters_and_several_benchmarks(letters: World, tmp_path: Path) -> None:
+    """A benchmark without boxes has pairs too; who is in one benchmark only is compared there."""
+    for model, chance in (("Good", 0.9), ("Poor", 0.4)):
+        letters.predict(model, "Letters_Zoo_plain", guessing(chance))
+    letters.predict("Good", JSON, speaking(JSON, 1.0))
+    made = {one.benchmark.name: one for one in boards(load_runs([letters.runs]))}
+    sides = sides_of(["Good", "Poor"], list(made.values()))
+    assert first_pairs(made["FindIt"], sides) == []
+    page = make_page(made["FindIt"], NOW, sides=sides)
+    assert data_of(page)["pairs"] == []
+    assert 'id="compare"' not in page
+    data = data_of(make_page(made["Letters"], NOW, sides=sides))
+    counts = data["pairs"][0]["counts"]
+    assert counts["left"] > counts["right"]
+    assert sum(counts[key] for key in ("both", "left", "right", "neither")) == 24
+    assert [row[0] for row in data["pairs"][0]["losses"]] == ["wrong answer"]
+
+
+def test_runs_scored_before_events_were_counted_have_figures_all_the_same(board: Board) -> None:
+    def old(run: Any) -> Any:
+        rows = (
+            replace(row, sums={k: v for k, v in row.sums.items() if not k.startswith("lost: ")})
+            for row in run.rows
+        )
+        return replace(run, rows=tuple(rows))
+
+    again = make_board([old(one.run) for one in board.sweep])
+    page = make_page(again, NOW)
+    assert "scored before a score said what it lost; score it again" in page
+    data = data_of(page)
+    assert {len(pair["losses"]) for pair in data["pairs"]} == {0}
+    assert all(pair["figures"] for pair in data["pairs"])

@@ -1,0 +1,274 @@
+"""Bars and pairs of the report in a real browser, with names that a page should not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scored_runs import World, query, saying, speaking, world
+from test_report_browser import browser, contrast, pytestmark
+from toy_benchmark import guessing, letters
+
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs.scored_run import load_runs
+
+__all__ = ["browser", "letters", "pytestmark", "world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+EVIL = "<img src=x onerror=\"document.title='run'\">"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Good finds all, in text half; Evil finds the first ten of thirty; Talks says words."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = World(tmp_path_factory.mktemp("world"))
+        patch.setenv("FINDIT_TABLES", str(made.folder))
+        patch.setenv("FINDIT_IMAGES", f"Pascal={made.folder / 'pictures'}")
+        made.table("Pascal", [query(i, f"{i}.png", EVIL) for i in range(30)])
+        for i in range(30):
+            made.picture(f"{i}.png", i)
+        right = speaking(JSON, 1.0)
+        made.predict("Good", JSON, right)
+        made.predict("Good", TEXT, speaking(TEXT, 0.5))
+        made.predict(
+            "<i>Evil", JSON, lambda one, made: right(one, made) if one.index < 10 else "[]"
+        )
+        made.predict("Talks", JSON, saying(EVIL))
+        path = made.folder / "report.html"
+        html = make_page(make_board(load_runs([made.runs])), datetime.now(UTC))
+        path.write_text(html, encoding="utf-8")
+        yield path
+
+
+@pytest.fixture
+def opened(browser: Any, page: Path) -> Any:
+    browser.get_log("browser")
+    browser.get(page.as_uri())
+    yield browser
+    assert browser.get_log("browser") == []
+    assert browser.title == "FindIt report"
+    assert browser.execute_script("return document.querySelectorAll('main img').length") == 0
+
+
+def choose(browser: Any, name: str, text: str) -> None:
+    """Choose the option of a select that begins with a text."""
+    browser.execute_script(
+        "const e = document.getElementById(arguments[0]);"
+        "e.value = [...e.options].find(one => one.textContent.startsWith(arguments[1])).value;"
+        "e.dispatchEvent(new Event('change', {bubbles: true}))",
+        name,
+        text,
+    )
+
+
+def texts(browser: Any, selector: str) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(one => one.innerText)"
+    return browser.execute_script(script, selector)
+
+
+def text_of(browser: Any, name: str) -> str:
+    return browser.execute_script("return document.getElementById(arguments[0]).textContent", name)
+
+
+# --- side by side ---------------------------------------------------------------------------------
+
+
+def test_the_page_opens_with_the_first_two_models(opened: Any) -> None:
+    heads = texts(opened, "#difference thead th")
+    assert heads == ["Percent", "Good", "<i>Evil", "Difference", "95 % interval", "p"]
+    first = texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    assert first[:3] == ["100.0", "50.0", "+50.0"]
+    assert texts(opened, "#finds td") == ["10", "20", "0", "0"]
+    assert text_of(opened, "couple-count") == "20 queries"
+    assert len(texts(opened, ".couple")) == 8
+    assert "row 10 · +100.0" in texts(opened, ".couple h3")[0]
+    assert EVIL in texts(opened, ".couple h3")[0]
+    assert "refused" in texts(opened, "#difference tbody:last-of-type th")
+
+
+def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
+    before = texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    opened.find_element("id", "turn").click()
+    assert texts(opened, "#difference thead th")[1:3] == ["<i>Evil", "Good"]
+    after = texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    assert after[:3] == ["50.0", "100.0", "−50.0"]
+    low, high = before[3].split(" to ")
+    turn = str.maketrans("+−", "−+")
+    assert after[3] == f"{high} to {low}".translate(turn)
+    assert after[4] == before[4]
+    assert texts(opened, "#finds td") == ["10", "0", "20", "0"]
+    choose(opened, "show", "only Good finds (20)")
+    assert text_of(opened, "couple-count") == "20 queries"
+    choose(opened, "show", "only <i>Evil finds (0)")
+    assert text_of(opened, "couple-count") == "0 queries"
+    opened.find_element("id", "turn").click()
+    assert texts(opened, "#difference tbody:first-of-type tr:first-child td") == before
+
+
+def test_two_formats_of_one_model_are_told_apart_by_format(opened: Any) -> None:
+    choose(opened, "left", "Good · xyxy_json")
+    choose(opened, "right", "Good · xyxy_text")
+    assert texts(opened, "#difference thead th")[1:3] == ["xyxy_json", "xyxy_text"]
+    choose(opened, "show", "both find")
+    assert {"row" in one for one in texts(opened, ".couple h3")} == {True}
+    # Talks has no pair with Good's other format; the other side falls back to one that there is.
+    choose(opened, "left", "Talks")
+    assert "Good · xyxy_text" not in texts(opened, "#right option")
+    assert texts(opened, "#difference thead th")[1] == "Talks"
+
+
+def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> None:
+    found = opened.execute_script(
+        "const rect = one => { const r = one.getBoundingClientRect(); return [r.width, r.height] };"
+        "return [...document.querySelector('.couple').querySelectorAll('.card')].map(card => ["
+        "  rect(card.querySelector('svg')), rect(card.querySelector('image')),"
+        "  [...card.querySelectorAll('[data-role]')].map(one => one.dataset.role),"
+        "  card.querySelector('image').getAttribute('href').length])"
+    )
+    (left, right) = found
+    assert left[0] == pytest.approx(right[0], abs=0.6)
+    assert left[1] == pytest.approx(right[1], abs=0.6)
+    assert left[2] == ["truth", "truth", "hit", "hit"]
+    assert right[2] == ["truth", "truth"]
+    assert left[3] == right[3]
+
+
+def test_an_answer_of_a_pair_opens_and_gives_the_keyboard_back(opened: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    second = opened.find_elements("css selector", ".couple .card")[1]
+    opened.execute_script("arguments[0].focus()", second)
+    opened.switch_to.active_element.send_keys(Keys.ENTER)
+    assert text_of(opened, "detail-title").startswith("<i>Evil · Pascal")
+    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert text_of(opened, "detail-title") == "Good · Pascal · xyxy_json · row 11"
+    opened.switch_to.active_element.send_keys(Keys.ESCAPE)
+    place = opened.execute_script(
+        "return [...document.querySelectorAll('.couple .card')].indexOf(document.activeElement)"
+    )
+    assert place == 2
+
+
+# --- what scores lost -----------------------------------------------------------------------------
+
+
+def segments(browser: Any, model: str) -> list[Any]:
+    """The segments of a model's bar that are shown."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll('#losses .loss:not([hidden])')]"
+        "  .find(one => one.dataset.model === arguments[0]).querySelectorAll('button')",
+        model,
+    )
+
+
+def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
+    (refused,) = segments(opened, "<i>Evil")
+    assert "refused: 50.0 points" in refused.get_attribute("aria-label")
+    opened.execute_script("arguments[0].click()", refused)
+    assert text_of(opened, "count") == "20 answers"
+    assert opened.switch_to.active_element.get_attribute("id") == "gallery-title"
+    chosen = {
+        name: opened.find_element("id", name).get_property("value")
+        for name in ("model", "dataset", "format", "cause", "reason")
+    }
+    assert chosen == {
+        "model": "<i>Evil", "dataset": "Pascal", "format": "xyxy_json",
+        "cause": "lost: refused", "reason": "",
+    }  # fmt: skip
+    # It can be cleared and combined, and another segment says it anew.
+    choose(opened, "cause", "all")
+    assert text_of(opened, "count") == "30 answers"
+    choose(opened, "model", "all")
+    choose(opened, "format", "all")
+    choose(opened, "cause", "refused")
+    assert int(text_of(opened, "count").split()[0]) > 20
+    (unreadable,) = segments(opened, "Talks")
+    opened.execute_script("arguments[0].click()", unreadable)
+    assert text_of(opened, "count") == "30 answers"
+    assert all("Talks" in card for card in texts(opened, "#cards .card"))
+
+
+def test_a_segment_says_what_it_is_to_the_keyboard(opened: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    (refused,) = segments(opened, "<i>Evil")
+    opened.execute_script("arguments[0].focus()", refused)
+    said = text_of(opened, "said")
+    assert said == refused.get_attribute("aria-label")
+    assert "40 events" in said
+    opened.switch_to.active_element.send_keys(Keys.ENTER)
+    assert text_of(opened, "count") == "20 answers"
+
+
+def test_bars_by_dataset_and_by_model(opened: Any) -> None:
+    shown = "#losses .loss:not([hidden]) .whose"
+    assert texts(opened, shown) == ["Good", "<i>Evil", "Talks"]
+    choose(opened, "loss-of", "<i>Evil")
+    assert texts(opened, shown) == ["Pascal"]
+    rows = opened.execute_script(
+        "return [...document.querySelectorAll('#loss-table tbody tr:not([hidden])')].length"
+    )
+    assert rows == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    ground, *found = opened.execute_script(
+        "const rgb = text => text.match(/\\d+/g).slice(0, 3).map(Number);"
+        "const style = one => getComputedStyle(one);"
+        "const stack = document.querySelector('.loss:not([hidden]) .stack');"
+        "return [rgb(style(document.body).backgroundColor),"
+        "  ...['score', ...Array(8).keys()].map(name => {"
+        "    const one = document.createElement('button');"
+        "    one.className = `segment ${name === 'score' ? name : 'c' + name}`;"
+        "    stack.append(one);"
+        "    const made = [rgb(style(one).color), rgb(style(one).backgroundColor)];"
+        "    one.remove(); return made; })]"
+    )
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert len({tuple(colour) for _, colour in found}) == 9
+    for ink, colour in found:
+        assert contrast(ink, colour) > 4.5
+        assert contrast(colour, ground) > 3
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_wider_than_the_window(opened: Any, page: Path, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    opened.get(page.as_uri())
+    try:
+        assert opened.execute_script("return document.documentElement.scrollWidth") <= width
+        stacks = opened.execute_script(
+            "return [...document.querySelectorAll('.loss:not([hidden]) .stack')].map(one => ["
+            "  one.clientWidth, [...one.children].reduce((all, s) => all + s.offsetWidth, 0)])"
+        )
+        assert all(inner == pytest.approx(outer, abs=3) for outer, inner in stacks)
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_letters_stand_side_by_side_as_lines(browser: Any, letters: World, tmp_path: Path) -> None:
+    for model, chance in (("Good", 0.9), ("Poor", 0.3)):
+        letters.predict(model, "Letters_Zoo_plain", guessing(chance))
+    path = tmp_path / "report.html"
+    board = make_board(load_runs([letters.runs]))
+    path.write_text(make_page(board, datetime.now(UTC)), encoding="utf-8")
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    assert browser.get_log("browser") == []
+    choose(browser, "show", "only Good finds")
+    lines = browser.execute_script(
+        "return [...document.querySelector('.couple').querySelectorAll('.card')].map(card => "
+        "  [...card.querySelectorAll('.line')].map(line => line.innerText.split(' ')[0]))"
+    )
+    assert lines == [["=", "✓"], ["=", "✗"]]
+    assert not browser.find_element("id", "legend").is_displayed()

@@ -1,0 +1,124 @@
+"""What scores lost, as stacked bars of the report."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scored_runs import World, failing, query, saying, speaking, world
+from test_report import LABELS, NOW, data_of
+from toy_benchmark import guessing, letters
+
+from vlmeval_findit.benchmarks.findit.drawing import draw
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.report.cards import choose_cards
+from vlmeval_findit.report.losses import losses_of
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.runs.anatomy import anatomy_of
+from vlmeval_findit.runs.scored_run import load_runs
+
+__all__ = ["letters", "world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+
+
+@pytest.fixture
+def board(world: World) -> Board:
+    for name in (JSON, LABELS):
+        world.predict("Loose", name, speaking(name, 0.7, 30))
+        world.predict("Talks", name, saying("I see a cat."))
+        world.predict("Fails", name, failing)
+    return make_board(load_runs([world.runs]))
+
+
+def test_bars_are_the_anatomy_of_the_reported_runs(board: Board) -> None:
+    found = losses_of(board)
+    assert found.wheres() == [OVERALL, "Pascal", "Pascal_multilabel"]
+    assert found.models() == list(board.models)
+    for bar in found.bars:
+        assert bar.score + sum(one.points for one in bar.segments) == pytest.approx(100)
+        if not bar.is_average:
+            run = board.cells[bar.model, bar.where].run
+            assert run is not None
+            assert bar.score == pytest.approx(run.benchmark.with_failures.value(run.sums))
+            there = [one for one in anatomy_of(run) if one.events or one.points]
+            assert [(one.cause, one.events, one.points, one.interval) for one in bar.segments] == [
+                (one.cause, one.events, one.points, one.interval) for one in there
+            ]
+    lost = {bar.model: {s.cause.name for s in bar.segments} for bar in found.bars}
+    assert lost["Talks"] & {"not readable", "refused"}
+    assert "failed call" in lost["Fails"]
+
+
+def test_an_average_is_the_mean_of_its_datasets(board: Board) -> None:
+    bars = {(bar.model, bar.where): bar for bar in losses_of(board).bars}
+    for model in board.models:
+        parts = [bars[model, name] for name in ("Pascal", "Pascal_multilabel")]
+        over = bars[model, OVERALL]
+        assert over.score == pytest.approx(sum(one.score for one in parts) / 2)
+        for one in over.segments:
+            there = [part.at(one.cause) for part in parts]
+            assert one.points == pytest.approx(sum(s.points for s in there if s) / 2)
+            assert one.events == sum(s.events for s in there if s)
+
+
+def test_the_page_has_a_bar_of_100_percent_for_each(board: Board) -> None:
+    page = make_page(board, NOW)
+    stacks = re.findall(r'<div class="stack".*?</div>', page, re.DOTALL)
+    assert len(stacks) == 9
+    for stack in stacks:
+        widths = [float(width) for width in re.findall(r"width:([\d.]+)%", stack)]
+        assert sum(widths) == pytest.approx(100, abs=0.05)
+    assert "bars0-" not in page
+    data = data_of(page)
+    keys = {key for key, _ in data["causes"]}
+    assert {cause for card in data["cards"] for cause in card["causes"]} <= keys
+    assert set(re.findall(r'data-cause="([^"]+)"', page)) <= keys
+
+
+def test_letters_have_a_bar_too(letters: World) -> None:
+    letters.predict("Good", "Letters_Zoo_plain", guessing(0.8))
+    letters.predict("Silent", "Letters_Zoo_plain", saying("no idea"))
+    bars = losses_of(make_board(load_runs([letters.runs]))).bars
+    causes = {bar.model: [one.cause.name for one in bar.segments] for bar in bars}
+    assert causes == {"Good": ["wrong answer"], "Silent": ["not readable"]}
+
+
+def test_every_cause_has_cards_where_there_are_more_answers_than_cards(world: World) -> None:
+    """One answer in sixty that cannot be read, among ties of all others, has a card."""
+    world.table("Pascal", [query(i, f"{i % 6}.jpg") for i in range(60)])
+    right = speaking(JSON, 1.0)
+
+    def mixed(one: Any, generator: Any) -> str:
+        said = {31: "I see a cat.", 32: '[{"bbox": [900, 900, 950, 990]}]', 33: "[1, 2"}
+        return said.get(one.index, "[]" if one.index < 50 else right(one, generator))
+
+    run = world.run("M", JSON, mixed)
+    found, _ = gather([run])
+    every = choose_cards(found)
+    some = choose_cards(found, 12)
+    assert (len(every), len(some)) == (60, 12)
+    causes = {cause for card in every for cause in card.causes}
+    assert len(causes) >= 3
+    assert {cause for card in some for cause in card.causes} == causes
+
+
+def test_salvaged_boxes_have_a_role_of_their_own(world: World) -> None:
+    run = world.run("M", LABELS, saying('[{"label": "cat", "bbox": [10, 20, 300, 400]}]'))
+    one = load_task(LABELS).queries[0]
+    row = run.rows[0]
+    said = row.details["boxes"]
+    salvaged = {
+        "steps": ["closed"],
+        "boxes": [*said, [1.0, 2.0, 30.0, 40.0], [None, 2.0, 3.0, 4.0]],
+        "labels": ["cat", "dog", "cow"],
+    }
+    drawn = draw(one, replace(row, details={**row.details, "salvaged": salvaged}))
+    more = [box for box in drawn.pictures[0].boxes if box.role is Role.SALVAGED]
+    assert [(box.box, box.label) for box in more] == [((1.0, 2.0, 30.0, 40.0), "dog")]
+    assert len(drawn.pictures[0].boxes) == len(draw(one, row).pictures[0].boxes) + 1

@@ -1,0 +1,308 @@
+"""Strict and salvaged side by side, and queries with nothing to find: from replies to tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scored_runs import World, query, two_labels, world
+
+from vlmeval_findit.benchmarks.findit.rejection import Outcome, outcome
+from vlmeval_findit.benchmarks.findit.salvaging import SalvagedMatch
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.records import Matched, Truth
+from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.salvage import salvage
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli.salvaged import rejection_lines, salvaged_lines
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.runs.salvage import Taken, steps_of, taken
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["world"]
+
+NAME = "FindIt_Pascal_xyxy_json"
+LABELS = "FindIt_Pascal_multilabel_xyxy_json"
+# In thousandths of 200 x 100: the two objects of query 0.
+FIRST, SECOND = "[50, 100, 250, 600]", "[600, 200, 900, 900]"
+BOTH = f'[{{"bbox": {FIRST}}}, {{"bbox": {SECOND}}}]'
+
+
+def answered(world: World, replies: Sequence[str], name: str = NAME, model: str = "M") -> Run:
+    """A run in which query i is query 0 on a picture of its own, and gets reply i."""
+    table = name.removeprefix("FindIt_").removesuffix("_xyxy_json").removesuffix("_xyxy_text")
+    make = two_labels if "multilabel" in name else (lambda i, picture: query(i, picture))
+    made = [replace(make(0, f"{i}.jpg"), index=i) for i in range(len(replies))]
+    world.table(table, made)
+    return world.run(model, name, lambda one, _: replies[one.index])
+
+
+# --- strict and salvaged --------------------------------------------------------------------------
+
+REPLIES = [
+    BOTH,  # adherent
+    f"[{{'bbox': {FIRST}}}, {{'bbox': {SECOND}}}]",  # single quotes: two more
+    f'[{{"bbox": {FIRST}}}, {{"bbox": [600, 200, 90',  # cut off: one more
+    f'[{{"bbox": {FIRST}}}, {{"box": {SECOND}}}]',  # one read, one more under another key
+    '[{"bbox": [0, 0, 9, 9]},]',  # a box that finds nothing
+    "There is nothing.",
+    FAILED,
+]
+
+
+def test_the_salvaged_score_stands_beside_the_strict_one(world: World) -> None:
+    run = answered(world, REPLIES)
+    sums = run.sums
+    assert (sums["tp"], sums["n_pred"], sums["n_gt"], sums["responses"]) == (3, 3, 12, 6)
+    assert (sums["salvaged_tp"], sums["salvaged_pred"]) == (4, 5)
+    assert run.figures["F1@0.5"] == pytest.approx(200 * 3 / 15)
+    assert run.figures["F1@0.5 (salvaged)"] == pytest.approx(200 * 7 / 20)
+    assert [list(row.details.get("salvaged", ())) != [] for row in run.rows] == [
+        False, True, True, True, True, False, False,
+    ]  # fmt: skip
+    assert [{name for name in row.sums if name.startswith("salvaged")} for row in run.rows] == [
+        set(),
+        {*SUMS},
+        {*SUMS},
+        {*SUMS},
+        {SUMS[1]},
+        set(),
+        set(),
+    ]
+
+
+SUMS = ("salvaged_tp", "salvaged_pred")
+
+
+def test_details_say_which_steps_and_which_objects(world: World) -> None:
+    run = answered(world, REPLIES)
+    quotes, cut, key, _ = (row.details["salvaged"] for row in run.rows[1:5])
+    assert quotes == {
+        "steps": ["quotes and words of Python"],
+        "boxes": [[10.0, 10.0, 50.0, 60.0], [120.0, 20.0, 180.0, 90.0]],
+        "hits": [True, True],
+        "recoverable": [0, 1],
+    }
+    assert (cut["steps"], cut["recoverable"]) == (["cut off"], [0])
+    assert (key["steps"], key["recoverable"]) == (["another key"], [1])
+    assert len(key["boxes"]) == 2
+
+
+def test_steps_are_counted_by_name(world: World) -> None:
+    run = answered(world, [*REPLIES, f"[{{'bbox': {FIRST}}}"])
+    assert steps_of(run.rows) == {
+        "cut off": Taken(2, 2, 2),
+        "quotes and words of Python": Taken(2, 3, 3),
+        "another key": Taken(1, 1, 1),
+        "commas and brackets": Taken(1, 1, 0),
+    }
+    assert taken(run.rows) == Taken(5, 6, 5)
+    lines = salvaged_lines(run)
+    assert lines[0] == "  what a tolerant reader would take of 6 replies that do not adhere:"
+    assert lines[2].split() == ["cut", "off", "2", "2", "2"]
+    assert lines[-3].split()[-3:] == ["5", "6", "5"]
+    assert lines[-2].split()[:2] == ["F1@0.5", "35.3"]
+    assert lines[-1].split()[:3] == ["F1@0.5", "(salvaged)", "69.6"]
+
+
+def test_labels_decide_in_a_salvaged_reading_too(world: World) -> None:
+    run = answered(world, [f"cat: {FIRST}\ncat: {SECOND}", f"cat: {FIRST}"], LABELS)
+    first, second = (row.details["salvaged"] for row in run.rows)
+    assert (first["labels"], first["hits"], first["recoverable"]) == (
+        ["cat", "cat"], [True, False], [0],
+    )  # fmt: skip
+    assert second["steps"] == ["JSON for text or text for JSON"]
+
+
+def test_frames_decide_in_a_salvaged_reading_too(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDIT_IMAGES", f"iGround={world.folder / 'pictures'}")
+    box = (10.0, 10.0, 50.0, 60.0)
+    one = replace(
+        query(0),
+        images=("v/0.jpg", "v/1.jpg"),
+        truth=Truth((box, box), (0, 1)),
+        frame_indices=(0, 1),
+    )
+    world.table("iGround", [one, replace(one, index=1)])
+    replies = [f'{{"1": {FIRST}, "2": [1, 2, 3, 4]}}', "[]"]
+    run = world.run("M", "FindIt_iGround_f2_xyxy_json", lambda one, _: replies[one.index])
+    salvaged = run.rows[0].details["salvaged"]
+    assert (salvaged["frames"], salvaged["recoverable"]) == ([0, 1], [0])
+    assert run.sums["salvaged_tp"] == 1
+
+
+def test_an_adherent_run_has_the_same_figure_twice_and_no_more_sums(world: World) -> None:
+    run = answered(world, [BOTH, "[]", f'[{{"bbox": {FIRST}}}]'])
+    assert run.figures["F1@0.5 (salvaged)"] == run.figures["F1@0.5"] == pytest.approx(200 / 3)
+    assert not {name for name in run.sums if name.startswith(("salvaged", "negatives"))}
+    assert salvaged_lines(run) == []
+
+
+def test_scoring_twice_gives_the_same(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    run = answered(world, REPLIES)
+    before = run.path.with_name(f"{run.path.stem}_details.jsonl").read_bytes()
+    assert main(["score", str(run.path)]) == 0
+    assert run.path.with_name(f"{run.path.stem}_details.jsonl").read_bytes() == before
+    said = capsys.readouterr().out
+    assert "a tolerant reader would take boxes from 4 of 5 replies that do not adhere" in said
+    assert "F1@0.5 70.0, not 40.0" in said
+    assert "nothing to find" not in said
+
+
+# --- queries with nothing to find -----------------------------------------------------------------
+
+JSON, TEXT = ReplyFormat("json", "xyxy"), ReplyFormat("text", "xyxy")
+VIDEO, VIDEO_TEXT = ReplyFormat("json", "xyxy", frames=3), ReplyFormat("text", "xyxy", frames=3)
+SAYS = Outcome
+
+OUTCOMES = [
+    (JSON, "[]", SAYS.REJECTED),
+    (JSON, "```json\n[]\n```", SAYS.REJECTED),
+    (JSON, "There is none: ```[]```", SAYS.REJECTED),
+    (JSON, "There is none: []", SAYS.UNREADABLE),
+    (JSON, '[{"bbox": [1, 2, 3, 4]}]', SAYS.FALSE_ALARM),
+    (JSON, '[{"bbox": [1, 2, 3, 4]}, {}]', SAYS.FALSE_ALARM),
+    (JSON, "[{'bbox': [1, 2, 3, 4]}]", SAYS.UNREADABLE),
+    (JSON, '[{"bbox": []}]', SAYS.UNREADABLE),
+    (JSON, '[{"bbox": null}]', SAYS.UNREADABLE),
+    (JSON, "{}", SAYS.UNREADABLE),
+    (JSON, "null", SAYS.UNREADABLE),
+    (JSON, "[", SAYS.UNREADABLE),
+    (JSON, "0", SAYS.UNREADABLE),
+    (JSON, "…", SAYS.UNREADABLE),
+    (JSON, "There is no dog in this picture.", SAYS.REFUSED),
+    (JSON, "I'm sorry, I can't help with that.", SAYS.REFUSED),
+    (JSON, "I see 2 cats, no dog", SAYS.REFUSED),
+    (JSON, "The dog is at (1, 2, 3, 4).", SAYS.UNREADABLE),
+    (JSON, "", SAYS.EMPTY),
+    (JSON, " \n", SAYS.EMPTY),
+    (JSON, FAILED, SAYS.FAILED),
+    (TEXT, "[]", SAYS.REJECTED),
+    (TEXT, "There is no dog: []", SAYS.REJECTED),
+    (TEXT, "There is no dog.", SAYS.REFUSED),
+    (TEXT, "[1, 2, 3, 4]", SAYS.FALSE_ALARM),
+    (TEXT, "[1, 2, 3, 4] or []", SAYS.FALSE_ALARM),
+    (TEXT, "[1, 2, 3", SAYS.UNREADABLE),
+    (TEXT, "[none]", SAYS.UNREADABLE),
+    (TEXT, "", SAYS.EMPTY),
+    (VIDEO, "[]", SAYS.REJECTED),
+    (VIDEO, "```json\n[]\n```", SAYS.REJECTED),
+    (VIDEO, "So: []", SAYS.UNREADABLE),
+    (VIDEO, '[{"bbox": []}]', SAYS.UNREADABLE),
+    (VIDEO, '[{"frame_idx": 9, "bbox": [1, 2, 3, 4]}]', SAYS.UNREADABLE),
+    (VIDEO_TEXT, "[]", SAYS.REJECTED),
+    (VIDEO_TEXT, "1: []", SAYS.UNREADABLE),
+    (VIDEO_TEXT, "There is no dog.", SAYS.REFUSED),
+]
+
+
+@pytest.mark.parametrize(("how", "text", "expected"), OUTCOMES)
+def test_what_becomes_of_a_query_with_nothing_to_find(
+    how: ReplyFormat, text: str, expected: Outcome
+) -> None:
+    from vlmeval_findit.benchmarks.findit.scoring import read_reply
+
+    reply = Reply(0, text)
+    reading = read_reply(reply, lambda said: read(said, how))
+    found = salvage(text, how, reading)
+    nothing = Matched([], [], [], [], ())
+    assert outcome(reply, reading, found and SalvagedMatch(found, nothing)) is expected
+
+
+def test_words_that_were_cut_off_are_not_readable() -> None:
+    cut = Reply(0, "There is a dog at the", Recorded(finish_reason="length"))
+    assert outcome(cut, read(cut.text, TEXT), None) is Outcome.UNREADABLE
+
+
+NEGATIVES = [
+    "[]", "[]", '[{"bbox": [1, 2, 3, 4]}]', "[", "I cannot.", "", FAILED, "[]",
+]  # fmt: skip
+
+
+@pytest.fixture
+def rejecting(world: World) -> Run:
+    """Eight queries with nothing to find, and four with objects."""
+    none = [replace(query(i, f"{i}.jpg"), truth=Truth((), ())) for i in range(len(NEGATIVES))]
+    some = [query(i, f"{i}.jpg") for i in range(len(none), len(none) + 4)]
+    world.table("Pascal", [*none, *some])
+    replies = [*NEGATIVES, BOTH, "[]", "I cannot.", FAILED]
+    return world.run("M", NAME, lambda one, _: replies[one.index])
+
+
+def test_rejection_is_measured_over_what_was_answered(rejecting: Run) -> None:
+    assert {name: n for name, n in rejecting.sums.items() if name.startswith("negatives")} == {
+        "negatives_rejected": 3,
+        "negatives_false_alarm": 1,
+        "negatives_unreadable": 1,
+        "negatives_refused": 1,
+        "negatives_empty": 1,
+        "negatives_failed": 1,
+    }
+    assert rejecting.figures["Rejection accuracy"] == pytest.approx(300 / 7)
+    assert rejecting.figures["False-alarm rate"] == pytest.approx(100 / 7)
+    # Others know nothing of it.
+    assert all(len([n for n in r.sums if n.startswith("neg")]) <= 1 for r in rejecting.rows)
+    assert not any(n.startswith("neg") for r in rejecting.rows[8:] for n in r.sums)
+
+
+def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:
+    lines = rejection_lines(rejecting)
+    assert lines[0] == "  8 of 12 queries have nothing to find:"
+    counts = {line[2:34].strip(): (line[34:43].strip(), line[43:52].strip()) for line in lines[2:]}
+    others = ("false alarm", "not readable", "refused", "empty reply", "failed call")
+    assert counts == {
+        "rejected rightly": ("3", "37.5"),
+        **dict.fromkeys(others, ("1", "12.5")),
+        "Rejection accuracy": ("", "42.9"),
+        "False-alarm rate": ("", "14.3"),
+    }
+
+
+def test_nothing_is_said_of_rejection_where_all_is_there(world: World) -> None:
+    run = answered(world, [BOTH, "I cannot."])
+    assert run.figures["Rejection accuracy"] is run.figures["False-alarm rate"] is None
+    assert rejection_lines(run) == []
+    page = as_markdown(make_board([run]))
+    assert "Rejection" not in page
+    assert "alarm" not in page
+    assert "nothing to find" not in page
+
+
+def test_a_run_in_which_every_such_call_failed_has_no_figure(world: World) -> None:
+    world.table("Pascal", [replace(query(0), truth=Truth((), ()))])
+    run = world.run("M", NAME, lambda one, _: FAILED)
+    assert run.figures["Rejection accuracy"] is run.figures["False-alarm rate"] is None
+    assert [line.split()[-1] for line in rejection_lines(run)[-2:]] == ["–", "–"]
+
+
+def test_leaderboard_and_score_show_rejection_where_there_is_any(
+    rejecting: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = as_markdown(make_board([rejecting]))
+    assert "## Rejection accuracy" in page
+    assert "## False-alarm rate (lower is better)" in page
+    said = (
+        "8 with nothing to find: rejected rightly 3, false alarm 1, not readable 1, refused 1, "
+        "empty reply 1, failed call 1"
+    )
+    assert f"* M, Pascal: {said}" in page
+    assert main(["score", str(rejecting.path)]) == 0
+    assert f"M {NAME}: {said}" in capsys.readouterr().out
+    figures = json.loads(
+        Path(rejecting.path.with_name(f"{rejecting.path.stem}_provenance.json")).read_text()
+    )["figures"]
+    assert figures["rejection_accuracy"] == pytest.approx(300 / 7)
+
+
+def test_who_alarms_less_is_ranked_first(world: World, rejecting: Run) -> None:
+    alarming = world.run("Loud", NAME, lambda one, _: BOTH)
+    board = make_board([rejecting, alarming])
+    ranks = {m: board.cells[m, "Pascal"].entries["False-alarm rate"].rank for m in ("M", "Loud")}
+    assert ranks == {"M": 1, "Loud": 2}

@@ -1,0 +1,167 @@
+"""Where a reply says its boxes: in every format, in ugly replies, and never a guess."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_reading import (
+    CLASSES,
+    CLOSE,
+    DIGITS,
+    FORMATS,
+    FREE_TEXT,
+    JSON,
+    JSON_REPLIES,
+    LABELS,
+    LABELS_JSON,
+    LABELS_VIDEO,
+    LABELS_VIDEO_JSON,
+    LOOPS,
+    NAMED,
+    NESTED_CLASSES,
+    OPEN,
+    TEXT,
+    TEXT_REPLIES,
+    Row,
+    said,
+    spelt,
+)
+
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.reply_format import CLASS_KEY, ReplyFormat
+from vlmeval_findit.boxes.spans import Span, places
+from vlmeval_findit.boxes.writing import write
+
+
+def at(reply: str, span: Span | None) -> str | None:
+    return None if span is None else reply[slice(*span)]
+
+
+def found(reply: str, how: ReplyFormat) -> list[tuple[str, str | None, str | None] | None]:
+    """Of every box the texts of its numbers, of its label, and of what stands before it."""
+    return [
+        None
+        if one is None
+        else (
+            " ".join(reply[slice(*span)] for span in one.numbers),
+            at(reply, one.label),
+            at(reply, one.before),
+        )
+        for one in places(reply, how, read(reply, how))
+    ]
+
+
+@pytest.mark.parametrize("how", FORMATS, ids=spelt)
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.data())
+def test_what_is_written_is_found(how: ReplyFormat, data: st.DataObject) -> None:
+    """The places of a box hold the very numbers and the label that were written for it."""
+    boxes = data.draw(said(how))
+    reply = write(boxes, how, digits=3)
+    locations = places(reply, how, read(reply, how))
+    assert len(locations) == len(boxes)
+    for one, location in zip(boxes, locations, strict=True):
+        assert location is not None
+        written = [round(n, 3) for n in how.numbers.from_corners(one.box)]
+        assert [float(reply[slice(*span)]) for span in location.numbers] == written
+        said_label = at(reply, location.label)
+        if not how.multilabel or (how.key == CLASS_KEY and how.structure == "decomposed"):
+            assert said_label in (None, one.label)
+        elif how.output == "json":
+            # A label that is the name of a key is not told from it.
+            assert said_label is None or json.loads(f'"{said_label}"') == one.label
+        else:
+            assert said_label == one.label
+    places_of_numbers = [span for one in locations if one for span in one.numbers]
+    assert len(set(places_of_numbers)) == len(places_of_numbers), "no number makes two boxes"
+
+
+@pytest.mark.parametrize(("how", "row"), TEXT_REPLIES + JSON_REPLIES)
+def test_ugly_replies_are_found_too(how: ReplyFormat, row: Row) -> None:
+    reading = read(row.reply, how)
+    locations = places(row.reply, how, reading)
+    assert len(locations) == len(reading.boxes)
+    for box, one in zip(reading.boxes, locations, strict=True):
+        if one is None:
+            assert row.what == "booleans are 0 and 1", "only these numbers are no numbers"
+            continue
+        numbers = [float(row.reply[slice(*span)]) for span in one.numbers]
+        assert how.numbers.to_corners(numbers) == box
+
+
+A, B = '"bbox": [1, 2, 3, 4]', '"bbox": [5, 6, 7, 8]'
+TWICE = '[{"bbox": [1, 1, 1, 1]}, {"bbox": [1, 1, 1, 1]}]'
+
+
+@pytest.mark.parametrize(
+    ("how", "reply", "expected"),
+    [
+        (TEXT, "[1, 2, 3, 4]\n[5, 6, 7, 8]", [("1 2 3 4", None, "["), ("5 6 7 8", None, "]\n[")]),
+        (TEXT, "In 2026, at 1, 2, 3:\n[1, 2, 3, 4]", [("1 2 3 4", None, "[")]),
+        (TEXT, f"[1, 2, 3, 4] {OPEN}[1, 2, 3, 4]{CLOSE}",
+         [("1 2 3 4", None, f"[1, 2, 3, 4] {OPEN}[")]),
+        (FREE_TEXT, "(5, 6)-(7, 8) [1, 2, 3, 4]",
+         [("1 2 3 4", None, ") ["), ("5 6 7 8", None, "(")]),
+        (LABELS, "cat 2: [1, 2, 3, 4]\ndog: [5, 6, 7, 8]",
+         [("1 2 3 4", "cat 2", ""), ("5 6 7 8", "dog", "]\n")]),
+        (LABELS, " : [1, 2, 3, 4]", [("1 2 3 4", None, " : [")]),
+        (LABELS_VIDEO, "1: 1: [1, 1, 1, 1]\n2: 2: [2, 2, 2, 2]",
+         [("1 1 1 1", "1", "1: "), ("2 2 2 2", "2", "]\n2: ")]),
+        (JSON, f"Here: [7]\n```json\n[{{{A}}}, {{{B}}}]\n```",
+         [("1 2 3 4", None, '[{"bbox": ['), ("5 6 7 8", None, ']}, {"bbox": [')]),
+        (JSON, TWICE, [("1 1 1 1", None, '[{"bbox": ['), ("1 1 1 1", None, ']}, {"bbox": [')]),
+        (JSON, f'[{{"bbox": [9], "bbox": [{DIGITS}, 1, 2, 3]}}, {{{A}}}]',
+         [("1 2 3 4", None, '{"bbox": [')]),
+        (JSON, '[{"bbox": ["1", " 2 ", "3.0", 4e0]}]', [("1 2 3.0 4e0", None, '[{"bbox": ["')]),
+        (JSON, '[{"bbox": [true, 2, 3, 4]}]', [None]),
+        (JSON, '[{"bbox": ["1_0", 2, 3, 4]}]', [None]),
+        (JSON, f'[{{"bbox": [true, 2, 3, 4]}}, {{{B}}}]', [None, ("5 6 7 8", None, None)]),
+        (JSON, f"{OPEN}[{{\"bbox\": [01, 2, 3, 4]}}]{CLOSE}{OPEN}[{{{A}}}]{CLOSE}",
+         [("1 2 3 4", None, '[{"bbox": [')]),
+        (LABELS_JSON, f'[{{"label": "cat", {A}}}, {{{B}, "label": "a \\"dog\\""}}]',
+         [("1 2 3 4", "cat", '[{"label": "'),
+          ("5 6 7 8", 'a \\"dog\\"', ']}, {"bbox": [')]),
+        (LABELS_JSON, f'[{{{A}, "label": "cat"}}, {{{B}, "label": "cat"}}]',
+         [("1 2 3 4", "cat", '[{"bbox": ['), ("5 6 7 8", "cat", '"}, {"bbox": [')]),
+        (LABELS_JSON, f'[{{"label": 7, {A}}}]', [("1 2 3 4", "7", '[{"label": ')]),
+        (LABELS_JSON, f'[{{"label": "7", {A}}}]', [("1 2 3 4", "7", '[{"label": "')]),
+        (LABELS_JSON, f'[{{"label": "bbox", {A}}}]',
+         [("1 2 3 4", None, '[{"label": "bbox", "bbox": [')]),
+        (CLASSES, '[{"7": [1, 2, 3, 4]}, {"cat": [5, 6, 7, 8]}]',
+         [("1 2 3 4", "7", '[{"'), ("5 6 7 8", "cat", ']}, {"')]),
+        (NESTED_CLASSES, '[{"cat": [[1, 2, 3, 4], [5, 6, 7, 8]]}, {"dog": [[1, 2, 3, 4]]}]',
+         [("1 2 3 4", "cat", '[{"'), ("5 6 7 8", "cat", "], ["), ("1 2 3 4", "dog", ']]}, {"')]),
+        (NAMED, '[{"height": 2, "width": 3, "y": 4, "x": 5}]',
+         [("5 4 3 2", None, '[{"height": ')]),
+        (LABELS_VIDEO_JSON, f'[{{"frame_idx": "1", "label": "cat", {A}}}]',
+         [("1 2 3 4", "cat", '[{"frame_idx": "1", "label": "')]),
+        # Two keys that are alike: told apart they read as two keys, so nothing is said of them.
+        (CLASSES, '[{"cat": [1, 2, 3, 4], "cat": [1, 2, 3, 4]}]', [None]),
+        # An odd quotation mark in prose.
+        (JSON, f'5" tall:\n```json\n[{{{A}}}]\n```', [("1 2 3 4", None, '[{"bbox": [')]),
+    ],
+)  # fmt: skip
+def test_where_it_stands(
+    how: ReplyFormat, reply: str, expected: list[tuple[str, str | None, str | None] | None]
+) -> None:
+    assert found(reply, how) == expected
+
+
+@pytest.mark.parametrize(
+    "loop",
+    ["digits", "blanks in brackets", "quotes", "commas and digits", "boxes", "number colons"],
+)
+def test_looking_for_places_takes_linear_time(loop: str) -> None:
+    piece = LOOPS[loop][:200_000]
+    for how, reply in (
+        (FREE_TEXT, "[1, 2, 3, 4]" + piece),
+        (JSON, f"```json\n[{{{A}}}]\n```" + piece),
+        (JSON, f"```json\n[{{{A}}}]\n```" + '\\"' * 100_000),
+    ):
+        start = time.process_time()
+        assert places(reply, how, read(reply, how))[0] is not None
+        assert time.process_time() - start < 2

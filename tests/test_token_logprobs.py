@@ -1,0 +1,196 @@
+"""Log-probabilities of tokens: the record, what is kept of a text, what services send."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.core.replies import Recorded, recorded
+from vlmeval_findit.core.token_logprobs import LEAST, TokenLogprobs, token_logprobs
+from vlmeval_findit.models.families import THINK
+from vlmeval_findit.models.http.completion import read_completion
+from vlmeval_findit.models.http.logprobs import LogprobsError, refuses_logprobs, reply_logprobs
+from vlmeval_findit.models.kept_tokens import ends_of_bytes, ends_of_ids, stripped
+from vlmeval_findit.models.thinking import kept_spans, split_thought
+
+# --- the record -----------------------------------------------------------------------------------
+
+
+def test_a_record_goes_out_and_comes_back() -> None:
+    made = Recorded(
+        finish_reason="stop", token_logprobs=TokenLogprobs.of([1, 1, 4], [-0.123456, -math.inf, 0])
+    )
+    assert recorded(made.as_json()) == made
+    said = json.loads(made.as_json())["findit"]["logprobs"]
+    assert said == {"ends": [1, 1, 4], "logprobs": [-0.1235, LEAST, 0.0]}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        None,
+        [],
+        {},
+        {"ends": [1], "logprobs": []},
+        {"ends": [2, 1], "logprobs": [0, 0]},
+        {"ends": [-1], "logprobs": [0]},
+        {"ends": [1.0], "logprobs": [0]},
+        {"ends": [True], "logprobs": [0]},
+        {"ends": [1], "logprobs": ["0"]},
+        {"ends": [1], "logprobs": [None]},
+        {"ends": [1], "logprobs": [math.nan]},
+        {"ends": [1], "logprobs": [10**400]},
+        {"ends": 1, "logprobs": 0},
+    ],
+)
+def test_a_record_is_taken_whole_or_not_at_all(odd: Any) -> None:
+    assert token_logprobs(odd) is None
+    rest = {"findit": {"finish_reason": "stop", "logprobs": odd}}
+    assert recorded(rest) == Recorded(finish_reason="stop")
+
+
+# --- what is kept of a text -----------------------------------------------------------------------
+
+PIECES = st.lists(
+    st.sampled_from(["<think>", "</think>", "Thought:", " ", "\n", "[]", "é", "x", "<"]), max_size=9
+)
+
+
+@given(PIECES.map("".join))
+def test_the_spans_of_a_text_are_its_reply(text: str) -> None:
+    spans = kept_spans(text, THINK)
+    assert "".join(text[a:b] for a, b in spans) == split_thought(text, THINK).reply
+    kept = "".join(text[a:b] for a, b in stripped(text, spans))
+    assert kept == split_thought(text, THINK).reply.strip()
+
+
+@given(st.text(), st.data())
+def test_pieces_of_bytes_end_at_characters(text: str, data: st.DataObject) -> None:
+    whole = text.encode("utf-8", "replace")
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
+    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    said, ends = ends_of_bytes(pieces)
+    assert said == whole.decode()
+    assert ends[-1] == len(said)
+    assert list(ends) == [len(whole[:at].decode("utf-8", "ignore")) for at in (*cuts, len(whole))]
+
+
+def test_tokens_that_are_written_otherwise_at_the_beginning() -> None:
+    """As decoders do that take the first blank of a text away."""
+    words = [" a", " box", " é", ":"]
+
+    def decode(ids: Any) -> str:
+        return "".join(words[i] for i in ids).removeprefix(" ")
+
+    assert ends_of_ids([0, 1, 2, 3], decode, lambda i: decode([i])) == (1, 5, 7, 8)
+
+
+# --- what services send ---------------------------------------------------------------------------
+
+
+def entry(token: str, logprob: Any = -0.5, **more: Any) -> dict[str, Any]:
+    return {"token": token, "logprob": logprob, "top_logprobs": [], **more}
+
+
+def with_bytes(*pieces: bytes) -> list[dict[str, Any]]:
+    return [
+        entry(piece.decode("utf-8", "replace"), -1.0 - at, bytes=list(piece))
+        for at, piece in enumerate(pieces)
+    ]
+
+
+def found(content: str, entries: Any, finish_reason: str = "stop") -> TokenLogprobs:
+    return reply_logprobs({"logprobs": {"content": entries}}, content, finish_reason)
+
+
+@pytest.mark.parametrize(
+    ("content", "entries", "ends", "logprobs"),
+    [
+        ("[1]", [entry("[", -1), entry("1", -2), entry("]", -3)], (1, 2, 3), (-1, -2, -3)),
+        # A character in two tokens: the first of them adds none.
+        ("aé]", with_bytes(b"a", b"\xc3", b"\xa9]"), (1, 1, 3), (-1, -2, -3)),
+        (" é]", with_bytes(b" ", b"\xc3", b"\xa9]"), (0, 2), (-2, -3)),
+        # Blanks around the reply are stripped, and a token of nothing else goes with them.
+        (" \n[1]\n", [entry(" \n", -1), entry("[1]", -2), entry("\n", -3)], (3,), (-2,)),
+        ("  [1", [entry("  [", -1), entry("1", -2)], (1, 2), (-1, -2)),
+        # A thought in the text, or only among the tokens.
+        ("<think>[1]</think>[1]", with_bytes(b"<think>", b"[1]</think>", b"[1]"), (3,), (-3,)),
+        ("[1]", with_bytes(b"<think>", b"[1]", b"</think>", b"\n", b"[1]"), (3,), (-5,)),
+        # The token that ended the reply: by its name, or as nothing.
+        ("[1]", with_bytes(b"[1]", b"<|im_end|>"), (3, 3), (-1, -2)),
+        ("[1]", [entry("[1]", -1), entry("", -2, bytes=[])], (3, 3), (-1, -2)),
+        ("", [entry("<|im_end|>", -1)], (0,), (-1,)),
+        ("", [], (), ()),
+        # What rounding makes of a certainty, and of what is as good as impossible.
+        ("ab", [entry("a", 1e-6), entry("b", -math.inf)], (1, 2), (0.0, LEAST)),
+        ("a", [entry("a", 0, bytes=None)], (1,), (0.0,)),
+    ],
+)
+def test_tokens_of_a_service(
+    content: str, entries: Any, ends: tuple[int, ...], logprobs: tuple[float, ...]
+) -> None:
+    assert found(content, entries) == TokenLogprobs(ends, logprobs)
+
+
+@pytest.mark.parametrize(
+    ("content", "logprobs", "why"),
+    [
+        ("[1]", None, "no logprobs"),
+        ("[1]", {}, "no logprobs"),
+        ("[1]", {"content": None, "token_logprobs": [-1], "tokens": ["[1]"]}, "no logprobs"),
+        ("[1]", {"content": ["[1]"]}, "not as OpenAI's"),
+        ("[1]", {"content": [{"logprob": -1}]}, "not as OpenAI's"),
+        ("[1]", {"content": [entry("[2]")]}, "not those of its reply"),
+        ("[1]", {"content": []}, "not those of its reply"),
+        ("é", {"content": [entry("\ufffd"), entry("\ufffd")]}, "not those of its reply"),
+        ("[1]", {"content": [entry("[1]", None)]}, "has None"),
+        ("[1]", {"content": [entry("[1]", "-1")]}, "has '-1'"),
+        ("[1]", {"content": [entry("[1]", math.nan)]}, "has nan"),
+        ("[1]", {"content": [entry("[1]", 0.9)]}, "no logarithm"),
+        ("[1]", {"content": [entry("[1]", bytes=[999])]}, "bytes that are none"),
+        ("[1]", {"content": [entry("[1]", bytes=["a"])]}, "bytes that are none"),
+    ],
+)
+def test_what_cannot_be_used_is_said(content: str, logprobs: Any, why: str) -> None:
+    with pytest.raises(LogprobsError, match=why):
+        reply_logprobs({"logprobs": logprobs}, content, "stop")
+
+
+def body(content: str, entries: Any, finish_reason: str = "stop") -> bytes:
+    choice = {"message": {"content": content}, "finish_reason": finish_reason}
+    return json.dumps({"choices": [{**choice, "logprobs": {"content": entries}}]}).encode()
+
+
+def test_a_reply_is_kept_whatever_its_logprobs_are() -> None:
+    good = read_completion(body("[1]", [entry("[1]")]), confidences=True)
+    assert good.token_logprobs == TokenLogprobs((3,), (-0.5,))
+    odd = read_completion(body("[1]", [entry("[2]")]), confidences=True)
+    assert (odd.text, odd.token_logprobs) == ("[1]", None)
+    assert odd.no_logprobs
+    unasked = read_completion(body("[1]", [entry("[1]")]))
+    assert (unasked.token_logprobs, unasked.no_logprobs) == (None, "")
+
+
+def test_of_what_was_all_thought_no_token_is_kept() -> None:
+    cut = read_completion(body("so [1", [entry("so [1")], "length"), confidences=True)
+    assert cut.begun_in_thought().token_logprobs == TokenLogprobs((), ())
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        (400, "Logprobs is not supported for this model", True),
+        (400, "logprobs are not supported with reasoning models.", True),
+        (422, "extra fields not permitted: top_logprobs", True),
+        (400, "the image is too large", False),
+        (500, "logprobs failed", False),
+        (429, "logprobs: too many requests", False),
+    ],
+)
+def test_a_refusal_names_the_field(status: int, message: str, expected: bool) -> None:
+    assert refuses_logprobs(status, message) is expected

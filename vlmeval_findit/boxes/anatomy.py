@@ -1,0 +1,224 @@
+"""What went wrong in a query: every box too many and every object too few has exactly one kind.
+
+The score's own hits come first.  What is left is paired once more, frame by frame, as many pairs
+as there can be and of those the best; then whole videos are searched for the right box in another
+frame.  What is left then is a box too many, or an object that the reply does not have.
+
+A batch of queries is looked at together: all that costs is one comparison of the boxes that are no
+hits with the objects of their queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+from typing import NamedTuple
+
+import numpy as np
+
+from .error_kinds import NEAR, Event, Kind
+from .matching import HIT, assign, iou, plain_label
+from .records import Matched, Reading, Reason, Truth
+
+_OF_REASON: Mapping[Reason | None, Kind] = {
+    Reason.FAILED_CALL: Kind.FAILED_CALL,
+    Reason.TRUNCATED: Kind.TRUNCATED,
+    Reason.TRUNCATED_THINKING: Kind.TRUNCATED,
+    Reason.WRONG_SHAPE: Kind.NO_RECTANGLE,
+    Reason.NOT_A_NUMBER: Kind.NO_RECTANGLE,
+    Reason.NOT_FINITE: Kind.NO_RECTANGLE,
+    Reason.FRAME_OUT_OF_RANGE: Kind.WRONG_FRAME,
+}
+"""Why an object is missing from a reply that is not as asked; of others it is not readable."""
+
+
+class Answered(NamedTuple):
+    """One query with its answer.
+
+    ``cut`` says that a reply which adheres ended at its limit, so that boxes may be missing from
+    it.  ``recoverable`` are the places of objects that a tolerant reading of the reply would find.
+    """
+
+    matched: Matched
+    reading: Reading
+    truth: Truth
+    cut: bool = False
+    recoverable: Collection[int] = ()
+
+
+def dissect(queries: Sequence[Answered]) -> list[list[Event]]:
+    """The errors of each query; none where every box is a hit and every object found."""
+    events = [_without_loss(one) for one in queries]
+    open_ = [_Open(one) for one, done in zip(queries, events, strict=True) if done is None]
+    _compare(open_)
+    rest = iter(open_)
+    return [next(rest).events() if done is None else done for done in events]
+
+
+def _without_loss(one: Answered) -> list[Event] | None:
+    """The events of a query without an error; None where there are some to be found."""
+    boxes, hits = len(one.matched.boxes), one.matched.hits
+    if boxes != len(hits) or not all(hits):
+        return None
+    return [] if hits or one.reading.reason is not None else [Event(Kind.REJECTED)]
+
+
+class _Near(NamedTuple):
+    """A box that is no hit and an object near which it is."""
+
+    box: int
+    object: int
+    iou: float
+    agree: bool
+
+
+class _Open:
+    """A query with errors, while they are told apart."""
+
+    def __init__(self, one: Answered) -> None:
+        matched, reading = one.matched, one.reading
+        self.one = one
+        self.hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
+        self.boxes = [at for at in range(len(matched.boxes)) if at not in self.hits]
+        self.objects = [at for at, hit in enumerate(matched.hits) if not hit]
+        self.frames: Sequence[int] = reading.frames or [0] * len(matched.boxes)
+        self.near: list[_Near] = []
+
+    def agree(self, box: int, object_: int) -> bool:
+        said, true = self.one.reading.labels, self.one.truth.labels
+        # Queries with one label have none on their boxes: those agree with each other.
+        if not said and not true:
+            return True
+        left, right = said[box] if said else "", true[object_] if true else ""
+        return plain_label(left) == plain_label(right)
+
+    def events(self) -> list[Event]:
+        paired = self._pairs() if self.boxes and self.objects else []
+        boxes = {event.box for event in paired}
+        objects = {event.object for event in paired}
+        return [
+            *paired,
+            *(self._too_many(box) for box in self.boxes if box not in boxes),
+            *(self._too_few(at) for at in self.objects if at not in objects),
+        ]
+
+    def _pairs(self) -> list[Event]:
+        """Boxes that are no hits with the objects that they should have been."""
+        hits, found = self.one.matched.hits, []
+        near = [n for n in self.near if not hits[n.object]]
+        if near:
+            inside = _best([n for n in near if self._in_frame(n)])
+            found = [Event(_pair_kind(n), n.box, n.object) for n in inside]
+        if self.one.reading.frames and near:
+            boxes, objects = self._left(found)
+            beside = [n for n in near if n.iou >= HIT and n.agree]
+            best = _best([n for n in beside if n.box in boxes and n.object in objects])
+            found += [Event(Kind.WRONG_FRAME, n.box, n.object) for n in best]
+        flat = [box for box in self.boxes if self._has_no_area(box)]
+        if flat:
+            _, objects = self._left(found)
+            found += self._flat(flat, objects)
+        return found
+
+    def _left(self, found: Sequence[Event]) -> tuple[list[int], list[int]]:
+        """The boxes and the objects that no event is about."""
+        boxes, objects = {one.box for one in found}, {one.object for one in found}
+        return (
+            [at for at in self.boxes if at not in boxes],
+            [at for at in self.objects if at not in objects],
+        )
+
+    def _in_frame(self, n: _Near) -> bool:
+        return self.frames[n.box] == self.one.truth.frames[n.object]
+
+    def _flat(self, boxes: Iterable[int], objects: list[int]) -> Iterator[Event]:
+        """Boxes without an area, each with an object of its frame that it may have been."""
+        for box in boxes:
+            frame = self.frames[box]
+            for at in objects:
+                if self.one.truth.frames[at] == frame and self.agree(box, at):
+                    objects.remove(at)
+                    yield Event(Kind.NO_RECTANGLE, box, at)
+                    break
+
+    def _has_no_area(self, box: int) -> bool:
+        x1, y1, x2, y2 = self.one.matched.boxes[box]
+        return not (x1 < x2 and y1 < y2)
+
+    def _too_many(self, box: int) -> Event:
+        if not self.one.truth.boxes:
+            return Event(Kind.FALSE_ALARM, box)
+        if self._has_no_area(box):
+            return Event(Kind.NO_RECTANGLE, box)
+        again = any(
+            n.box == box
+            and n.iou >= HIT
+            and n.agree
+            and self._in_frame(n)
+            and self.one.matched.hits[n.object]
+            for n in self.near
+        )
+        return Event(Kind.DUPLICATE if again else Kind.BACKGROUND, box)
+
+    def _too_few(self, object_: int) -> Event:
+        reason = self.one.reading.reason
+        if reason is not Reason.FAILED_CALL and object_ in self.one.recoverable:
+            return Event(Kind.SALVAGEABLE, None, object_)
+        if reason not in (None, Reason.NO_BOX):
+            return Event(_OF_REASON.get(reason, Kind.NOT_READABLE), None, object_)
+        if self.one.cut:
+            return Event(Kind.TRUNCATED, None, object_)
+        return Event(Kind.MISSED if self.one.matched.boxes else Kind.REFUSED, None, object_)
+
+
+def _pair_kind(n: _Near) -> Kind:
+    if n.agree:
+        return Kind.LOCALISATION
+    return Kind.WRONG_LABEL if n.iou >= HIT else Kind.BOTH
+
+
+def _compare(queries: Sequence[_Open]) -> None:
+    """Find which boxes that are no hits are near which objects of their queries."""
+    boxes = [[one.one.matched.boxes[at] for at in one.boxes] for one in queries]
+    truths = [one.one.truth.boxes for one in queries]
+    widths = np.fromiter(map(len, truths), dtype=np.intp, count=len(queries))
+    counts = np.fromiter(map(len, boxes), dtype=np.intp, count=len(queries))
+    # Row by row of the (boxes x objects) tables of all queries.
+    width = np.repeat(widths, counts)
+    left = np.repeat(np.arange(len(width)), width)
+    begin = np.repeat(np.repeat(np.cumsum(widths) - widths, counts), width)
+    inside = np.arange(len(left)) - np.repeat(np.cumsum(width) - width, width)
+    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
+        said, true = (_array(chain.from_iterable(each)) for each in (boxes, truths))
+    values = iou(said[left], true[begin + inside])
+    near = np.flatnonzero(values >= NEAR)
+    owners = list(chain.from_iterable(zip(repeat(one), one.boxes) for one in queries))
+    for row, object_, value in zip(
+        left[near].tolist(), inside[near].tolist(), values[near].tolist(), strict=True
+    ):
+        one, box = owners[row]
+        one.near.append(_Near(box, object_, value, one.agree(box, object_)))
+
+
+def _array(boxes: Iterable[Sequence[float]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    flat = np.fromiter(chain.from_iterable(boxes), dtype=np.float64)
+    return flat.astype(np.float32).reshape(-1, 4)
+
+
+def _best(found: list[_Near]) -> list[_Near]:
+    """As many pairs as there can be, and of those the ones that overlap and agree best."""
+    if len(found) < 2:
+        return found
+    boxes = {box: at for at, box in enumerate(dict.fromkeys(n.box for n in found))}
+    objects = {one: at for at, one in enumerate(dict.fromkeys(n.object for n in found))}
+    if len(boxes) == len(found) == len(objects):  # nobody disputes anything
+        return found
+    cost = np.zeros((len(boxes), len(objects)), dtype=np.float32)
+    # No pairing of fewer pairs is worth as much as one of more.
+    one_more = 2 * (min(cost.shape) + 1)
+    table: dict[tuple[int, int], _Near] = {}
+    for n in found:
+        place = boxes[n.box], objects[n.object]
+        table[place] = n
+        cost[place] = -(one_more + n.iou + n.agree)
+    return [table[place] for place in zip(*assign(cost), strict=True) if place in table]

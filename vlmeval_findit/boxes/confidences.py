@@ -1,0 +1,135 @@
+"""How sure a model was of each box: definitions over the probabilities of its tokens."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import exp, fsum, prod
+from typing import NamedTuple
+
+from ..core.token_logprobs import TokenLogprobs
+from .records import Reading
+from .reply_format import ReplyFormat
+from .spans import Place, Span, places
+
+Logprobs = tuple[float, ...]
+
+
+class Tokens(NamedTuple):
+    """The log-probabilities of the tokens that say a box; empty where there are none.
+
+    ``numbers`` are those that overlap its numbers, ``label`` its label (None where boxes have
+    none), ``before`` what stands between the previous box and this one, where the reply goes on
+    instead of stopping.
+    """
+
+    numbers: Logprobs
+    label: Logprobs | None
+    before: Logprobs
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One definition: its name, what it is in words, and its value of a box, 0 to 1.
+
+    The value is None where the box lacks what it is made of.
+    """
+
+    name: str
+    means: str
+    of: Callable[[Tokens], float | None]
+
+
+def _probability(logprobs: Logprobs | None) -> float | None:
+    return exp(min(0.0, fsum(logprobs))) if logprobs else None
+
+
+def _mean(logprobs: Logprobs) -> float | None:
+    return exp(min(0.0, fsum(logprobs) / len(logprobs))) if logprobs else None
+
+
+def _least(logprobs: Logprobs) -> float | None:
+    return exp(min(0.0, *logprobs)) if logprobs else None
+
+
+def _together(box: Tokens) -> float | None:
+    label = 1.0 if box.label is None else _probability(box.label)
+    factors = (_probability(box.before), label, _mean(box.numbers))
+    return None if None in factors else prod(factors)  # type: ignore[arg-type]
+
+
+DEFINITIONS = {
+    row.name: row
+    for row in (
+        Definition("mean", "geometric mean over the tokens of its numbers",
+                   lambda box: _mean(box.numbers)),
+        Definition("minimum", "the least probable token of its numbers",
+                   lambda box: _least(box.numbers)),
+        Definition("product", "the probability of all of its numbers",
+                   lambda box: _probability(box.numbers)),
+        Definition("label", "the probability of its label",
+                   lambda box: _probability(box.label)),
+        Definition("going-on", "the probability of what leads from the previous box to it",
+                   lambda box: _probability(box.before)),
+        Definition("together", "going-on times label, where one is said, times mean", _together),
+    )
+}  # fmt: skip
+"""The definitions of a box's confidence, by their names."""
+
+DEFAULT = "mean"
+
+Confidences = Mapping[str, list[float | None]]
+"""By definition one confidence a box, 0 to 1; None where a box has none."""
+
+
+def confidences(
+    reply: str, how: ReplyFormat, reading: Reading, logprobs: TokenLogprobs
+) -> Confidences:
+    """The confidences of the boxes of a reply; without definitions that none of its boxes has.
+
+    >>> from .reading import read
+    >>> how = ReplyFormat("text", "xyxy")
+    >>> sure = TokenLogprobs((1, 2, 4, 5, 7, 8, 10, 11, 12), (0, 0, 0, 0, 0, -1.2, 0, 0, 0))
+    >>> {name: said[0] for name, said in  # doctest: +NORMALIZE_WHITESPACE
+    ...     confidences("[1, 2, 3, 4]", how, read("[1, 2, 3, 4]", how), sure).items()}
+    {'mean': 0.7408182, 'minimum': 0.3011942, 'product': 0.3011942, 'going-on': 1.0,
+     'together': 0.7408182}
+    """
+    labelled = bool(reading.labels)
+    said = [_tokens(place, logprobs, labelled) for place in places(reply, how, reading)]
+    values = {name: [_rounded(row.of(box)) for box in said] for name, row in DEFINITIONS.items()}
+    return {name: of for name, of in values.items() if any(one is not None for one in of)}
+
+
+def _rounded(value: float | None) -> float | None:
+    """Seven digits: the logarithms are recorded with four after the point."""
+    return None if value is None else float(f"{value:.7g}")
+
+
+def _tokens(place: Place | None, logprobs: TokenLogprobs, labelled: bool) -> Tokens:
+    if place is None:
+        return Tokens((), (), ())
+    before = place.before
+    if before is not None and before[0] == before[1]:
+        # Nothing stands between: the token that begins the box is the one that could have stopped.
+        before = (before[1], before[1] + 1)
+    return Tokens(
+        _of(place.numbers, logprobs),
+        _of((place.label,) if place.label else (), logprobs) if labelled else None,
+        _of((before,) if before else (), logprobs),
+    )
+
+
+def _of(spans: Iterable[Span], tokens: TokenLogprobs) -> Logprobs:
+    """The log-probabilities of all tokens that overlap spans; none where tokens end before them."""
+    ends = tokens.ends
+    found: dict[int, float] = {}
+    for start, end in spans:
+        if not ends or ends[-1] < end:
+            return ()
+        at = bisect_right(ends, start)
+        while at < len(ends) and (at == 0 or ends[at - 1] < end):
+            found[at] = tokens.logprobs[at]
+            at += 1
+    return tuple(found.values())

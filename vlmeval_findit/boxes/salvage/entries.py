@@ -1,0 +1,242 @@
+"""Boxes in lists and objects, under whatever keys and in whatever structure.
+
+The order of the numbers and their space are never in question: four numbers are the box that the
+format says they are, and what names another order is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..reading.boxes import as_index
+from ..reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
+from .keys import BOXES, FRAMES, LABELS, numbers_by_name, plain, says_another_order
+from .steps import Step
+from .values import List, Object, Value
+
+POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
+"""Representations whose numbers are points, so that they may come in pairs."""
+
+_NO_STEPS: frozenset[Step] = frozenset()
+
+
+class Candidate(NamedTuple):
+    """The numbers of a box, its label, its frame's number (None: it says none), and what it took
+    to find them.  ``bare`` says that nothing but brackets stands around them."""
+
+    label: str
+    frame: int | None
+    numbers: tuple[Any, ...]
+    steps: frozenset[Step]
+    bare: bool = False
+
+
+class Place(NamedTuple):
+    """What is known of everything inside an object or list."""
+
+    label: str | None = None
+    frame: int | None = None
+    steps: frozenset[Step] = _NO_STEPS
+
+    def after(self, step: Step) -> Place:
+        return self._replace(steps=self.steps | {step})
+
+
+def _odd(place: Place) -> Place:
+    """A place in another structure than was asked for."""
+    return place.after(Step.STRUCTURE)
+
+
+class Entries:
+    """Takes the boxes out of the values of one reply; ``indices`` are all frame numbers said."""
+
+    def __init__(self, how: ReplyFormat) -> None:
+        self._how = how
+        self._labelled = how.multilabel
+        self._keys = {how.key, PLURAL_KEYS.get(how.key, how.key)} - {CLASS_KEY}
+        self._plain_keys = set(map(plain, self._keys))
+        self.indices: list[int] = []
+
+    def of(self, root: List | Object) -> Iterator[Candidate]:
+        """The boxes of an outermost value."""
+        odd = _odd(Place())
+        if isinstance(root, Object):
+            yield from self._object(root, Place() if self._how.structure == "nested" else odd)
+            return
+        if self._numbers(root) is not None:
+            yield from self._inside(root, odd)
+            return
+        for item in root.items:
+            yield from self._inside(item, Place() if isinstance(item, Object) else odd)
+
+    def _inside(self, value: Value, place: Place) -> Iterator[Candidate]:
+        """The boxes of a value, wherever it stands."""
+        if isinstance(value, Object):
+            yield from self._object(value, place)
+        elif isinstance(value, List):
+            box = self._numbers(value)
+            if box is None:
+                for item in value.items:
+                    yield from self._inside(item, place)
+            elif not self._labelled or place.label is not None:
+                yield self._candidate(box, place, bare=True)
+
+    def _object(self, value: Object, place: Place) -> Iterator[Candidate]:
+        fields = dict(value.pairs)
+        place = self._placed(fields, place)
+        named = numbers_by_name(fields, self._how.numbers)
+        if named is not None and _are_numbers(named[1]):
+            yield from self._decomposed(_Numbers(tuple(named[1]), _NO_STEPS), value, place)
+            return
+        for keys in self._ranks(fields):
+            found = [box for key in keys for box in self._under(key, fields[key], value, place)]
+            if found:
+                yield from found
+                return
+
+    def _decomposed(self, box: _Numbers, value: Object, place: Place) -> Iterator[Candidate]:
+        """The box whose numbers an object names one by one; not where its label may still come."""
+        if self._how.structure != "decomposed":
+            place = _odd(place)
+        elif not {key for key, _ in value.pairs}.issuperset(self._how.numbers.keys):
+            place = place.after(Step.KEY)
+        if not self._labelled or place.label is not None or value.whole:
+            yield self._candidate(box, place)
+
+    def _placed(self, fields: dict[str, Value], place: Place) -> Place:
+        """What an object says of its label and its frame."""
+        label, frame, steps = place.label, place.frame, set(place.steps)
+        if self._labelled:
+            key = "label" if "label" in fields else _first(fields, LABELS)
+            said = fields.get(key) if key else None
+            if key and not isinstance(said, (List, Object)):
+                label = str(said).strip()
+                steps |= {Step.KEY} if key != "label" else set()
+        if self._how.frames > 1:
+            key = "frame_idx" if "frame_idx" in fields else _first(fields, FRAMES)
+            if key:
+                said = fields[key]
+                index = _index(said)
+                if index is not None:
+                    self.indices.append(index)
+                    frame = index
+                    if key != "frame_idx" or as_index(said) is None:
+                        steps.add(Step.KEY)
+        return Place(label, frame, frozenset(steps))
+
+    def _ranks(self, fields: dict[str, Value]) -> Iterator[list[str]]:
+        """The keys that may hold boxes: those asked for, known words, all others."""
+        asked = [key for key in fields if key in self._keys]
+        known = [key for key in fields if key not in self._keys and plain(key) in BOXES]
+        rest = [key for key in fields if key not in asked and key not in known]
+        for keys in (asked, known, rest):
+            yield [key for key in keys if not says_another_order(key, self._how.numbers)]
+
+    def _under(self, key: str, said: Value, owner: Object, place: Place) -> Iterator[Candidate]:
+        """The boxes under a key of an object."""
+        if not isinstance(said, (List, Object, str)):
+            return
+        if self._how.frames > 1 and place.frame is None and (index := _index(key)) is not None:
+            self.indices.append(index)
+            there = place._replace(frame=index)
+            yield from self._inside(said, there.after(Step.STRUCTURE))
+            return
+        named = self._named(key, owner, place)
+        if named is None:
+            return
+        nested = self._how.structure == "nested"
+        box = self._numbers(said)
+        if box is not None:
+            yield self._candidate(box, named if self._how.structure == "per_box" else _odd(named))
+        elif isinstance(said, Object):
+            yield from self._object(said, _odd(named))
+        elif isinstance(said, List):
+            for item in said.items:
+                box = self._numbers(item)
+                if box is not None:
+                    yield self._candidate(box, named if nested else _odd(named))
+                else:
+                    yield from self._inside(item, _odd(named))
+
+    def _named(self, key: str, owner: Object, place: Place) -> Place | None:
+        """The place under a key: what the key says of its boxes, and how far it is what was asked.
+
+        None where a label may still come: the object is cut off.
+        """
+        how = self._how
+        is_box = key in self._keys or plain(key) in BOXES
+        by_class = how.key == CLASS_KEY
+        if self._labelled and place.label is None:
+            others = [name for name, _ in owner.pairs if name != "frame_idx" or how.frames == 1]
+            if by_class and others == [key]:
+                return place._replace(label=key.strip())
+            if not is_box:
+                return _odd(place._replace(label=key.strip()))
+            if not owner.whole:
+                return None
+            place = place._replace(label="")
+        if by_class:
+            return _odd(place)
+        # The asked word in the singular or plural is another structure, which is seen elsewhere.
+        return place if plain(key) in self._plain_keys else place.after(Step.KEY)
+
+    def _candidate(self, box: _Numbers, place: Place, bare: bool = False) -> Candidate:
+        steps = place.steps | box.steps
+        return Candidate(place.label or "", place.frame, box.numbers, steps, bare)
+
+    def _numbers(self, value: Value) -> _Numbers | None:
+        """The numbers of a box, where a value is one and all of it is there."""
+        row = self._how.numbers
+        if isinstance(value, str):
+            said = _IN_QUOTES.fullmatch(value.strip())
+            numbers = _SEPARATOR.split(said[1]) if said else []
+            written = frozenset({Step.NUMBERS})
+            return _Numbers(tuple(numbers), written) if len(numbers) == row.width else None
+        if not isinstance(value, List) or not value.whole:
+            return None
+        items = value.items
+        if len(items) == row.width and _are_numbers(items):
+            return _Numbers(tuple(items), _NO_STEPS)
+        if row.name in POINTS and 2 * len(items) == row.width:
+            points = [one.items for one in items if isinstance(one, List) and one.whole]
+            flat = [n for point in points for n in point]
+            if all(len(point) == 2 for point in points) and len(flat) == row.width:
+                pairs = _Numbers(tuple(flat), frozenset({Step.NUMBERS}))
+                return pairs if _are_numbers(flat) else None
+        return None
+
+
+class _Numbers(NamedTuple):
+    numbers: tuple[Any, ...]
+    steps: frozenset[Step]
+
+
+_SEPARATOR = re.compile(r"\s*+,\s*+|\s++")
+_IN_QUOTES = re.compile(r"[\[(]?\s*+([-+.\deE]++(?:[\s,]++[-+.\deE]++)*+)\s*+[\])]?")
+_DIGITS = re.compile(r"(?:frame|image|img)?[\s_#<]*+(\d{1,9})[\s>]*+", re.IGNORECASE)
+
+
+def _are_numbers(values: Sequence[object]) -> bool:
+    """Whether each converts to a number, as the strict reader takes them."""
+    try:
+        for value in values:
+            float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _first(fields: dict[str, Value], words: Sequence[str]) -> str | None:
+    by_word = {plain(key): key for key in reversed(fields)}
+    return next((by_word[word] for word in words if word in by_word), None)
+
+
+def _index(value: object) -> int | None:
+    """The frame's number that a value says, as the strict reader takes it or as words do."""
+    index = as_index(value)
+    if index is None and isinstance(value, str):
+        said = _DIGITS.fullmatch(value.strip())
+        index = int(said[1]) if said else None
+    return index

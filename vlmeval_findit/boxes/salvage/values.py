@@ -1,0 +1,232 @@
+"""Lists and objects in a text, however they are spelt, each with what had to be put up with.
+
+:mod:`...core.loose_json` takes an object whole or not at all.  Here nothing is given up: what is
+not closed is marked as such, and nobody completes it.  A text is read once, token by token, with a
+stack of what is open, so the time is linear in its length, whatever it says.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...core.loose_json import unescaped
+from .steps import Step
+
+DEEPEST = 16
+"""Brackets within brackets; what is nested deeper is a loop and no answer."""
+
+Scalar = str | int | float | bool | None
+
+
+class List(NamedTuple):
+    """A list; ``whole`` says that its end was there."""
+
+    items: list[Value]
+    whole: bool
+
+
+class Object(NamedTuple):
+    """An object, with every pair that it names; ``whole`` says that its end was there."""
+
+    pairs: list[tuple[str, Value]]
+    whole: bool
+
+
+Value = Scalar | List | Object
+
+
+class Found(NamedTuple):
+    """One outermost list or object: what it is, where it stands, what it took to read it."""
+
+    value: List | Object
+    start: int
+    end: int
+    steps: frozenset[Step]
+
+
+def values_in(text: str) -> Iterator[Found]:
+    """Every outermost list and object of a text, in its order, up to one that is nested too deep.
+
+    >>> [found] = values_in("So: [{'box': [1, 2], 'other': [3,")
+    >>> found.value.items[0].pairs
+    [('box', List(items=[1, 2], whole=True)), ('other', List(items=[3], whole=False))]
+    >>> sorted(step.name for step in found.steps)
+    ['CUT_OFF', 'QUOTES']
+    """
+    reader = _Reader(text)
+    opening = _OPENING.search(text)
+    while opening is not None:
+        found = reader.value(opening.start())
+        if found is None:
+            return
+        yield found
+        opening = _OPENING.search(text, found.end)
+
+
+_OPENING = re.compile(r"[\[{]")
+_TOKEN = re.compile(
+    r"(?P<blank>\s++)"
+    r"|(?P<comment>//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)"
+    r"|(?P<sign>[\[\](){},:;])"
+    r"|(?P<quote>[\"'])"
+    r"|(?P<word>[^\s\[\](){},:;\"']++)"
+)
+# A quote ends a string where something comes after it that can come after a string.
+_QUOTE = re.compile(r"""(?<!\\)(?:\\\\)*+(["'])(?=\s*+(?:[,:;}\])]|\Z|//|/\*)|\s++["'])""")
+_JSON_WORDS = {"true": True, "false": False, "null": None}
+_PYTHON_WORDS = {"True": True, "False": False, "None": None}
+_CLOSES = {"]": "[", ")": "(", "}": "{"}
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or an object whose end is still to come."""
+
+    sign: str
+    key: str | None = None
+    colon: bool = False
+    comma: bool = True
+    """Whether a value may come next."""
+    items: list[Value] = field(default_factory=list)
+    pairs: list[tuple[str, Value]] = field(default_factory=list)
+
+    def made(self, whole: bool) -> List | Object:
+        return Object(self.pairs, whole) if self.sign == "{" else List(self.items, whole)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ends: dict[str, list[int]] = {'"': [], "'": []}
+        for found in _QUOTE.finditer(text):
+            self._ends[found[1]].append(found.start(1))
+        self._stack: list[_Open] = []
+        self._steps: set[Step] = set()
+
+    def value(self, start: int) -> Found | None:
+        """The value that begins with the bracket at ``start``, read as far as it goes; None where
+        it is nested too deep."""
+        text, end = self._text, len(self._text)
+        self._steps = set()
+        self._stack = [_Open(text[start])]
+        at, word_before = start + 1, False
+        while at < end:
+            token = _TOKEN.match(text, at)
+            if token is None:  # pragma: no cover - every character begins a token
+                break
+            kind, at = token.lastgroup, token.end()
+            if kind == "sign":
+                made = self._sign(token[0])
+                if made is not None:
+                    return Found(made, start, at, frozenset(self._steps))
+                if len(self._stack) > DEEPEST:
+                    return None
+            elif kind == "word" and not token[0].startswith("```"):
+                # What the text ends with may go on: 12 of 128.
+                if at < end:
+                    self._take(self._meaning(token[0]))
+            elif kind == "quote" and not word_before:
+                at = self._string(at, token[0])
+            elif kind == "comment":
+                self._steps.add(Step.COMMENTS)
+            word_before = kind == "word"
+        self._steps.add(Step.CUT_OFF)
+        return Found(self._close(0, whole=False), start, at, frozenset(self._steps))
+
+    def _sign(self, sign: str) -> List | Object | None:
+        """Take a bracket, comma or colon; the value, where it ends it."""
+        top = self._stack[-1]
+        if sign in "[({":
+            if sign == "(":
+                self._steps.add(Step.QUOTES)
+            self._stack.append(_Open(sign))
+        elif sign in _CLOSES:
+            return self._closing(_CLOSES[sign])
+        elif sign == ":":
+            if top.sign != "{" or top.key is None or top.colon:
+                self._steps.add(Step.PUNCTUATION)
+            top.colon = top.key is not None
+        else:
+            if sign == ";" or top.comma or top.key is not None:
+                self._steps.add(Step.PUNCTUATION)
+            top.key, top.colon, top.comma = None, False, True
+        return None
+
+    def _closing(self, opener: str) -> List | Object | None:
+        """Close the nearest bracket of a kind, and what was left open inside it."""
+        for place in range(len(self._stack) - 1, -1, -1):
+            if self._stack[place].sign == opener:
+                break
+        else:
+            self._steps.add(Step.PUNCTUATION)
+            return None
+        top = self._stack[-1]
+        if top.comma and (top.items or top.pairs):
+            self._steps.add(Step.PUNCTUATION)
+        made = self._close(place, whole=True)
+        return None if self._stack else made
+
+    def _close(self, place: int, whole: bool) -> List | Object:
+        """Close everything from the top of the stack down to a place, and hand it on."""
+        while True:
+            made = self._stack.pop().made(whole)
+            if self._stack:
+                self._take(made)
+            if len(self._stack) <= place:
+                return made
+            if whole:
+                self._steps.add(Step.PUNCTUATION)
+
+    def _take(self, value: Value, quoted: bool = False) -> None:
+        """Give a value to what is open: an item of a list, a key of an object or what it names."""
+        top = self._stack[-1]
+        if top.sign != "{":
+            if not top.comma:
+                self._steps.add(Step.PUNCTUATION)
+            top.items.append(value)
+            top.comma = False
+        elif top.key is None and not isinstance(value, (List, Object)):
+            if not quoted:
+                self._steps.add(Step.QUOTES)
+            if not top.comma:
+                self._steps.add(Step.PUNCTUATION)
+            top.key, top.comma = str(value), False
+        elif top.colon or isinstance(value, (List, Object)):
+            if not top.colon:
+                self._steps.add(Step.PUNCTUATION)
+            top.pairs.append((top.key or "", value))
+            top.key, top.colon, top.comma = None, False, False
+        else:
+            top.key = f"{top.key} {value}"
+
+    def _string(self, at: int, quote: str) -> int:
+        """Take the string whose text begins at ``at``; where it ends.  One that never ends is cut
+        off and takes the rest of the text with it."""
+        ends = self._ends[quote]
+        place = bisect_left(ends, at)
+        if place == len(ends):
+            return len(self._text)
+        if quote == "'":
+            self._steps.add(Step.QUOTES)
+        self._take(unescaped(self._text[at : ends[place]]), quoted=True)
+        return ends[place] + 1
+
+    def _meaning(self, word: str) -> Scalar:
+        if word in _JSON_WORDS:
+            return _JSON_WORDS[word]
+        if word in _PYTHON_WORDS:
+            self._steps.add(Step.QUOTES)
+            return _PYTHON_WORDS[word]
+        try:
+            return int(word) if word.isdecimal() and len(word) < _LONGEST_INT else float(word)
+        except ValueError:
+            self._steps.add(Step.QUOTES)
+            return word
+
+
+_LONGEST_INT = 400
+"""Digits: a longer number is infinite as a float."""

@@ -1,0 +1,242 @@
+"""Where in a reply its boxes are said: the characters of their numbers, labels and what is between.
+
+The reader is asked a second time, about the same reply with every number replaced by its own
+ordinal: the boxes that it then reads say which numbers made each of them.  So nothing here knows
+how a reply is read, and nothing is guessed: a box whose numbers, read at the places found, are not
+the box that was read has no place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from math import isfinite
+from typing import NamedTuple
+
+from .reading import read
+from .records import Reading
+from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
+from .representation import Representation
+
+Span = tuple[int, int]
+"""From a character of the reply to before another."""
+
+
+class Place(NamedTuple):
+    """Where a reply says a box.
+
+    ``numbers`` are the places of its numbers in the order of its representation, ``label`` that of
+    its label (None: none is said, or its place is not known).  ``before`` is what stands between
+    the previous box and this one, up to the label or the numbers of this one: where the reply goes
+    on instead of stopping.  It is empty where nothing does, and None where a box of the reply has
+    no place.
+    """
+
+    numbers: tuple[Span, ...]
+    label: Span | None
+    before: Span | None
+
+
+def places(reply: str, how: ReplyFormat, reading: Reading) -> list[Place | None]:
+    """Where each box of a reply is said; None where that cannot be told.
+
+    Args:
+        reply: the text that was read.
+        how: the format that it was read as.
+        reading: what was read.
+
+    >>> how = ReplyFormat("text", "xyxy", multilabel=True)
+    >>> places("cat: [1, 2, 30, 4]", how, read("cat: [1, 2, 30, 4]", how))
+    [Place(numbers=((6, 7), (9, 10), (12, 14), (16, 17)), label=(0, 3), before=(0, 0))]
+    """
+    if not reading.boxes:
+        return []
+    marked = _marked_json(reply, how) if how.output == "json" else _marked_text(reply)
+    again = read(marked.text, _tracing(how))
+    if len(again.boxes) != len(reading.boxes) or again.frames != reading.frames:
+        return [None] * len(reading.boxes)
+    found: list[tuple[tuple[Span, ...], Span | None] | None] = []
+    for at, (box, ordinals) in enumerate(zip(reading.boxes, again.boxes, strict=True)):
+        spans = [marked.places.get(ordinal) for ordinal in ordinals]
+        numbers = tuple(span for span in spans if span is not None)
+        if len(numbers) < how.numbers.width or box != _box_at(reply, numbers, how):
+            found.append(None)
+            continue
+        label = None
+        if reading.labels and how.output == "text":
+            label = _label_before(reply, reading.labels[at], numbers[0][0])
+        elif reading.labels:
+            label = _label_at(reply, reading.labels[at], marked.labels.get(again.labels[at]))
+        found.append((numbers, label))
+    between = _between(reply, how, found)
+    return [
+        None if one is None else Place(*one, before)
+        for one, before in zip(found, between, strict=True)
+    ]
+
+
+# --- numbers that are their own ordinals ----------------------------------------------------------
+
+_FIRST = 2**40
+"""The ordinal of the first number: larger than coordinates are, and exact in a float."""
+
+_MARK = "\ue000"
+"""What stands before the ordinal of a label: a character of no script."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """A reply with ordinals, and what they stand for; labels are found by what is read of them."""
+
+    text: str
+    places: dict[float, Span]
+    labels: dict[str, Span]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tracing(ReplyFormat):
+    """A format whose boxes are their numbers as they were read."""
+
+    @property
+    def numbers(self) -> Representation:
+        return _as_read(self.representation)
+
+
+@lru_cache(maxsize=64)
+def _as_read(representation: str) -> Representation:
+    row = ReplyFormat("text", representation).numbers
+    return replace(row, to_corners=tuple)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def _tracing(how: ReplyFormat) -> ReplyFormat:
+    return _Tracing(**{field.name: getattr(how, field.name) for field in fields(how)})
+
+
+_TEXT_NUMBER = re.compile(r"(?<![\w.])\d++(?:\.\d++)?+(?![\w.])(?!\s*+>?\s*+:)")
+"""A number of a text; one before a colon is a frame's, or a label's."""
+
+_JSON_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
+_JSON_PART = re.compile(
+    r'(?P<frame>"frame_idx"\s*+:[^,}\]]*+)'
+    r'|"(?P<string>(?:[^"\\\n]|\\.)*+)(?P<closed>"?+)'
+    rf"|(?<![\w.+-])(?P<number>{_JSON_NUMBER})(?![\w.])"
+)
+_NUMBER_IN_STRING = re.compile(rf"\s*+({_JSON_NUMBER})\s*+")
+
+
+def _marked_text(reply: str) -> _Marked:
+    spans = [found.span() for found in _TEXT_NUMBER.finditer(reply) if _is_finite(found[0])]
+    return _marked(reply, [(span, str(_FIRST + at), span) for at, span in enumerate(spans)])
+
+
+def _marked_json(reply: str, how: ReplyFormat) -> _Marked:
+    return _marked(reply, list(_json_parts(reply, _keys(how))))
+
+
+def _json_parts(reply: str, keys: frozenset[str]) -> Iterator[tuple[Span, str, Span]]:
+    """What is replaced in a JSON reply, by what, and the place that this stands for."""
+    for at, found in enumerate(_JSON_PART.finditer(reply)):
+        if found["number"] is not None:
+            if _is_finite(found["number"]):
+                yield found.span(), str(_FIRST + at), found.span()
+        elif found["closed"]:
+            number = _NUMBER_IN_STRING.fullmatch(reply, *found.span("string"))
+            if number is not None and _is_finite(number[1]):
+                yield number.span(1), str(_FIRST + at), number.span(1)
+            elif found["string"] not in keys:
+                yield found.span("string"), f"{_MARK}{at}", found.span("string")
+
+
+def _keys(how: ReplyFormat) -> frozenset[str]:
+    """The strings of a format that are no labels."""
+    if how.key == CLASS_KEY and how.structure != "decomposed":
+        return frozenset({"frame_idx"})
+    own = (how.key, PLURAL_KEYS.get(how.key, how.key), *how.numbers.keys)
+    return frozenset({"frame_idx", "label", *own})
+
+
+def _marked(reply: str, parts: Sequence[tuple[Span, str, Span]]) -> _Marked:
+    pieces: list[str] = []
+    end = 0
+    for (start, stop), instead, _ in parts:
+        pieces += (reply[end:start], instead)
+        end = stop
+    pieces.append(reply[end:])
+    return _Marked(
+        "".join(pieces),
+        {float(name): place for _, name, place in parts if name[0] != _MARK},
+        {name: place for _, name, place in parts},
+    )
+
+
+def _is_finite(number: str) -> bool:
+    return isfinite(float(number))
+
+
+# --- what is found is held against what was read --------------------------------------------------
+
+
+def _box_at(reply: str, numbers: Sequence[Span], how: ReplyFormat) -> tuple[float, ...]:
+    return how.numbers.to_corners([float(reply[start:end]) for start, end in numbers])
+
+
+def _label_before(reply: str, label: str, number: int) -> Span | None:
+    """The place of a label that stands before the colon before the first number of its box."""
+    end = len(reply[: reply.rfind(":", 0, number)].rstrip())
+    start = end - len(label)
+    return (start, end) if label and reply[start:end] == label else None
+
+
+def _label_at(reply: str, label: str, span: Span | None) -> Span | None:
+    """The place of a label in JSON, if it is this label that stands there."""
+    if span is None:
+        return None
+    text = reply[slice(*span)]
+    try:
+        said = json.loads(f'"{text}"').strip()
+    except ValueError:
+        return None
+    return span if label and said == label else None
+
+
+# --- between the boxes ----------------------------------------------------------------------------
+
+
+def _between(
+    reply: str, how: ReplyFormat, found: Sequence[tuple[tuple[Span, ...], Span | None] | None]
+) -> list[Span | None]:
+    """What stands before each box; in the order of the text, which is not always that of boxes."""
+    before: list[Span | None] = [None] * len(found)
+    if None in found:
+        return before
+    boxes = [
+        (min(numbers)[0], max(numbers)[1], label, at)
+        for at, (numbers, label) in enumerate(one for one in found if one is not None)
+    ]
+    end = None
+    for first, last, label, at in sorted(boxes, key=lambda box: box[:2]):
+        upto = first if label is None else min(first, label[0])
+        # A label that several boxes share was said before the first of them.
+        upto = first if end is not None and upto < end else upto
+        start = _beginning(reply, how, upto) if end is None else end
+        before[at] = (start, upto)
+        end = last if label is None else max(last, label[1])
+    return before
+
+
+_OPENING = re.compile(r'(?:\[\s*+)?+(?:\{[^{}\[\]]*+)?+(?:\[\s*+)*+"?\s*+\Z')
+_LONGEST = 200
+"""Characters of a list's beginning that are looked at."""
+
+
+def _beginning(reply: str, how: ReplyFormat, first: int) -> int:
+    """Where the answer begins that ends with the first box: its list in JSON, its line in text."""
+    if how.output == "text":
+        return reply.rfind("\n", 0, first) + 1
+    from_here = max(0, first - _LONGEST)
+    opening = _OPENING.search(reply[from_here:first])
+    return from_here + opening.start() if opening else first

@@ -1,0 +1,215 @@
+"""What a score lost: every point between it and 100 has exactly one cause.
+
+The *events* of a row say what went wrong in it, cause by cause; they are sums like any other, so
+that they add up over rows, slices and pictures.  An :class:`Anatomy` turns them into percentage
+points.  Points are of the figure in which failed calls count as wrong (``with_failures`` of a
+benchmark), and add up to what that figure lacks.
+
+A benchmark has an :class:`Anatomy` without writing one: :class:`WrongAnswers` divides what its
+``with_failures`` lost among failed calls, the reasons of its rows and wrong answers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from .evidence import FEWEST, Clustered, Evidence
+from .metric import Array, Better, Metric, Sums, sliced, weighted
+from .scored_row import ScoredRow
+
+
+def lost(what: str) -> str:
+    """The key of the sum that counts the events of a cause.
+
+    >>> lost("wrong label")
+    'lost: wrong label'
+    """
+    return f"lost: {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why points were lost.
+
+    ``key`` is the sum that counts its events, ``name`` what people read, ``meaning`` one line.
+    """
+
+    key: str
+    name: str
+    meaning: str
+
+
+def cause(name: str, meaning: str) -> Cause:
+    """A cause whose events are counted under its name."""
+    return Cause(lost(name), name, meaning)
+
+
+class Anatomy(Protocol):
+    """How a benchmark's loss is divided.
+
+    ``causes`` are in the order in which they are shown, ``score`` is the figure that lost.
+    ``cuts`` are what :meth:`parts` divides by beside the slices of rows.
+    """
+
+    causes: tuple[Cause, ...]
+    score: Metric
+    cuts: tuple[str, ...] = ("label",)
+
+    @abstractmethod
+    def events(self, row: ScoredRow) -> Mapping[str, float]:
+        """What went wrong in a row, by the keys of causes, and what prices need beside it."""
+
+    @abstractmethod
+    def points(self, sums: Sums) -> Mapping[str, Any]:
+        """The percentage points that every cause took, by its key; they add up to :meth:`lost`.
+
+        Args:
+            sums: of rows and of their events; numbers, or arrays that all have one shape.
+        """
+
+    def lost(self, sums: Sums) -> float:
+        """What the score lacks to 100; nothing where there is nothing that could be lost."""
+        score = self.score.value(sums)
+        if score is None or not any(weighted(sums, one.whole) for one in self.score.ratios(sums)):
+            return 0.0
+        return score if self.score.better is Better.LOWER else 100.0 - score
+
+    def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
+        """The events of a row by the parts that they fall in: a slice, or the label.
+
+        ``by`` is a kind of slices or one of ``cuts``.  A row that has no such thing is in no part.
+        """
+        part = row.slices.get(by)
+        if part is None and by == LABEL:
+            part = row.details.get(by)
+        if part is not None:
+            yield str(part), self.events(row)
+
+
+LABEL = "label"
+"""What was to be found or told, as the details of a row have it."""
+
+FAILED = cause("failed call", "the call failed: there is no answer")
+UNREADABLE = cause("not readable", "the answer could not be taken as it stands")
+WRONG = cause("wrong answer", "the answer was taken, and is wrong")
+
+
+@dataclass(frozen=True)
+class WrongAnswers(Anatomy):
+    """The loss of a figure that is a plain ratio: what each row lacks, by why it lacks it.
+
+    ``reasons`` are those of rows that are causes of their own; others count as not readable.  Of
+    figures that are better where they are lower the loss is the figure itself.
+
+    >>> accuracy = Metric("Accuracy", {"right": 1}, {"asked": 1})
+    >>> anatomy = WrongAnswers(accuracy, ("no letter",))
+    >>> anatomy.events(ScoredRow(0, "a.jpg", {"right": 0, "asked": 1}, reason="no letter"))
+    {'lost: no letter': 1}
+    >>> anatomy.points({"asked": 4, "right": 3, "lost: no letter": 1})["lost: no letter"]
+    25.0
+    """
+
+    score: Metric
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:  # type: ignore[override]
+        known = (
+            cause(name, f"no answer could be taken: {name}")
+            for name in self.reasons
+            if lost(name) not in (FAILED.key, UNREADABLE.key, WRONG.key)
+        )
+        return FAILED, *known, UNREADABLE, WRONG
+
+    def events(self, row: ScoredRow) -> Mapping[str, float]:
+        got = weighted(row.sums, self.score.part)
+        lacks = got if self.score.better is Better.LOWER else self._whole(row.sums) - got
+        return {self._why(row): lacks} if lacks else {}
+
+    def points(self, sums: Sums) -> Mapping[str, Any]:
+        return {one.key: _evaluated(self._share(one.key), sums) for one in self.causes}
+
+    def _whole(self, sums: Sums) -> Any:
+        return weighted(sums, self.score.whole)
+
+    def _why(self, row: ScoredRow) -> str:
+        if row.failed:
+            return FAILED.key
+        if row.reason is None:
+            return WRONG.key
+        return lost(row.reason) if row.reason in self.reasons else UNREADABLE.key
+
+    def _share(self, key: str) -> Metric:
+        return replace(self.score, name=key, part={key: 1.0}, empty=0.0)
+
+
+def _evaluated(metric: Metric, sums: Sums) -> Any:
+    if any(np.ndim(values) for values in sums.values()):
+        return metric.values(sums)
+    return metric.value(sums)
+
+
+# --- what points rest on --------------------------------------------------------------------------
+
+
+def with_events(anatomy: Anatomy, rows: Sequence[ScoredRow]) -> list[ScoredRow]:
+    """Rows whose sums count their events too."""
+    return [replace(row, sums={**row.sums, **anatomy.events(row)}) for row in rows]
+
+
+def evidence_of_losses(anatomy: Anatomy, given: Clustered) -> Evidence:
+    """The points of every cause as shares of 1, and by how much every picture moves them.
+
+    Points are no ratio of sums, so a picture's influence is what leaving it out changes (the
+    jackknife); of a ratio that is the linearisation of :mod:`.evidence` to first order.
+    ``given`` are rows :func:`with_events`; the names of the metrics are the keys of the causes.
+    """
+    pictures = len(given.pictures)
+    by_picture = _by_picture(given, anatomy.score.over)
+    totals = {name: values.sum() for name, values in by_picture.items()}
+    without = {name: totals[name] - values for name, values in by_picture.items()}
+    points, left = anatomy.points(totals), anatomy.points(without)
+    keys = [one.key for one in anatomy.causes]
+    values = np.array([points[key] for key in keys], dtype=float) / 100
+    others = np.stack([np.broadcast_to(left[key], pictures) for key in keys], axis=-1) / 100
+    there = _counts(by_picture, anatomy.score)
+    enough = there >= FEWEST
+    scale = np.sqrt((there - 1) / there) if enough else 0.0
+    # Around the figure itself: a picture that counts for nothing moves nothing.
+    influence = scale * (values - others)
+    return Evidence(
+        metrics=tuple(Metric(key, {key: 1}, anatomy.score.whole) for key in keys),
+        values=values,
+        pictures=given.pictures,
+        influence=influence,
+        counted=np.full(len(keys), float(there) if enough else 0.0),
+    )
+
+
+def _by_picture(given: Clustered, over: str) -> dict[str, Array]:
+    """The sums of every picture; those of slices too where the score is a mean over such."""
+    pictures = len(given.pictures)
+
+    def added(values: Array, inside: Any = slice(None)) -> Array:
+        made: Array = np.bincount(given.picture[inside], values[inside], pictures).astype(float)
+        return made
+
+    found = {name: added(values) for name, values in given.sums.items()}
+    if over in given.slices:
+        slicing = given.slices[over]
+        for at, value in enumerate(slicing.values):
+            inside = slicing.of == at
+            for name, values in given.sums.items():
+                found[sliced(name, over, value)] = added(values, inside)
+    return found
+
+
+def _counts(by_picture: Mapping[str, Array], score: Metric) -> int:
+    """How many pictures the score rests on."""
+    whole = np.asarray(weighted(by_picture, score.whole))
+    return int((whole > 0).sum())

@@ -1,0 +1,70 @@
+"""How probable a model found each token of its reply: what ``--confidences`` records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+_DECIMALS = 4
+
+LEAST = -9999.0
+"""What stands for a probability of nought, whose logarithm JSON cannot say (vLLM's own word)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """The tokens of a reply as it is kept: stripped, without its thought.
+
+    Token i ends before character ``ends[i]`` of the text; a token that ends within a character, or
+    that was stripped away, adds none and shares its end with the one before.  ``logprobs[i]`` is
+    the natural logarithm of its probability under the model's own distribution (temperature 1,
+    before any grammar mask or penalty), rounded to 4 decimals.
+
+    Raises:
+        ValueError: lengths that differ, ends that go back, or a logarithm that is not finite.
+
+    >>> TokenLogprobs.of([2, 5], [-0.00001, float("-inf")])
+    TokenLogprobs(ends=(2, 5), logprobs=(0.0, -9999.0))
+    """
+
+    ends: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.ends) != len(self.logprobs):
+            raise ValueError(f"{len(self.ends)} ends of tokens, {len(self.logprobs)} logarithms")
+        if any(a > b for a, b in pairwise((0, *self.ends))):
+            raise ValueError("ends of tokens that go back")
+        if not all(map(isfinite, self.logprobs)):
+            raise ValueError("a logarithm that is not finite")
+
+    @classmethod
+    def of(cls, ends: Iterable[int], logprobs: Iterable[float]) -> TokenLogprobs:
+        """As they are recorded: rounded, and :data:`LEAST` for a probability of nought."""
+        # Adding nought makes -0.0 plain.
+        rounded = (round(max(one, LEAST), _DECIMALS) + 0.0 for one in logprobs)
+        return cls(tuple(ends), tuple(rounded))
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in a record; :func:`token_logprobs` reads it back."""
+        return {"ends": list(self.ends), "logprobs": list(self.logprobs)}
+
+
+def token_logprobs(value: object) -> TokenLogprobs | None:
+    """What a record says of a reply's tokens: all of it, or None where any of it is odd."""
+    if not isinstance(value, dict):
+        return None
+    ends, logprobs = value.get("ends"), value.get("logprobs")
+    if not isinstance(ends, list) or not isinstance(logprobs, list):
+        return None
+    whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
+    real = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in logprobs)
+    if not whole or not real:
+        return None
+    try:
+        return TokenLogprobs(tuple(ends), tuple(map(float, logprobs)))
+    except (ValueError, OverflowError):
+        return None

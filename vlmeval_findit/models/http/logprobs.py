@@ -1,0 +1,96 @@
+"""Log-probabilities of tokens as OpenAI-compatible services take the wish and give them.
+
+Services differ: llama.cpp gives none unless some of the most probable tokens are asked for too;
+vLLM and llama.cpp tell apart a thought in the text but not in the tokens, and vLLM has the token
+that ended the reply among them; many give no bytes.  So tokens are held against the text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.token_logprobs import LEAST, TokenLogprobs
+from ..families import THINK
+from ..kept_tokens import SaidTokens, ends_of_bytes, kept_tokens, stripped
+from ..thinking import kept_spans
+
+FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}
+"""The fields of a request that ask for them."""
+
+_REFUSALS = frozenset({400, 422, 501})
+_NAMED = re.compile(r"logprobs", re.IGNORECASE)
+_ABOVE_NOUGHT = 1e-3
+"""What rounding may make of the logarithm of a certainty."""
+
+
+class LogprobsError(ValueError):
+    """There are none with a reply, or none that can be used; the message says why."""
+
+
+def refuses_logprobs(status: int, message: str) -> bool:
+    """Whether an error is about the wish for log-probabilities."""
+    return status in _REFUSALS and _NAMED.search(message) is not None
+
+
+def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) -> TokenLogprobs:
+    """Those of what is kept of a reply.
+
+    Args:
+        choice: the service's choice.
+        content: its text, with the thought that may be in it.
+        finish_reason: why it ended.
+
+    Raises:
+        LogprobsError: there are none, or they are not of this text.
+    """
+    entries = _entries(choice)
+    said, ends = ends_of_bytes(map(_bytes, entries))
+    spans = stripped(content, kept_spans(content, THINK))
+    end = len(content)
+    if not said.startswith(content):
+        # The service took the thought out of the text, and left it among the tokens.
+        kept = "".join(content[slice(*span)] for span in spans)
+        begin = said.rfind(kept)
+        if begin < 0:
+            raise LogprobsError("the tokens of its logprobs are not those of its reply")
+        end = begin + len(kept)
+        spans = ((begin, end),)
+    logprobs = tuple(map(_logprob, entries))
+    begins = (0, *ends)[len(ends) - 1] if ends else 0
+    last = said[begins:]
+    if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
+        return kept_tokens(SaidTokens(ends[:-1], logprobs[:-1], logprobs[-1]), spans)
+    return kept_tokens(SaidTokens(ends, logprobs), spans)
+
+
+def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = choice.get("logprobs")
+    entries = found.get("content") if isinstance(found, dict) else None
+    if not isinstance(entries, list):
+        raise LogprobsError("its reply has no logprobs")
+    if not all(isinstance(one, dict) and isinstance(one.get("token"), str) for one in entries):
+        raise LogprobsError("its logprobs are not as OpenAI's")
+    return entries
+
+
+def _bytes(entry: Mapping[str, Any]) -> bytes:
+    """The bytes of a token: as they are said, else those of its text."""
+    said = entry.get("bytes")
+    if isinstance(said, list) and said:
+        try:
+            return bytes(said)
+        except (TypeError, ValueError):
+            raise LogprobsError("its logprobs have bytes that are none") from None
+    return str(entry["token"]).encode("utf-8", "replace")
+
+
+def _logprob(entry: Mapping[str, Any]) -> float:
+    value = entry.get("logprob")
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
+        raise LogprobsError(f"a token of its logprobs has {value!r:.40}")
+    if value > _ABOVE_NOUGHT:
+        raise LogprobsError(f"a token of its logprobs has {value:g}, which is no logarithm of one")
+    return max(min(float(value), 0.0), LEAST)

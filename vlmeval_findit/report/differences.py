@@ -1,0 +1,125 @@
+"""In what two runs differ: figures, what they lost, and who finds which queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..core.evidence import Evidence
+from ..core.metric import Metric
+from ..core.statistics import Difference, correct, difference, difference_interval
+from ..runs.anatomy import NoAnatomyError, loss_evidence
+from ..runs.intervals import evidence
+from ..runs.scored_run import Run
+from .pairs import FOUND, Pair, goodness, key_of
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """A run with what its pairs read, calculated once."""
+
+    run: Run
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        return evidence(self.run)
+
+    @cached_property
+    def losses(self) -> Evidence | None:
+        """The points of every cause; None where nothing says what was lost."""
+        try:
+            return loss_evidence(self.run)
+        except NoAnatomyError:
+            return None
+
+    @cached_property
+    def goodness(self) -> Mapping[int, float]:
+        return goodness(self.run)
+
+
+def pair_values(
+    pairs: Iterable[Pair], metrics: Sequence[Metric], runs: Sequence[Run]
+) -> list[dict[str, Any]]:
+    """The pairs for the page's script.
+
+    ``left`` and ``right`` are places in ``runs``; ``figures`` are [name, left, right, difference,
+    low, high, p-value], None for what there is not; ``losses`` are the same of the points that each
+    cause took, their p-values corrected for the number of causes; ``counts`` are of queries: all,
+    those that both answered, those of them that ``differ`` in their figure, and by who found them.
+    """
+    of = {key_of(run): _Answers(run) for run in runs}
+    place = {key_of(run): at for at, run in enumerate(runs)}
+    return [
+        {
+            "column": pair.column,
+            "left": place[key_of(pair.left)],
+            "right": place[key_of(pair.right)],
+            **_values(of[key_of(pair.left)], of[key_of(pair.right)], metrics),
+        }
+        for pair in pairs
+    ]
+
+
+def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
+    return {
+        "figures": [
+            _figure(metric, left.evidence, right.evidence)
+            for metric in metrics
+            if {left.run.figures[metric.name], right.run.figures[metric.name]} != {None}
+        ],
+        "losses": _losses(left, right),
+        "counts": {"queries": len(left.run.rows), **_counts(left.goodness, right.goodness)},
+    }
+
+
+def _figure(metric: Metric, left: Evidence, right: Evidence) -> list[Any]:
+    if None in (left.figure(metric.name), right.figure(metric.name)):
+        return [*_sides(metric.title, metric.name, left, right), None, None, None, None]
+    found = difference(left, right, metric.name)
+    return _difference(metric.title, metric.name, left, right, found)
+
+
+def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
+    """The causes that either has, as :func:`..runs.anatomy.compare` tests them."""
+    ours, theirs = left.losses, right.losses
+    if ours is None or theirs is None:
+        return []
+    names = {one.key: one.name for one in left.run.benchmark.anatomy.causes}
+    keys = [key for key in names if ours.figure(key) or theirs.figure(key)]
+    tests = correct(difference(ours, theirs, key) for key in keys)
+    return [
+        _difference(names[key], key, ours, theirs, found)
+        for key, found in zip(keys, tests, strict=True)
+    ]
+
+
+def _difference(
+    title: str, metric: str, left: Evidence, right: Evidence, found: Difference
+) -> list[Any]:
+    bounds = difference_interval(left, right, metric)
+    low, high = (bounds.low, bounds.high) if bounds else (None, None)
+    numbers = map(_rounded, (found.value, low, high))
+    return [*_sides(title, metric, left, right), *numbers, found.corrected]
+
+
+def _sides(title: str, metric: str, left: Evidence, right: Evidence) -> list[Any]:
+    return [title, _rounded(left.figure(metric)), _rounded(right.figure(metric))]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _counts(left: Mapping[int, float], right: Mapping[int, float]) -> dict[str, int]:
+    both = [(left[index], right[index]) for index in left.keys() & right.keys()]
+    found = [(one >= FOUND, other >= FOUND) for one, other in both]
+    return {
+        "both": found.count((True, True)),
+        "left": found.count((True, False)),
+        "right": found.count((False, True)),
+        "neither": found.count((False, False)),
+        "differ": sum(one != other for one, other in both),
+        "answered": len(both),
+    }

@@ -1,0 +1,167 @@
+"""Two runs side by side: which pairs a page has.
+
+A pair is two runs of one column, so they were asked the same.  Of all that could be paired a page
+has, in every column, the reported runs of all models and each model's other formats against its
+reported one; and whatever ``--compare`` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from ..core.spelling import nearest
+from ..leaderboard.board import Board
+from ..leaderboard.formats import FormatError, wanted_formats
+from ..runs.scored_run import Run
+
+FOUND = 50.0
+"""An answer whose figure is so many percent found what was asked: half of it, or more."""
+
+MODELS = 20
+"""Models of a board, the best, that are paired with each other."""
+
+FLAG = "--compare"
+
+
+class Side(NamedTuple):
+    """One side of a pair: a model in a format; "" is the one that it is reported in."""
+
+    model: str
+    format: str
+
+
+class PairError(ValueError):
+    """Two that cannot be put side by side; the message says what is nearest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs of a column."""
+
+    column: str
+    left: Run
+    right: Run
+
+
+Key = tuple[str, str]
+
+
+def key_of(run: Run) -> Key:
+    """What a run is known by on a page: its model and its question, which a board has once."""
+    return run.model, run.question.name
+
+
+# --- what --compare names -------------------------------------------------------------------------
+
+
+def sides_of(given: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
+    """The sides that ``MODEL``, ``MODEL=FORMAT`` or, of one model only, ``FORMAT`` name.
+
+    Args:
+        given: two, or none.
+        boards: of the pages that are made; one of them must have both in a column.
+
+    Raises:
+        PairError: no run is called so, several models have the format, or no column has both.
+    """
+    runs = [one.run for board in boards for one in board.sweep]
+    sides = tuple(_side_of(entry, runs) for entry in given)
+    if sides and not any(first_pairs(board, sides) for board in boards):
+        what = " ".join(given)
+        raise PairError(f"{FLAG} {what}: no dataset has two runs of them that can be compared")
+    return sides
+
+
+def _side_of(entry: str, runs: Sequence[Run]) -> Side:
+    models = sorted({run.model for run in runs})
+    if entry in models:
+        return Side(entry, "")
+    try:
+        ((model, written),) = wanted_formats([entry], runs, FLAG).items()
+    except FormatError as error:
+        if "=" in entry:
+            raise PairError(str(error)) from None
+        formats = {run.question.format for run in runs} - {""}
+        near = nearest(entry, [*models, *sorted(formats)])
+        raise PairError(f"{FLAG} {entry}: neither a model nor a format of one{near}") from None
+    mine = sorted(
+        {run.model for run in runs if model in ("", run.model) and run.question.format == written}
+    )
+    if len(mine) > 1:
+        say = f"say whose it is: {mine[0]}={written}"
+        raise PairError(f"{FLAG} {entry}: {len(mine)} models were run in it; {say}")
+    return Side(mine[0], written)
+
+
+# --- the pairs of a page --------------------------------------------------------------------------
+
+
+def pairs_of(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
+    """The pairs of a board, each once: those of ``sides``, then models, then formats."""
+    met: dict[frozenset[Key], Pair] = {}
+    for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):
+        met.setdefault(frozenset(map(key_of, (pair.left, pair.right))), pair)
+    return list(met.values())
+
+
+def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
+    """The pairs that ``sides`` name, one a column."""
+    found = (
+        (name, [_run_of(board, name, side) for side in sides])
+        for name in (column.name for column in board.columns if sides)
+    )
+    return [
+        Pair(name, left, right)
+        for name, (left, right) in found
+        if left is not None and right is not None and left is not right
+    ]
+
+
+def _run_of(board: Board, column: str, side: Side) -> Run | None:
+    if not side.format:
+        cell = board.cells.get((side.model, column))
+        return cell.run if cell else None
+    there = next(one for one in board.columns if one.name == column).runs
+    named = (run for run in there if (run.model, run.question.format) == side)
+    return next(named, None)
+
+
+def _of_models(board: Board) -> Iterator[Pair]:
+    for column in board.columns:
+        reported = (_run_of(board, column.name, Side(m, "")) for m in board.models[:MODELS])
+        for left, right in combinations((run for run in reported if run is not None), 2):
+            yield Pair(column.name, left, right)
+
+
+def _of_formats(board: Board) -> Iterator[Pair]:
+    for column in board.columns:
+        for run in column.runs:
+            reported = _run_of(board, column.name, Side(run.model, ""))
+            if reported is not None and run is not reported:
+                yield Pair(column.name, reported, run)
+
+
+def pairs_note(board: Board) -> str:
+    """What is left out, as a sentence."""
+    left = [f"models below the first {MODELS}"] if len(board.models) > MODELS else []
+    several = any(len(column.runs) > len(board.models) for column in board.columns)
+    if several and len(board.models) > 1:
+        left.append("two models in formats that they are not reported in")
+    return f"Not among the pairs: {', '.join(left)}; {FLAG} brings two of them." if left else ""
+
+
+def goodness(run: Run) -> dict[int, float]:
+    """The goodness of every answer, by index; a failed call has none."""
+    of = run.benchmark.goodness
+    return {row.index: round(of(row), 1) for row in run.rows if not row.failed}
+
+
+def most_different(pair: Pair, most: int) -> list[int]:
+    """The indices of the queries on which a pair differs most, at most so many."""
+    left, right = goodness(pair.left), goodness(pair.right)
+    apart = {index: abs(left[index] - right[index]) for index in left if index in right}
+    order = sorted((index for index in apart if apart[index]), key=lambda at: (-apart[at], at))
+    return order[:most]

@@ -1,0 +1,193 @@
+// Two runs side by side.  Figures and counts come from the page's data; here they are only shown.
+const COUPLES = 8;
+const sides = { pair: null, flipped: false, found: [], page: 0 };
+const cardsOf = data.runs.map(() => new Map());
+for (const card of data.cards) cardsOf[card.run].set(card.index, card);
+
+const runName = (run) => [run.model, run.format].filter(Boolean).join(" · ");
+// What tells two runs apart: the model, the format, or both.
+function namesApart(left, right) {
+  if (left.model !== right.model) return left.format === right.format ? [left.model, right.model] : [runName(left), runName(right)];
+  return [left.format, right.format];
+}
+const answered = (left, right) => !left.failed && !right.failed;
+// What is shown, what it is called given the names of both, and how many queries there are of it.
+const SHOWN = {
+  differ: { test: (a, b) => answered(a, b) && a.good !== b.good, name: () => "that differ", count: (counts) => counts.differ },
+  left: { test: (a, b) => answered(a, b) && a.found && !b.found, name: (left) => `only ${left} finds`, count: (counts, flipped) => counts[flipped ? "right" : "left"] },
+  right: { test: (a, b) => answered(a, b) && !a.found && b.found, name: (left, right) => `only ${right} finds`, count: (counts, flipped) => counts[flipped ? "left" : "right"] },
+  both: { test: (a, b) => answered(a, b) && a.found && b.found, name: () => "both find", count: (counts) => counts.both },
+  neither: { test: (a, b) => answered(a, b) && !a.found && !b.found, name: () => "neither finds", count: (counts) => counts.neither },
+  all: { test: () => true, name: () => "all", count: (counts) => counts.queries },
+};
+
+// --- which two --------------------------------------------------------------------------------------
+
+const pairsOn = (dataset) => data.pairs.filter((pair) => pair.column === dataset);
+
+function namesOf(numbers) {
+  const found = [...new Set(numbers)].map((number) => [String(number), runName(data.runs[number])]);
+  return found.sort((a, b) => Number(a[0]) - Number(b[0]));
+}
+
+function fillLeft(wanted) {
+  fill("left", namesOf(pairsOn(at("sides-dataset").value).flatMap((pair) => [pair.left, pair.right])));
+  if (wanted !== undefined) at("left").value = String(wanted);
+}
+
+function fillRight(wanted) {
+  const left = Number(at("left").value);
+  const found = pairsOn(at("sides-dataset").value).filter((pair) => pair.left === left || pair.right === left);
+  fill("right", namesOf(found.map((pair) => (pair.left === left ? pair.right : pair.left))));
+  if (wanted !== undefined && [...at("right").options].some((one) => one.value === String(wanted))) at("right").value = String(wanted);
+}
+
+// The same two names on another dataset, where it has them.
+function changeDataset() {
+  const before = ["left", "right"].map((id) => at(id).selectedOptions[0].textContent);
+  const found = pairsOn(at("sides-dataset").value);
+  const names = (pair) => [pair.left, pair.right].map((number) => runName(data.runs[number]));
+  const same = found.find((pair) => names(pair).join("\n") === before.join("\n"));
+  const turned = found.find((pair) => names(pair).reverse().join("\n") === before.join("\n"));
+  const pair = same || turned || found[0];
+  fillLeft(pair === turned && !same ? pair.right : pair.left);
+  fillRight(pair === turned && !same ? pair.left : pair.right);
+  choosePair();
+}
+
+function choosePair() {
+  const [left, right] = ["left", "right"].map((id) => Number(at(id).value));
+  sides.pair = data.pairs.find((pair) => (pair.left === left && pair.right === right) || (pair.left === right && pair.right === left));
+  sides.flipped = sides.pair.left !== left;
+  const names = namesApart(...[left, right].map((number) => data.runs[number]));
+  const chosen = at("show").value || "differ";
+  const { counts } = sides.pair;
+  fill("show", Object.entries(SHOWN).map(([key, one]) => [key, `${one.name(...names)} (${one.count(counts, sides.flipped)})`]));
+  at("show").value = chosen;
+  showFigures(names);
+  showCounts(names);
+  showCouples();
+}
+
+// --- figures and counts -----------------------------------------------------------------------------
+
+const percent = (value) => (value === null ? "–" : value.toFixed(1));
+
+function signed(value) {
+  const digits = Math.abs(value).toFixed(1);
+  return digits === "0.0" ? digits : `${value < 0 ? "−" : "+"}${digits}`;
+}
+
+function chance(p) {
+  if (p === null) return "too few pictures";
+  return p < 0.001 ? "< 0.001" : p.toFixed(3);
+}
+
+// A pair is one row of numbers; seen from the other side its differences change their sign.
+function seen([name, left, right, difference, low, high, p]) {
+  if (!sides.flipped) return [name, left, right, difference, low, high, p];
+  const turn = (value) => (value === null ? null : 0 - value);
+  return [name, right, left, turn(difference), turn(high), turn(low), p];
+}
+
+function row(header, values) {
+  return make("tr", {}, make("th", { scope: "row" }, make("span", { textContent: header })), ...values.map((textContent) => make("td", { className: "figure", textContent })));
+}
+
+function head(id, names) {
+  at(id).tHead.replaceChildren(make("tr", {}, ...names.map((textContent) => make("th", { scope: "col" }, make("span", { textContent })))));
+}
+
+function differenceRow(numbers) {
+  const [name, left, right, value, low, high, p] = seen(numbers);
+  const tested = value === null ? ["–", "–", "–"] : [signed(value), low === null ? "–" : `${signed(low)} to ${signed(high)}`, chance(p)];
+  return row(name, [percent(left), percent(right), ...tested]);
+}
+
+function showFigures(names) {
+  head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
+  const [figures, losses] = at("difference").tBodies;
+  figures.replaceChildren(...sides.pair.figures.map(differenceRow));
+  const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
+  losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
+}
+
+function showCounts([left, right]) {
+  const { counts } = sides.pair;
+  head("finds", ["Queries", `${right} finds`, `${right} does not`]);
+  at("finds").tBodies[0].replaceChildren(
+    row(`${left} finds`, [counts.both, SHOWN.left.count(counts, sides.flipped)]),
+    row(`${left} does not`, [SHOWN.right.count(counts, sides.flipped), counts.neither]));
+  const lacking = counts.queries - counts.answered;
+  at("unanswered").textContent = lacking ? `${lacking} of ${counts.queries} queries are in no cell: a call failed.` : "";
+}
+
+// --- answers ----------------------------------------------------------------------------------------
+
+function showCouples() {
+  const [left, right] = ["left", "right"].map((id) => cardsOf[Number(at(id).value)]);
+  const apart = ([a, b]) => Math.abs(a.good - b.good);
+  const { test } = SHOWN[at("show").value];
+  sides.found = [...left.values()].filter((card) => right.has(card.index)).map((card) => [card, right.get(card.index)])
+    .filter(([a, b]) => test(a, b)).sort((a, b) => apart(b) - apart(a) || a[0].index - b[0].index);
+  sides.page = 0;
+  showCouplePage();
+}
+
+function showCouplePage() {
+  const pages = Math.max(1, Math.ceil(sides.found.length / COUPLES));
+  const start = sides.page * COUPLES;
+  const there = sides.found.length;
+  const all = SHOWN[at("show").value].count(sides.pair.counts, sides.flipped);
+  at("couple-count").textContent = there < all ? `${there} of ${all} queries; of the others this page does not have both answers` : `${there} ${there === 1 ? "query" : "queries"}`;
+  at("couples").replaceChildren(...sides.found.slice(start, start + COUPLES).map((couple, i) => coupleOf(couple, start + i)));
+  at("couple-page").textContent = `page ${sides.page + 1} of ${pages}`;
+  at("couples-previous").disabled = sides.page === 0;
+  at("couples-next").disabled = sides.page === pages - 1;
+}
+
+function coupleOf(couple, place) {
+  const [left, right] = couple;
+  const frame = couple.flatMap((card) => card.frames).filter((one) => one.boxes.length).map((one) => one.frame).sort((a, b) => a - b)[0];
+  const halves = couple.map((card, half) => {
+    const words = [make("b", { textContent: card.model }), ...small(card.format), make("span", { className: "verdict", textContent: verdict(card) })];
+    return cardButton(card, words, () => open(sides.found.flat(), 2 * place + half, backToCouple), frame);
+  });
+  const apart = answered(left, right) ? signed(left.good - right.good) : "a call failed";
+  return make("article", { className: "couple" },
+    make("h3", {}, left.label, make("small", { textContent: `row ${left.index} · ${apart}` })), make("div", { className: "halves" }, ...halves));
+}
+
+function backToCouple(place) {
+  const page = Math.floor(place / 2 / COUPLES);
+  if (page !== sides.page) { sides.page = page; showCouplePage(); }
+  at("couples").querySelectorAll(".card")[place - 2 * page * COUPLES]?.focus();
+}
+
+function turnCouples(step) {
+  sides.page += step;
+  showCouplePage();
+}
+
+function turnSides() {
+  const [left, right] = [at("right").value, at("left").value];
+  fillLeft(left);
+  fillRight(right);
+  choosePair();
+}
+
+function startCompare() {
+  if (!data.pairs.length) return;
+  fill("sides-dataset", [...new Set(data.pairs.map((pair) => pair.column))].map((value) => [value, value]));
+  at("sides-dataset").addEventListener("change", changeDataset);
+  at("left").addEventListener("change", () => { fillRight(at("right").value); choosePair(); });
+  at("right").addEventListener("change", choosePair);
+  at("show").addEventListener("change", showCouples);
+  at("turn").addEventListener("click", turnSides);
+  at("sides").addEventListener("submit", (event) => event.preventDefault());
+  at("couples-previous").addEventListener("click", () => turnCouples(-1));
+  at("couples-next").addEventListener("click", () => turnCouples(1));
+  fillLeft(data.pairs[0].left);
+  fillRight(data.pairs[0].right);
+  choosePair();
+}

@@ -1,0 +1,87 @@
+// What the page's data say as elements.  Everything that a model said is text, never markup.
+const data = JSON.parse(document.getElementById("data").textContent);
+for (const card of data.cards) Object.assign(card, data.runs[card.run]);
+
+const at = (id) => document.getElementById(id);
+const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", salvaged: "salvaged", option: "option" };
+// A sign and a word, so that no line is told by its colour alone.
+const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
+const SVG = "http://www.w3.org/2000/svg";
+
+function make(name, values = {}, ...children) {
+  const element = document.createElement(name);
+  Object.assign(element, values);
+  element.append(...children);
+  return element;
+}
+
+function draw(name, values, text) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(values)) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function fill(id, options, all) {
+  const first = all === undefined ? [] : [["", all]];
+  at(id).replaceChildren(...[...first, ...options].map(([value, textContent]) => make("option", { value, textContent })));
+}
+
+function shown(role) {
+  return at("legend").querySelector(`input[value="${role}"]`).checked;
+}
+
+// A picture with its boxes.  The user space is the original picture's pixels, so that a box lies
+// where its numbers say, however large the thumbnail is.
+function picture(entry, boxes, alt) {
+  const svg = draw("svg", { class: "picture", viewBox: `0 0 ${entry.w} ${entry.h}`, role: "img", "aria-label": alt });
+  if (entry.src) {
+    svg.append(draw("image", { href: entry.src, width: entry.w, height: entry.h, preserveAspectRatio: "none" }));
+  } else {
+    svg.append(draw("text", { class: "gone", x: entry.w / 2, y: entry.h / 2, "font-size": entry.w / 18 }, `${entry.name} is not here`));
+  }
+  for (const [role, x1, y1, x2, y2, label, iou] of boxes) {
+    if (!shown(role)) continue;
+    const place = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
+    if (role === "truth") svg.append(draw("rect", { class: "shade", ...place }));
+    const rect = draw("rect", { class: CLASSES[role], "data-role": role, ...place });
+    rect.append(draw("title", {}, `${role}${label ? ` ${label}` : ""}${role === "salvaged" ? "" : `, IoU ${iou.toFixed(2)}`}`));
+    svg.append(rect);
+  }
+  return svg;
+}
+
+// The pictures that stand for an answer: those that belong side by side, else the frame that is
+// wanted, else the first with a box.
+function pictures(card, wanted) {
+  const beside = card.frames.filter((frame) => frame.name);
+  const first = card.frames.find((frame) => frame.frame === wanted) || card.frames.find((frame) => frame.boxes.length) || card.frames[0];
+  const frames = beside.length ? beside : first ? [first] : [];
+  const drawn = frames.map((frame) =>
+    picture(data.pictures[frame.picture], frame.boxes, [`${card.dataset}, row ${card.index}: ${card.label}`, frame.name].filter(Boolean).join(", ")));
+  return drawn.length ? [make("span", { className: "pictures" }, ...drawn)] : [];
+}
+
+function verdict(card) {
+  const parts = [card.failed ? "no answer" : `${data.figure} ${card.good.toFixed(0)} %`];
+  if (card.reason) parts.push(card.reason);
+  if (card.spread) parts.push(`formats differ by ${card.spread.toFixed(0)}`);
+  return parts.join(" · ");
+}
+
+// Lines of text: what was right, what was answered.
+function lines(card) {
+  if (!card.lines.length) return [];
+  return [make("span", { className: "lines" }, ...card.lines.map(([role, text]) =>
+    make("span", { className: `line ${CLASSES[role]}` }, make("b", { textContent: SIGNS[role] }), ` ${text}`)))];
+}
+
+// An answer as a button that opens it: pictures, lines, then words.
+function cardButton(card, words, onOpen, frame) {
+  const button = make("button", { type: "button", className: "card" }, ...pictures(card, frame), ...lines(card),
+    make("span", { className: "words" }, ...words, make("span", { className: "reply", textContent: data.texts[card.reply] })));
+  button.addEventListener("click", onOpen);
+  return button;
+}
+
+const small = (textContent) => (textContent ? [make("small", { textContent })] : []);

@@ -1,0 +1,34 @@
+// Keys, light and dark, and the start.
+function onKey(event) {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!step || event.target.closest("input, select, pre")) return;
+  if (at("detail").open) turnTo(opened.place + step);
+  else if (event.target.closest("#cards, #pages")) { turnPage(step); at("cards").firstChild?.focus(); }
+}
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function showTheme() {
+  at("theme").textContent = isDark() ? "Light" : "Dark";
+  at("theme").setAttribute("aria-pressed", String(isDark()));
+}
+
+function turnTheme() {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  showTheme();
+}
+
+const roles = new Set(data.cards.flatMap((card) => card.frames.flatMap((frame) => frame.boxes.map(([role]) => role))));
+at("legend").hidden = !roles.size;
+at("legend").querySelector(".salvaged").hidden = !roles.has("salvaged");
+at("legend").addEventListener("change", () => { showPage(); if (sides.pair) showCouplePage(); });
+document.addEventListener("keydown", onKey);
+at("theme").addEventListener("click", turnTheme);
+showTheme();
+startDetail();
+startCompare();
+startGallery();
+startLosses();

@@ -1,0 +1,176 @@
+"""What a run's score lost, by cause; :mod:`..core.anatomy` says how it is divided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose
+
+from ..core.anatomy import Anatomy, Cause, evidence_of_losses, with_events
+from ..core.evidence import Evidence, clustered
+from ..core.scored_row import ScoredRow, totals
+from ..core.spelling import nearest
+from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
+from .intervals import StatisticsError, check_comparable
+from .scored_run import Run
+
+
+class NoAnatomyError(StatisticsError):
+    """A run that was scored before its events were counted; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one cause took from a score, in percentage points of it.
+
+    ``interval`` is None where too few pictures count.
+    """
+
+    cause: Cause
+    events: float
+    points: float
+    interval: Interval | None
+
+
+def row_causes(anatomy: Anatomy, row: ScoredRow) -> tuple[str, ...]:
+    """The keys of the causes that a row has events of, in the order of causes."""
+    found = anatomy.events(row)
+    return tuple(one.key for one in anatomy.causes if found.get(one.key))
+
+
+def anatomy_of(run: Run) -> tuple[Loss, ...]:
+    """The loss of a run by cause; the points add up to 100 minus its score.
+
+    Raises:
+        NoAnatomyError: it was scored before events were counted.
+        StatisticsError: a run without rows.
+    """
+    anatomy, counted = run.benchmark.anatomy, _Counted(run)
+    points, bounds = anatomy.points(counted.sums), figure_intervals(counted.evidence())
+    return tuple(
+        Loss(one, counted.sums.get(one.key, 0), float(points[one.key]), bounds.get(one.key))
+        for one in anatomy.causes
+    )
+
+
+def loss_evidence(run: Run) -> Evidence:
+    """The points of a run as shares of 1, by the keys of causes, and what they rest on.
+
+    Raises:
+        NoAnatomyError: it was scored before events were counted.
+        StatisticsError: a run without rows.
+    """
+    return _Counted(run).evidence()
+
+
+def compare(run: Run, other: Run) -> dict[str, Difference]:
+    """What every cause took of one run minus what it took of another, by its key.
+
+    Paired over pictures; p-values are corrected for the number of causes that either has.
+
+    Raises:
+        NoAnatomyError: one was scored before events were counted.
+        StatisticsError: they are of other questions or rows, or were scored by something else.
+    """
+    if _asked(run) != _asked(other):
+        raise StatisticsError(
+            f"{other.path} is of {' '.join(_asked(other))}, {run.path} of {' '.join(_asked(run))}: "
+            "only runs of one question over one table can be compared"
+        )
+    check_comparable(run, other)
+    ours, theirs = loss_evidence(run), loss_evidence(other)
+    keys = [
+        metric.name
+        for metric, one, two in zip(ours.metrics, ours.values, theirs.values, strict=True)
+        if one or two
+    ]
+    return dict(zip(keys, correct(difference(ours, theirs, key) for key in keys), strict=True))
+
+
+def _asked(run: Run) -> tuple[str, str, str]:
+    """What runs share that can be compared, however the answer was to be written."""
+    table = f"(table {run.basis.table_sha256[:12]}…)"
+    return run.benchmark.name, run.question.column, table
+
+
+class _Counted:
+    """A run whose rows count their events."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._anatomy = run, run.benchmark.anatomy
+        self.rows: Sequence[ScoredRow] = with_events(self._anatomy, run.rows)
+        self.sums: Mapping[str, float] = totals(self.rows)
+        if not run.rows:
+            raise StatisticsError(f"{run.path}: a run without rows has no anatomy")
+        explained = sum(self._anatomy.points(self.sums).values())
+        if not isclose(explained, self._anatomy.lost(self.sums), abs_tol=1e-6):
+            raise NoAnatomyError(
+                f"{run.path}: scored before a score said what it lost; score it again: "
+                f"python run_findit.py score {run.path}"
+            )
+
+    def evidence(self) -> Evidence:
+        """The points as shares of 1, by the keys of causes, and what they rest on."""
+        return evidence_of_losses(self._anatomy, clustered(self.rows, self._run.question.images))
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+REST = "(none)"
+"""The part of what is in no other one: rows without such a slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a part of a run lost of the whole run's score, by the keys of causes."""
+
+    name: str
+    events: Mapping[str, float]
+    points: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.points.values())
+
+
+def parts_of(run: Run, by: str) -> tuple[Part, ...]:
+    """The loss of a run by its parts, the largest first: they add up to the loss of the run.
+
+    An event costs in a part what it costs in the run.
+
+    Args:
+        run: a scored run.
+        by: a kind of its slices, or one of its anatomy's ``cuts``.
+
+    Raises:
+        StatisticsError: there are no such parts; the message names the nearest.
+    """
+    anatomy, sums = run.benchmark.anatomy, _Counted(run).sums
+    kinds = {*anatomy.cuts, *(kind for row in run.rows for kind in row.slices)}
+    if by not in kinds:
+        known = ", ".join(sorted(kinds))
+        raise StatisticsError(f"{run.path} has no parts by {by!r}{nearest(by, kinds)} ({known})")
+    found: dict[str, dict[str, float]] = {}
+    for row in run.rows:
+        left = dict(anatomy.events(row))
+        for name, events in anatomy.parts(row, by):
+            _add(found.setdefault(name, {}), events, 1)
+            _add(left, events, -1)
+        _add(found.setdefault(REST, {}), left, 1)
+    points = anatomy.points(sums)
+    price = {key: float(points[key]) / sums[key] for key in points if sums.get(key)}
+    parts = [
+        Part(
+            name,
+            {key: events[key] for key in price if events.get(key)},
+            {key: events[key] * price[key] for key in price if events.get(key)},
+        )
+        for name, events in found.items()
+    ]
+    there = [part for part in parts if part.total or (part.events and part.name != REST)]
+    return tuple(sorted(there, key=lambda part: (-part.total, part.name)))
+
+
+def _add(total: dict[str, float], more: Mapping[str, float], times: int) -> None:
+    for key, count in more.items():
+        total[key] = total.get(key, 0) + times * count

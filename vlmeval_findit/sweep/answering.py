@@ -1,0 +1,181 @@
+"""One model's part of a sweep: its calls are made, kept, and its cells written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ..benchmarks.findit.formats import Format
+from ..core.identity import Answering, Described
+from ..core.question import Question
+from ..core.work import Answer
+from .calls import Call, ImageHash
+from .cell_files import finish
+from .config import ModelEntry, Sweep
+from .executors import Executor
+from .journal import Journal
+from .journal_lines import Record
+from .keeping import Calls, Keeping, Waiting, answer_calls, calls_left, count_failed
+from .outputs import Output, begin, found_here, made_before, record_of
+from .plan import Plan, UnitSizes, make_plan
+from .results import Result, result_of
+from .stopping import Stopping
+
+
+class StoppedError(RuntimeError):
+    """A sweep was asked to stop; finished calls are in the journal."""
+
+
+class ModelStoppedError(RuntimeError):
+    """A model said that no further call should be made; ``results`` are its finished cells."""
+
+    def __init__(self, model: str, answer: Answer, results: list[Result]) -> None:
+        why = answer.stop.value if answer.stop else "asked to"
+        super().__init__(f"{model}: stopped, {why}: {answer.error}")
+        self.stop = answer.stop
+        self.results = results
+
+
+class Host(Protocol):
+    """What answers for the models of a sweep."""
+
+    def check(self, entry: ModelEntry) -> None:
+        """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
+
+    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
+        """What a model's answers depend on beside messages: part of every key."""
+
+    def describe(self, entry: ModelEntry, question: Question) -> Described:
+        """Who answers, and in which space, as far as is known before anything is loaded."""
+
+    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
+        """The same, when calls are going to be made: with what the machine and the hub say."""
+
+    @property
+    def version(self) -> Mapping[str, str]:
+        """The program that the models are of, as identities record it."""
+
+    def executor(self, entry: ModelEntry) -> Executor:
+        """Who answers its calls; nothing is loaded before the first."""
+
+
+class Watcher(Protocol):
+    """Who is told how a sweep goes."""
+
+    def planned(self, model: str, plan: Plan, finished: int) -> None:
+        """A model's work begins; so many of its calls are in the journal."""
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        """Calls were made."""
+
+    def scored(self, result: Result) -> None:
+        """A cell's files are written."""
+
+
+PickWinner = Callable[[Sequence[Result]], Format]
+"""The best format among results of one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a sweep runs in."""
+
+    host: Host
+    watcher: Watcher
+    stop: Stopping
+    pick: PickWinner
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """All that the calls of a sweep need: whatever is asked, of whichever model."""
+
+    sweep: Sweep
+    around: Surroundings
+    journal: Journal
+    hashes: ImageHash
+
+
+Made = Callable[[int, Output, Sequence[str]], None]
+"""Takes the place of an output whose calls were all made, the output, and the keys of its rows."""
+
+
+def run_model(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> list[Result]:
+    """Make the calls of one model's cells; every cell is written when its last call was made.
+
+    Raises:
+        ModelStoppedError: it said that no further call should be made.
+        JournalError: replies cannot be kept any more.
+        StoppedError: somebody asked to stop.
+    """
+    written: dict[int, Result] = {}
+
+    def write(at: int, output: Output, keys: Sequence[str]) -> None:
+        written[at] = written_result(engine, output, keys)
+
+    last = ask(engine, entry, outputs, engine.around.host.executor(entry), write)
+    results = [written[at] for at in sorted(written)]
+    if last is not None:
+        raise ModelStoppedError(entry.name, last, results)
+    return results
+
+
+def written_result(engine: Engine, output: Output, keys: Sequence[str]) -> Result:
+    """Write the files of a cell whose calls were all made."""
+    failed = count_failed(output.cell, keys, engine.journal)
+    result = replace(result_of(finish(output, keys, engine.journal), output.path), failed=failed)
+    engine.around.watcher.scored(result)
+    return result
+
+
+def ask(
+    engine: Engine, entry: ModelEntry, outputs: Sequence[Output], executor: Executor, made: Made
+) -> Answer | None:
+    """Make the calls of one model's cells that were not made before.
+
+    Returns the answer after which no further call should be made, if there was one.
+
+    Raises:
+        JournalError: replies cannot be kept any more.
+        StoppedError: somebody asked to stop.
+    """
+    journal, around = engine.journal, engine.around
+    plan = make_plan([output.cell for output in outputs], engine.hashes)
+    left = calls_left(plan, journal)
+    waiting = Waiting(plan, left)
+    complete = waiting.complete()
+    outputs = [
+        output
+        if at in complete
+        else found_here(output, around.host.on_this_machine(entry, output.identity.answering))
+        for at, output in enumerate(outputs)
+    ]
+    outputs = [
+        begin(made_before(output, keys, journal))
+        for output, keys in zip(outputs, plan.keys, strict=True)
+    ]
+    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
+    done = 0
+
+    def write(at: int) -> None:
+        nonlocal done
+        made(at, outputs[at], plan.keys[at])
+        done += 1
+
+    by = {id(output.cell): output.identity for output in outputs}
+
+    def record(call: Call, answer: Answer) -> Record:
+        identity = by[id(call.cell)]
+        return record_of(call.cell, call.row, answer, call.asked, identity, call.cell.confidences)
+
+    keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
+    keeping.write_complete()
+    inference = engine.sweep.inference
+    sizes = UnitSizes(inference.variants, inference.batch_size)
+    answer_calls(Calls(plan, left, sizes, engine.hashes), executor, keeping, around.stop)
+    if keeping.error is not None:
+        raise keeping.error
+    if keeping.last is None and around.stop.is_set() and done < len(outputs):
+        raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
+    return keeping.last

@@ -1,0 +1,128 @@
+"""A race of formats: who is asked how many queries, and who is out.  Nothing is asked here.
+
+All formats are asked about the same pictures, a few more each round.  After a round those are
+dropped that all queries would hardly show to be better than the one in front
+(:func:`..core.statistics.chance_of_lead`).  Their chances add up: so likely is the race to end with
+another winner than the search over all queries, and one that is worse by more than its interval.
+That sum is kept below :data:`ALPHA` over all rounds, stages and formats: it is spent on those that
+have the least chance, in each round as much as the share of the race that is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from ..core.benchmark import Benchmark
+from ..core.evidence import Evidence, clustered, evidence_of, mean
+from ..core.question import Question
+from ..core.scored_row import ScoredRow, totals
+from ..core.statistics import ALPHA, chance_of_lead
+from ..runs.best_format import FormatAverage, ranked
+from .calls import Cell
+
+ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
+"""How much of all pictures has been asked about after each round; the last one is all."""
+
+RULE = (
+    "after each round those formats are dropped that all queries would hardly show to be better "
+    "than the one in front by more than the 95 % interval of their paired difference; the chances "
+    f"of all that are dropped add up to {100 * ALPHA:g} % at most"
+)
+"""How formats are dropped, as everything that names one says it."""
+
+
+def rounds_of(cell: Cell, seed: int) -> list[tuple[int, ...]]:
+    """The rows of a cell that are asked by the end of each round, in its own order.
+
+    Each round holds those before it.  Queries of one picture come together: a picture is one piece
+    of evidence, and costs most when it is sent twice.  Which pictures come first depends on the
+    seed and their names alone, so it is the same for every format, and on every machine.
+    """
+    queries = cell.task.queries
+    pictures = {queries[row].images for row in cell.rows}
+    order = sorted(pictures, key=lambda images: (_drawn(seed, images), images))
+    place = {images: at for at, images in enumerate(order)}
+    return [
+        tuple(row for row in cell.rows if place[queries[row].images] < ceil(share * len(order)))
+        for share in ROUNDS
+    ]
+
+
+def _drawn(seed: int, images: tuple[str, ...]) -> str:
+    return hashlib.sha256("\n".join((str(seed), *images)).encode()).hexdigest()
+
+
+# --- who is out -----------------------------------------------------------------------------------
+
+Scored = Mapping[Question, Sequence[ScoredRow]]
+"""The rows of one format so far, by question: one a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A format that is out: its points behind the one in front, and the chance that it had."""
+
+    format: str
+    points: float
+    chance: float
+
+
+class Standings(NamedTuple):
+    """After a round: the formats that go on, the best first, and those that are out."""
+
+    going: tuple[FormatAverage, ...]
+    out: tuple[Out, ...]
+
+
+def standings(
+    benchmark: Benchmark, runners: Mapping[str, Scored], share: float, allowed: float
+) -> Standings:
+    """Who goes on after a round.
+
+    Args:
+        benchmark: whose ranking decides who is in front; its first figure decides who is out.
+        runners: the rows of every format, over the same queries.
+        share: how much of all queries they are; nobody is out where it is 1.
+        allowed: what the chances of those that are dropped now may add up to.
+    """
+    order = ranked(
+        benchmark,
+        ((question, totals(rows)) for of in runners.values() for question, rows in of.items()),
+    )
+    front = order[0].format
+    metric = benchmark.ranking[0]
+    found = {name: _evidence(benchmark, of) for name, of in runners.items()}
+    chances: list[tuple[float, int, str]] = []
+    # Nothing is left to predict where all was asked: the ranking decides.
+    for place, one in enumerate(order[1:] if share < 1 else (), 1):
+        chance = chance_of_lead(found[one.format], found[front], metric.name, share)
+        if chance is not None:
+            chances.append((chance, -place, one.format))
+    out = []
+    for chance, _, name in sorted(chances):
+        allowed -= chance
+        if allowed < 0:
+            break
+        points = 100 * float(found[name].values[0] - found[front].values[0])
+        out.append(Out(name, points, chance))
+    names = {one.format for one in out}
+    return Standings(tuple(one for one in order if one.format not in names), tuple(out))
+
+
+def _evidence(benchmark: Benchmark, of: Scored) -> Evidence:
+    """What the first figure of a format rests on, averaged over its tables."""
+    figure = benchmark.ranking[:1]
+    return mean([evidence_of(figure, clustered(rows, q.images)) for q, rows in of.items()])
+
+
+def allowance(stage: int, stages: int, share: float, spent: float) -> float:
+    """What may be spent on dropping formats after a round.
+
+    >>> round(allowance(0, 2, 0.2, 0.0), 4), round(allowance(1, 2, 1.0, 0.02), 4)
+    (0.005, 0.03)
+    """
+    return ALPHA * (stage + share) / stages - spent

@@ -1,0 +1,237 @@
+"""A model's formats race: stage by stage, round by round, from calls to files.
+
+What is decided depends on the answers to the queries of each round alone, not on what else the
+journal or a file has.  So a race that was stopped, or comes after a search over all queries, drops
+the same formats after the same rounds, and asks nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..benchmarks import benchmark_of
+from ..benchmarks.findit.formats import Format, format_of
+from ..benchmarks.findit.variant import Variant
+from ..core.identity_file import read_identity
+from ..core.question import Question
+from ..runs.score import RunScore
+from .answering import Engine, ModelStoppedError, ask, run_model, written_result
+from .calls import keyed
+from .cell_files import in_memory
+from .config import ModelEntry, Race
+from .executors import Executor
+from .outputs import Output, begin
+from .race import ROUNDS, Out, allowance, rounds_of, standings
+from .results import Dropped, Result, refuse_unanswered, result_of
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One cell of a format that is in the race.
+
+    ``whole`` is the cell over all its rows; ``rounds`` are the rows that are asked by the end of
+    each round, ``done`` is the number of rounds that were.
+    """
+
+    whole: Output
+    rounds: tuple[tuple[int, ...], ...]
+    done: int = 0
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows that it was asked."""
+        return self.rounds[self.done - 1] if self.done else ()
+
+
+Runners = dict[str, tuple[Lane, ...]]
+"""The cells of every format, one a table."""
+
+
+class Racing:
+    """The race of one model's formats.
+
+    Args:
+        engine: what its calls need.
+        entry: the model.
+        race: how it is run.
+    """
+
+    def __init__(self, engine: Engine, entry: ModelEntry, race: Race) -> None:
+        self._engine = engine
+        self._entry = entry
+        self._race = race
+        self._stages = 0
+        self._spent = 0.0
+        self._front: tuple[Lane, ...] = ()
+
+    @property
+    def front(self) -> tuple[Question, ...]:
+        """The questions in the format in front, whose results come with the last stage."""
+        return tuple(lane.whole.cell.question for lane in self._front)
+
+    @property
+    def winner(self) -> Format:
+        """The format in front."""
+        return _format(self.front[0])
+
+    def stage(self, outputs: Sequence[Output]) -> list[Result]:
+        """Race the formats of a stage against each other, and against the one in front.
+
+        The results are those of all formats but the one that is in front now.  That one may have
+        been asked a part of its rows only; after the last stage it is asked the rest and is among
+        the results.
+
+        Raises:
+            SearchError: no call of a cell was answered.
+            ModelStoppedError: the model said that no further call should be made.
+            StoppedError: somebody asked to stop.
+            JournalError: replies cannot be kept any more.
+        """
+        new = [Lane(one, tuple(rounds_of(one.cell, self._race.seed))) for one in outputs]
+        runners, uneven = _by_format([*self._front, *new])
+        results = run_model(self._engine, self._entry, uneven) if uneven else []
+        executor = self._engine.around.host.executor(self._entry)
+        for number in range(1, 1 + len(ROUNDS)):
+            if len(runners) == 1:
+                break
+            runners = self._asked(runners, number, executor, results)
+            runners, dropped = self._decided(runners, number)
+            results += dropped
+        self._front, *others = runners.values()
+        self._stages += 1
+        for of in others:
+            results += self._written(of, None)
+        if self._stages == len(self._engine.sweep.stages):
+            whole = self._asked({"": self._front}, len(ROUNDS), executor, results)
+            results += self._written(whole[""], None)
+        return results
+
+    def _decided(self, runners: Runners, number: int) -> tuple[Runners, list[Result]]:
+        """The formats that go on after a round, the best first, and the results of the others."""
+        scores = {name: [self._score(lane) for lane in of] for name, of in runners.items()}
+        self._refuse_unanswered(runners, scores)
+        share = _share(runners)
+        now = standings(
+            benchmark_of(next(_lanes(runners)).whole.cell.question.name),
+            {name: {s.task.question: s.rows for s in of} for name, of in scores.items()},
+            share,
+            allowance(self._stages, len(self._engine.sweep.stages), share, self._spent),
+        )
+        dropped = []
+        for out in now.out:
+            self._spent += out.chance
+            why = _why(out, number, runners[out.format], now.going[0].question)
+            dropped += self._written(runners[out.format], why)
+        return {one.format: runners[one.format] for one in now.going}, dropped
+
+    def _asked(
+        self, runners: Runners, number: int, executor: Executor, results: list[Result]
+    ) -> Runners:
+        """The formats after they were asked what a round has more than their last one.
+
+        What failed before is not asked again: that is for the next run of the command.
+        """
+        asking: list[Output] = []
+        for lane in _lanes(runners):
+            rows = set(lane.rounds[number - 1]) - set(lane.rows)
+            if rows:
+                asking.append(_narrowed(lane.whole, rows, {*rows, *lane.rows, *_recorded(lane)}))
+        begun: dict[Path, Output] = {}
+
+        def note(at: int, output: Output, keys: Sequence[str]) -> None:
+            begun[output.path] = output
+
+        made = ask(self._engine, self._entry, asking, executor, note)
+        if made is not None:
+            raise ModelStoppedError(self._entry.name, made, results)
+        return {
+            name: tuple(_after(lane, number, begun.get(lane.whole.path)) for lane in of)
+            for name, of in runners.items()
+        }
+
+    def _keys(self, output: Output) -> list[str]:
+        return [keyed(output.cell, row, self._engine.hashes).key for row in output.cell.rows]
+
+    def _score(self, lane: Lane) -> RunScore:
+        """The score over the rows that the race has asked, whatever else there is."""
+        output = _narrowed(lane.whole, lane.rows, lane.whole.cell.rows)
+        return in_memory(output, self._keys(output), self._engine.journal)
+
+    def _written(self, lanes: Iterable[Lane], why: Dropped | None) -> list[Result]:
+        """The results of a format; its files hold whatever was asked, before this race too."""
+        results = []
+        for lane in lanes:
+            output = lane.whole
+            known = zip(output.cell.rows, self._keys(output), strict=True)
+            answered = {row for row, key in known if self._engine.journal.get(key) is not None}
+            rows = {*lane.rows, *(answered & _recorded(lane))}
+            output = begin(_narrowed(output, rows, rows))
+            result = written_result(self._engine, output, self._keys(output))
+            results.append(replace(result, dropped=why))
+        return results
+
+    def _refuse_unanswered(self, runners: Runners, scores: dict[str, list[RunScore]]) -> None:
+        for name, of in runners.items():
+            for lane, score in zip(of, scores[name], strict=True):
+                if score.failed == len(score.rows):
+                    self._written([lane], None)
+                    refuse_unanswered([result_of(score, lane.whole.path)])
+
+
+def _format(question: Question) -> Format:
+    assert isinstance(question, Variant), "nothing else is asked in several formats"
+    return format_of(question)
+
+
+def _by_format(lanes: Sequence[Lane]) -> tuple[Runners, list[Output]]:
+    """The formats that are asked on every table, and the cells of the others, which cannot win."""
+    found: dict[str, list[Lane]] = {}
+    for lane in lanes:
+        found.setdefault(lane.whole.cell.question.format, []).append(lane)
+    columns = {lane.whole.cell.question.column for lane in lanes}
+    whole = {name: tuple(of) for name, of in found.items() if len(of) == len(columns)}
+    return whole, [lane.whole for name, of in found.items() if name not in whole for lane in of]
+
+
+def _lanes(runners: Runners) -> Iterator[Lane]:
+    for of in runners.values():
+        yield from of
+
+
+def _after(lane: Lane, number: int, begun: Output | None) -> Lane:
+    """A cell after a round; the run that was begun knows what only the machine does."""
+    whole = lane.whole
+    if begun is not None:
+        whole = replace(whole, identity=replace(begun.identity, rows=whole.identity.rows))
+    return replace(lane, whole=whole, done=max(lane.done, number))
+
+
+def _share(runners: Runners) -> float:
+    """How much of all queries was asked."""
+    of = next(iter(runners.values()))
+    return sum(len(lane.rows) for lane in of) / sum(len(lane.rounds[-1]) for lane in of)
+
+
+def _why(out: Out, number: int, of: Sequence[Lane], front: Question) -> Dropped:
+    queries = sum(len(lane.rows) for lane in of)
+    of_all = sum(len(lane.rounds[-1]) for lane in of)
+    return Dropped(number, queries, of_all, str(_format(front)), out.points, out.chance)
+
+
+def _recorded(lane: Lane) -> set[int]:
+    """The rows of the run whose files lie there."""
+    recorded = read_identity(lane.whole.path)
+    return set((recorded and recorded.rows) or ())
+
+
+def _narrowed(output: Output, asked: Iterable[int], of: Iterable[int]) -> Output:
+    """A cell over some of its rows, as a part of a run over others."""
+    asked, of = frozenset(asked), frozenset(of)
+    rows = output.cell.rows
+    return replace(
+        output,
+        cell=replace(output.cell, rows=tuple(row for row in rows if row in asked)),
+        identity=replace(output.identity, rows=tuple(row for row in rows if row in of)),
+    )

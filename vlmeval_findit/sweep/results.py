@@ -1,0 +1,79 @@
+"""What comes out of a cell of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..benchmarks import benchmark_of
+from ..core.metric import figures
+from ..core.question import Question
+from ..runs.score import RunScore
+
+
+class SearchError(ValueError):
+    """Results that name no winner; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Why a race stopped asking in a format.
+
+    ``round`` counts from 1; ``queries`` is the number that the format had been asked by then, of
+    ``of`` in all tables.  ``behind`` is the format in front, ``points`` the format's headline
+    figure minus that one's, over these queries.  ``chance`` is the probability that all queries
+    would have shown it to be the better one (:func:`..core.statistics.chance_of_lead`).
+    """
+
+    round: int
+    queries: int
+    of: int
+    behind: str
+    points: float
+    chance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The score of one cell; ``path`` is its prediction file.
+
+    ``compared``: its format is one of the axes', not that of a question which the sweep names.
+    ``doctor`` says why its coordinate space is in doubt.  ``dropped``: a race stopped asking in its
+    format, so it is never compared with results over more queries.
+    """
+
+    model: str
+    question: Question
+    sums: Mapping[str, float]
+    rows: int
+    failed: int
+    path: Path
+    compared: bool = True
+    doctor: str | None = None
+    dropped: Dropped | None = None
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        """The figures in percent, by the names of metrics."""
+        return figures(benchmark_of(self.question.name).metrics, self.sums)
+
+
+def result_of(run: RunScore, path: Path) -> Result:
+    """What is kept of a score in memory."""
+    sums, rows, doctor = run.sums, len(run.rows), run.doctor
+    return Result(run.model, run.task.question, sums, rows, run.failed, path, doctor=doctor)
+
+
+def refuse_unanswered(results: Iterable[Result]) -> None:
+    """Refuse to compare formats where a cell was not answered at all.
+
+    Raises:
+        SearchError: no call of a cell was answered.
+    """
+    for result in results:
+        if result.failed == result.rows:
+            raise SearchError(
+                f"every call of {result.model} on {result.question.name} failed: no format can be "
+                f"chosen. {result.path} says why; run again to ask again."
+            )
