@@ -17,11 +17,8 @@ COMMANDS = {
     "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
-<<<<<<< HEAD
     "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
-=======
     "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
->>>>>>> main
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
     "confidences": ("confidences", "average precision and calibration by the model's own tokens"),
     "show": ("show", "print what a query asks, and the sizes of its images"),

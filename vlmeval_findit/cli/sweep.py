@@ -162,33 +162,11 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
     """Run a sweep, print its scores, write the best formats where there were several."""
-<<<<<<< HEAD
     results, status = results_of(sweep, host, chosen)
-    print_rows(_row(result) for result in results)
+    print_rows(_row(result) for result in results if status or result.dropped is None)
     if status:
         return status
-    report_formats(results, formats_file)
-=======
-    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
-        around = Surroundings(host, progress, stop, best_format)
-        try:
-            results = run_sweep(sweep, around, chosen)
-        except (StoppedError, KeyboardInterrupt) as error:
-            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
-            return INTERRUPTED
-        except DiskFullError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return NO_MORE
-        except NotOursError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return SOME_FAILED
-        except UnfinishedError as error:
-            print_rows(_row(result) for result in error.results)
-            print(f"error: {error}", file=sys.stderr)
-            return NO_MORE if error.spent else SOME_FAILED
-    print_rows(_row(result) for result in results if result.dropped is None)
     report_formats(results, formats_file, sweep.race)
->>>>>>> main
     for result in results:
         if result.doctor is not None:
             print(f"{result.model} {result.question.name}: {result.doctor}")
