@@ -162,28 +162,10 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
     """Run a sweep, print its scores, write the best formats where there were several."""
-    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
-        around = Surroundings(host, progress, stop, best_format)
-        try:
-            results = run_sweep(sweep, around, chosen)
-        except (StoppedError, KeyboardInterrupt) as error:
-            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
-            return INTERRUPTED
-        except DiskFullError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return NO_MORE
-        except NotOursError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return SOME_FAILED
-        except UnfinishedError as error:
-            print_rows(_row(result) for result in error.results)
-            print(f"error: {error}", file=sys.stderr)
-            return NO_MORE if error.spent else SOME_FAILED
-    print_rows(_row(result) for result in results if result.dropped is None)
-    if line := tokens_line(progress.state.tokens):
-        print(line, file=sys.stderr)
-    for line in at_once_lines(progress.state.at_once):
-        print(line, file=sys.stderr)
+    results, status = results_of(sweep, host, chosen)
+    print_rows(_row(result) for result in results if status or result.dropped is None)
+    if status:
+        return status
     report_formats(results, formats_file, sweep.race)
     for result in results:
         if result.doctor is not None:
@@ -192,6 +174,31 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0
+
+
+def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
+    """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
+    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
+        around = Surroundings(host, progress, stop, best_format)
+        try:
+            results = run_sweep(sweep, around, chosen)
+        except (StoppedError, KeyboardInterrupt) as error:
+            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
+            return (), INTERRUPTED
+        except DiskFullError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return (), NO_MORE
+        except NotOursError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return (), SOME_FAILED
+        except UnfinishedError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return error.results, NO_MORE if error.spent else SOME_FAILED
+    if line := tokens_line(progress.state.tokens):
+        print(line, file=sys.stderr)
+    for line in at_once_lines(progress.state.at_once):
+        print(line, file=sys.stderr)
+    return results, 0
 
 
 def _say(line: str) -> None:
