@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import types
@@ -179,6 +180,19 @@ def test_the_figures_are_those_of_the_command(world: World, name: str, kind: str
         assert ours.details["ious"] == theirs.details["ious"]
 
 
+def test_boxes_in_another_space_than_was_said_are_told() -> None:
+    generator = np.random.default_rng(1)
+    corners = generator.integers(0, 200, (300, 1, 2))
+    truths = np.concatenate([corners, corners + generator.integers(60, 240, corners.shape)], -1)
+    replies = [str(box.tolist()) for box in truths]
+    said = {"truths": truths, "format": "xyxy_text", "sizes": SIZE}
+    right = findit.score(replies, space="pixels", **said)
+    assert (right.figures["F1@0.5"], right.doctor) == (100, None)
+    wrong = findit.score(replies, space="grid1000", **said)
+    assert wrong.doctor is not None
+    assert "pixels" in wrong.doctor
+
+
 def test_nothing_to_score() -> None:
     made = findit.score([], [], "xyxy_json", sizes=[], space="unit")
     assert (made.queries, made.intervals, made.failed) == ((), {}, 0)
@@ -349,7 +363,8 @@ def test_lines_are_those_of_the_report() -> None:
         line = LINES[role]
         assert f"--{name}: {line.colour};" in text
         rule = next(row for row in text.splitlines() if row.startswith(f".picture .{name} "))
-        assert (f"stroke-dasharray: {line.dash} {line.gap};" in rule) == bool(line.gap)
+        dash = re.search(r"stroke-dasharray: (\d+) (\d+);", rule)
+        assert (line.dash, line.gap) == (tuple(map(int, dash.groups())) if dash else (0, 0))
 
 
 # --- supervision ----------------------------------------------------------------------------------

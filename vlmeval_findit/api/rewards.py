@@ -83,7 +83,7 @@ def reward(
 ) -> Any:
     """The reward of replies, 0 to 1 each: the score of the query alone.
 
-    Batches are what is quick: a single reply costs as much as some dozens in a batch.
+    Batches are what is quick: a single reply costs as much as twenty in one.
 
     >>> box = [[0, 0, 320, 240]]
     >>> how = {"sizes": (640, 480), "space": "grid1000"}
