@@ -129,6 +129,9 @@ def test_labels_and_frames() -> None:
         ({"space": "smart_resize"}, "min_pixels"),
         ({"frames": 0}, "frames: 0"),
         ({"text": b"[]"}, "bytes is no text"),
+        ({"size": (0, 480)}, r"size \(0, 480\)"),
+        ({"size": (640.5, 480)}, "whole pixels"),
+        ({"size": (640, 480, 3)}, "whole pixels"),
     ],
 )
 def test_what_cannot_be_read(change: dict[str, Any], message: str) -> None:
@@ -203,6 +206,7 @@ def test_nothing_to_score() -> None:
     [
         ({"truths": []}, "0 truths of 2 replies"),
         ({"sizes": [SIZE]}, "1 sizes of 2 replies"),
+        ({"sizes": [SIZE, (640, -1)]}, r"size \(640, -1\)"),
         ({"pictures": ["a"]}, "1 pictures of 2"),
         ({"truths": [BOX, [64, 48, 320, 240]]}, "truth 1: boxes should be"),
         ({"truths": [BOX, [[320, 48, 64, 240]]]}, "truth 1: .*x1 <= x2"),
@@ -264,6 +268,8 @@ def test_arrays_are_truths_too() -> None:
     found = findit.reward([HIT] * 4, truths, "xyxy_text", **HOW)
     assert found.tolist() == [1, 0, 1, 0]
     assert (found.dtype, found.shape) == (np.float64, (4,))
+    sizes = np.array([SIZE] * 4)
+    assert findit.reward([HIT] * 4, truths, "xyxy_text", sizes=sizes, space="grid1000").sum() == 2
     assert findit.reward([], [], "xyxy_text", **HOW).shape == (0,)
 
 

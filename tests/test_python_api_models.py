@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,16 +98,11 @@ def test_what_is_no_picture_or_no_format_is_refused_before_the_call(tmp_path: Pa
         model.ask(PICTURE, "dog", "xyxy_jsn")
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_the_model_that_ships_with_the_package_answers() -> None:
-    pytest.importorskip("torch")
-    # A process of its own: another test's threads would make it slow.
-    code = (
-        "import torch; torch.set_num_threads(1)\n"
-        "import vlmeval_findit as findit; from PIL import Image\n"
-        "picture = Image.new('RGB', (128, 96), (200, 60, 60))\n"
-        "answer = findit.open_model('FindIt-Nano', max_new_tokens=8).ask(picture, 'red square')\n"
-        "assert answer.read.kind is not findit.Kind.FAILED, answer\n"
-        "assert answer.reply.recorded.space == {'kind': 'grid1000'}\n"
-        "assert answer.reply.recorded.model['row'] == 'FindIt-Nano'\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    pytest.importorskip("transformers")
+    picture = Image.new("RGB", (128, 96), (200, 60, 60))
+    answer = findit.open_model("FindIt-Nano", max_new_tokens=8).ask(picture, "red square")
+    assert answer.read.kind is not findit.Kind.FAILED
+    assert answer.reply.recorded.space == {"kind": "grid1000"}
+    assert answer.reply.recorded.model["row"] == "FindIt-Nano"

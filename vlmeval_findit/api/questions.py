@@ -26,9 +26,6 @@ SpaceLike = str | Mapping[str, Any] | Space
 Said = str | Reply | None
 """What a model said: a text, a reply with its record, or None where the call failed."""
 
-Size = tuple[int, int]
-"""(width, height) in pixels of the original picture."""
-
 _MOST_FRAMES = 9999
 
 _OWN = {

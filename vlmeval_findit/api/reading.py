@@ -11,7 +11,8 @@ from ..benchmarks.findit.scoring import match_replies
 from ..boxes.records import Reason, Truth
 from ..boxes.representation import Corners
 from ..runs.score import checked
-from .questions import Said, Size, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .sizes import Size, sizes_of
 
 
 class Kind(Enum):
@@ -89,12 +90,14 @@ def read(
 
     Raises:
         VariantError: there is no such format.
+        ValueError: the size is none.
         SpaceError: nothing says the coordinate space, or there is no such one.
         IdentityError: the reply recorded another space.
     """
     variant = variant_of(format, frames, multilabel)
     replies = replies_of([text])
-    task = task_of(variant, [Query(0, "", *size, ("",) * frames, _NOTHING)])
+    (whole,) = sizes_of([size], 1)
+    task = task_of(variant, [Query(0, "", *whole, ("",) * frames, _NOTHING)])
     settings, _ = checked("", task, replies, settings_of(space, replies), None)
     (one,), _ = match_replies("", task, replies, settings, None)
     return Read(

@@ -21,8 +21,8 @@ from ..boxes.spaces import Space, scale_to_pixels, space_from
 from ..core.metric import Metric
 from ..core.replies import Reply
 from ..core.spelling import nearest
-from .questions import Said, Size, SpaceLike, replies_of, variant_of
-from .scoring import Sizes, one_each, sizes_of
+from .questions import Said, SpaceLike, replies_of, variant_of
+from .sizes import Size, Sizes, one_each, sizes_of
 from .truths import Boxes, truths_of
 
 Rewards = NDArray[np.float64]
@@ -115,7 +115,7 @@ def reward(
     variant, by = variant_of(format, frames, multilabel), _by(by)
     known = space if isinstance(space, Space) else space_from(space)
     if replies is None or isinstance(replies, (str, Reply)):
-        return float(_rewards([replies], [truths], [sizes], known, variant, by)[0])
+        return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, by)[0])
     return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, by)
 
 
@@ -132,9 +132,8 @@ def _rewards(
     true = truths_of(truths, variant)
     read = reader(variant.reply)
     readings = [read_reply(reply, read) for reply in replies]
-    pairs = list(map(tuple, sizes))
-    scale_of = {size: scale_to_pixels(space, *size) for size in {*pairs}}
-    scales = [scale_of[size] for size in pairs]
+    scale_of = {size: scale_to_pixels(space, *size) for size in {*sizes}}
+    scales = [scale_of[size] for size in sizes]
     matched = match(readings, true, scales)
     metric = _METRICS[by]
     found = metric.values(_columns(metric, list(map(sums, readings, matched))))

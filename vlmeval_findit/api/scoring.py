@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ..benchmarks.findit.benchmark import BENCHMARK
@@ -16,14 +15,12 @@ from ..boxes.records import Truth
 from ..core.metric import figures
 from ..core.scored_row import ScoredRow
 from ..runs import score as runs_score
-from .questions import Said, Size, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .sizes import Sizes, one_each, sizes_of
 from .truths import Boxes, truths_of
 
 if TYPE_CHECKING:
     from ..core.statistics import Interval
-
-Sizes = Size | Sequence[Size]
-"""The size of all pictures, or one a reply."""
 
 
 @dataclass(frozen=True)
@@ -111,18 +108,6 @@ def score(
     return Score(made.rows, made.sums, made.doctor)
 
 
-def sizes_of(sizes: Sizes, count: int) -> Sequence[Size]:
-    """One size a reply.
-
-    Raises:
-        ValueError: there is not.
-    """
-    if len(sizes) == 2 and all(isinstance(edge, int) for edge in sizes):
-        return list(repeat(sizes, count))  # type: ignore[arg-type]
-    one_each(sizes, count, "sizes")
-    return sizes  # type: ignore[return-value]
-
-
 def _queries(
     count: int,
     truths: Sequence[Truth | Boxes],
@@ -139,13 +124,3 @@ def _queries(
             zip(sizes_of(sizes, count), names, truths_of(truths, variant), strict=True)
         )
     ]
-
-
-def one_each(given: Sequence[object], count: int, what: str) -> None:
-    """Refuse what is not one a reply.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if len(given) != count:
-        raise ValueError(f"{len(given)} {what} of {count} replies: one a reply")
