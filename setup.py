@@ -51,6 +51,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
     package_data={
+        "vlmeval_findit": ["py.typed"],
         "vlmeval_findit.data.demo": ["*.yaml"],
         "vlmeval_findit.models": ["findit_nano/*", "findit_nano_siglip/*"],
         "vlmeval_findit.report": ["templates/*"],

@@ -13,7 +13,7 @@ from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
 from ...boxes.reply_format import ReplyFormat
-from ...boxes.spaces import Space, reference_size
+from ...boxes.spaces import scale_to_pixels
 from ...core.identity import Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
@@ -94,7 +94,10 @@ def match_replies(
     queries = [task.queries[reply.index] for reply in replies]
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
     truths = [query.truth for query in queries]
-    scales = [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)]
+    scales = [
+        scale_to_pixels(in_force.space, query.width, query.height)
+        for in_force, query in zip(spaces, queries, strict=True)
+    ]
     matched = match(readings, truths, scales)
     known = [formats[row] for row in rows]
     salvaged = salvaged_matches([reply.text for reply in replies], known, readings, truths, scales)
@@ -121,11 +124,6 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
     if logprobs is None or not reading.boxes:
         return None
     return confidences(reply.text, how, reading, logprobs)
-
-
-def _scale(space: Space, query: Query) -> tuple[float, float]:
-    w, h = reference_size(space, query.width, query.height)
-    return query.width / w, query.height / h
 
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
