@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..benchmarks.findit.metrics import METRICS, sums
-from ..benchmarks.findit.rejection import REJECTION_ACCURACY, rejection_sums
+from ..benchmarks.findit.rejection import Outcome, outcome
 from ..benchmarks.findit.salvaging import salvaged_matches
 from ..benchmarks.findit.scoring import read_reply
 from ..benchmarks.findit.variant import Variant
@@ -157,11 +157,11 @@ def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Va
         [_NOTHING] * count,
         [(1.0, 1.0)] * count,
     )
-    rows = [
-        rejection_sums(reply, reading, salvaged.get(at))
+    found = [
+        outcome(reply, reading, salvaged.get(at))
         for at, (reply, reading) in enumerate(zip(replies, readings, strict=True))
     ]
-    return REJECTION_ACCURACY.values(_columns(REJECTION_ACCURACY, rows))
+    return np.array([100.0 * (one is Outcome.REJECTED) for one in found])
 
 
 _NOTHING = Truth((), ())
