@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.report.cards import choose_cards
-from vlmeval_findit.report.losses import losses_of
+from vlmeval_findit.report.losses import Segment, losses_of
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.anatomy import anatomy_of
@@ -79,6 +79,15 @@ def test_the_page_has_a_bar_of_100_percent_for_each(board: Board) -> None:
     keys = {key for key, _ in data["causes"]}
     assert {cause for card in data["cards"] for cause in card["causes"]} <= keys
     assert set(re.findall(r'data-cause="([^"]+)"', page)) <= keys
+
+
+def test_what_costs_nothing_has_no_colour(board: Board) -> None:
+    found = losses_of(board)
+    free = Segment(found.causes[0][1], place=99, events=3, points=0.0, interval=None)
+    bar = replace(found.bars[0], segments=(*found.bars[0].segments, free))
+    one = replace(found, causes=(*found.causes, (99, free.cause)), bars=(bar,))
+    assert {place for place, _ in one.colours()} == {s.place for s in bar.segments if s.drawn}
+    assert 99 not in {place for place, _ in one.colours()}
 
 
 def test_letters_have_a_bar_too(letters: World) -> None:

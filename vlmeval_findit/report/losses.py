@@ -83,6 +83,11 @@ class Losses:
     bars: tuple[LossBar, ...]
     lacking: tuple[str, ...]
 
+    def colours(self) -> list[tuple[int, Cause]]:
+        """The causes that can be seen in a bar."""
+        seen = {one.place for bar in self.bars for one in bar.segments if one.drawn}
+        return [(place, cause) for place, cause in self.causes if place in seen]
+
     def wheres(self) -> list[str]:
         return list(dict.fromkeys(bar.where for bar in self.bars))
 
