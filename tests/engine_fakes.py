@@ -86,6 +86,7 @@ class Silent:
         self.plans: list[Plan] = []
         self.finished: list[int] = []
         self.answers: list[Answer] = []
+        self.at_once: dict[str, int] = {}
 
     def planned(self, model: str, plan: Plan, finished: int) -> None:
         self.plans.append(plan)
@@ -93,6 +94,9 @@ class Silent:
 
     def answered(self, answers: Sequence[Answer]) -> None:
         self.answers += answers
+
+    def took(self, model: str, servers: Mapping[str, int]) -> None:
+        self.at_once.update(servers)
 
     def scored(self, result: Result) -> None:
         pass

@@ -21,6 +21,7 @@ from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
 from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
+from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.sweep.calls import ImageHashes, keyed
 from vlmeval_findit.sweep.config_file import parse_sweep
@@ -113,6 +114,7 @@ def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
         size=len(json.dumps(body)),
         tokens_in=40 // 4 + 20 * 10,
         tokens_out_at_most=768,
+        tokens_beginning=20 * 10,
     )
     encoded: list[Path] = []
 
@@ -127,6 +129,23 @@ def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
     assert encoded == [path], "once for all calls"
     with pytest.raises(OSError, match=r"b\.png"):
         scale.load([image(str(tmp_path / "b.png"))], variant, space, counted)
+
+
+def test_what_a_cache_reads_is_priced_apart() -> None:
+    """4 dollars a million tokens, 5 to keep them and 0.20 to read them again."""
+    one = Load(calls=1, tokens_in=3000, tokens_out_at_most=100, tokens_beginning=2000)
+    first, second = (one.priced(place, 2, OPUS_5_5) for place in (0, 1))
+    assert first.usd_in == pytest.approx((2000 * 5 + 1000 * 4) / 1e6)
+    assert second.usd_in == pytest.approx((2000 * 0.2 + 1000 * 4) / 1e6)
+    assert (first + second).usd_out_at_most == pytest.approx(2 * 100 * 20 / 1e6)
+    assert ((first + second).tokens_again, (first + second).tokens_in) == (2000, 6000)
+    alone = one.priced(0, 1, OPUS_5_5)
+    assert alone.usd_in == pytest.approx(3000 * 4 / 1e6), "of one call nothing is kept"
+    short = replace(one, tokens_beginning=1000).priced(1, 2, OPUS_5_5)
+    assert short.usd_in == pytest.approx(3000 * 4 / 1e6), "too short for the provider's cache"
+    assert short.tokens_again == 1000, "a server of one's own has no such rule"
+    unknown = one.priced(1, 2, None)
+    assert (unknown.usd_in, unknown.usd_out_at_most, unknown.tokens_again) == (0.0, 0.0, 2000)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +179,10 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
     assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them to be made" in done.stdout
     (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", done.stdout, re.MULTILINE)
     assert weighed.startswith("6 calls, 6 images, ")
-    assert weighed.endswith(f"at most {6 * 768:,} out")
+    assert " (1,280 of them again), " in weighed, "one picture, six times"
+    price = 6 * 768 * 15 / 1e6
+    assert f"at most {6 * 768:,} out; " in weighed
+    assert weighed.endswith(f"; at prices of {AS_OF} $0.00 in, at most ${price:.2f} out")
     assert "FullImage over HTTP" not in done.stdout
     served = sub_command(lmu, tmp_path, "sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1")
     assert served.stdout.count(" over HTTP: 6 calls, 6 images") == 2

@@ -13,6 +13,7 @@ from ..core.image_checks import skips_missing
 from ..models.http.chat import ChatModel, openrouter_model, server_model, token_limit
 from ..models.http.estimate import Load
 from ..models.http.services import extra_fields, server_name
+from ..models.prices import AS_OF
 from ..models.revision import known_revision
 from ..models.table import find_model, local_names
 from ..sweep.calls import given_key
@@ -120,7 +121,14 @@ def _sum(counts: Sequence[Count]) -> Load:
 
 
 def _line(sums: Load) -> str:
+    again = f" ({sums.tokens_again:,} of them again)" if sums.tokens_again else ""
+    price = ""
+    if sums.usd_in:
+        price = (
+            f"; at prices of {AS_OF} ${sums.usd_in:,.2f} in, at most ${sums.usd_out_at_most:,.2f} "
+            "out"
+        )
     return (
         f"{sums.calls:,} calls, {sums.images:,} images, {sums.size:,} bytes, about "
-        f"{sums.tokens_in:,} tokens in, at most {sums.tokens_out_at_most:,} out"
+        f"{sums.tokens_in:,} tokens in{again}, at most {sums.tokens_out_at_most:,} out{price}"
     )

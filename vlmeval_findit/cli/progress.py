@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from ..core.replies import recorded
 from ..core.work import Answer
 from ..sweep.plan import Plan
 from ..sweep.results import Result
@@ -22,7 +24,7 @@ _LINE_EVERY = 10.0
 
 @dataclass(slots=True)
 class State:
-    """What is counted: of the model at work, and failures of the whole sweep."""
+    """What is counted: of the model at work; failures and tokens of the whole sweep."""
 
     model: str = ""
     cells: int = 0
@@ -32,6 +34,8 @@ class State:
     before: int = 0
     failures: int = 0
     started: float = 0.0
+    tokens: Counter[str] = field(default_factory=Counter)
+    at_once: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def line(self, now: float) -> str:
         """The state in words."""
@@ -43,6 +47,34 @@ class State:
             f"calls {self.calls_done}/{self.calls}  {rate:.1f}/s  "
             f"left {duration(left)}  failed {self.failures}"
         )
+
+
+def at_once_lines(at_once: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """By model, how many calls at once each server took, in words.
+
+    >>> at_once_lines({"Qwen3-VL": {"http://a/v1": 12, "http://b/v1": 3}})
+    ['Qwen3-VL: calls at once that were taken: http://a/v1 12, http://b/v1 3']
+    """
+    return [
+        f"{model}: calls at once that were taken: "
+        + ", ".join(f"{name} {count}" for name, count in servers.items())
+        for model, servers in at_once.items()
+    ]
+
+
+def tokens_line(tokens: Mapping[str, int]) -> str:
+    """What was sent and answered, in words; empty where no service said it.
+
+    >>> tokens_line({"prompt": 9_000, "completion": 400, "cached": 7_200})
+    'tokens: 9,000 in, of which 7,200 from a cache; 400 out'
+    """
+    if not tokens.get("prompt"):
+        return ""
+    parts = [(tokens.get("cached"), "from a cache"), (tokens.get("cache_write"), "put into one")]
+    cached = " and ".join(f"{count:,} {what}" for count, what in parts if count)
+    which = f", of which {cached}" if cached else ""
+    out = tokens.get("completion", tokens.get("reply", 0))
+    return f"tokens: {tokens['prompt']:,} in{which}; {out:,} out"
 
 
 def duration(seconds: float | None) -> str:
@@ -91,6 +123,8 @@ class SweepProgress:
             before=finished,
             failures=self.state.failures,
             started=now,
+            tokens=self.state.tokens,
+            at_once=self.state.at_once,
         )
         if self._bar is None:
             self._say(now)
@@ -100,6 +134,8 @@ class SweepProgress:
     def answered(self, answers: Sequence[Answer]) -> None:
         self.state.calls_done += len(answers)
         self.state.failures += sum(answer.error is not None for answer in answers)
+        for answer in answers:
+            self.state.tokens.update(recorded(answer.extra).tokens)
         if self._bar is not None:
             self._bar.advance(self._bar.task_ids[-1], len(answers))
         elif self._clock() - self._shown >= _LINE_EVERY:
@@ -109,6 +145,10 @@ class SweepProgress:
         self.state.cells_done += 1
         if self._bar is None and self.state.cells_done == self.state.cells:
             self._say(self._clock())
+
+    def took(self, model: str, servers: Mapping[str, int]) -> None:
+        if servers:
+            self.state.at_once[model] = servers
 
     def _say(self, now: float) -> None:
         self._shown = now

@@ -37,7 +37,7 @@ from ..sweep.search import (
 from ..sweep.servers import ServersHost
 from ..sweep.stopping import stopped_by_signals
 from .printing import print_rows, report_spending
-from .progress import SweepProgress
+from .progress import SweepProgress, at_once_lines, tokens_line
 
 CONFIDENCES_HELP = (
     "record how probable the tokens of every reply were; answers of earlier runs without are "
@@ -180,6 +180,10 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
             print(f"error: {error}", file=sys.stderr)
             return NO_MORE if error.spent else SOME_FAILED
     print_rows(_row(result) for result in results if result.dropped is None)
+    if line := tokens_line(progress.state.tokens):
+        print(line, file=sys.stderr)
+    for line in at_once_lines(progress.state.at_once):
+        print(line, file=sys.stderr)
     report_formats(results, formats_file, sweep.race)
     for result in results:
         if result.doctor is not None:

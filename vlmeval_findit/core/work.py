@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -10,6 +10,7 @@ from .messages import Message
 from .question import Question
 from .redaction import quoted
 from .replies import record_in
+from .routing import Place
 
 
 class Work(NamedTuple):
@@ -18,6 +19,9 @@ class Work(NamedTuple):
     Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
     ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`); with ``confidences``
     log-probabilities of the replies' tokens are recorded, where they can be had.
+    ``shares_images``: other calls are over the same images, in this work or beside it.
+    ``pictures[i]`` names the content of the images of ``messages[i]`` (empty: it has none, or
+    nobody said), ``place`` the one of the asker's places that should answer, if it can.
     """
 
     messages: tuple[Message, ...]
@@ -25,6 +29,8 @@ class Work(NamedTuple):
     settings: Mapping[str, Any]
     shares_images: bool
     confidences: bool = False
+    pictures: tuple[str, ...] = ()
+    place: str = ""
 
 
 class Stop(Enum):
@@ -76,6 +82,21 @@ class Stoppable(Protocol):
 
     def cancel(self) -> None:
         """End what is on its way too: every call comes back at once, as a failed answer."""
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """What an asker can do beside that asks servers which keep what they saw of a picture."""
+
+    def expect(self, calls: int) -> None:
+        """So many calls will come at a time."""
+
+    def places(self) -> Sequence[Place]:
+        """The servers, and how many calls each takes at a time now."""
+
+    @property
+    def took(self) -> Mapping[str, int]:
+        """By server, how many calls at once it takes, as far as it was tried."""
 
 
 def said(error: BaseException) -> str:

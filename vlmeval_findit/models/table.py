@@ -18,6 +18,7 @@ from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.question import Question
 from ..core.settings import Settings
 from ..core.spelling import nearest
+from . import prices
 from .families import (
     THINK,
     BoundsRule,
@@ -88,6 +89,8 @@ class ApiFacts:
     ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
     the provider's default).  ``max_tokens`` limits the output (None: the question's own limit).
     ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
+    ``cache_control`` marks where the beginning of a prompt ends that the provider should keep
+    (None: it finds that out itself).  ``prices`` are for estimates.
     """
 
     identifier: str
@@ -95,16 +98,22 @@ class ApiFacts:
     max_tokens: int | None = None
     temperature: float | None = None
     image_detail: str | None = None
+    cache_control: Mapping[str, str] | None = None
+    prices: prices.Prices | None = None
 
 
-def _without_reasoning(identifier: str, image_detail: str | None = None) -> ApiFacts:
+def _without_reasoning(identifier: str, **more: Any) -> ApiFacts:
     """Reasoning switched off, greedy, the question's limit."""
-    return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, image_detail=image_detail)
+    return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, **more)
 
 
-def _with_default_reasoning(identifier: str) -> ApiFacts:
+def _with_default_reasoning(identifier: str, **more: Any) -> ApiFacts:
     """The provider's default reasoning within 8,000 tokens; providers then take no temperature."""
-    return ApiFacts(identifier, None, max_tokens=8000)
+    return ApiFacts(identifier, None, max_tokens=8000, **more)
+
+
+_MARKED = {"type": "ephemeral"}
+"""Anthropic keeps what is marked, for five minutes from its last use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,33 +282,37 @@ _ROWS = (
         r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)",
         _shrinking_scenes("grid1000", 4096),
         _GOOGLE,
-        api=_without_reasoning("google/gemini-2.5-flash"),
+        api=_without_reasoning("google/gemini-2.5-flash", prices=prices.GEMINI_2_5_FLASH),
     ),
     ModelRow(
         "GPT-5.4",
         r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
         _shrinking_scenes("openai_high", 4096),
         # Said in so many words, because its coordinate space rests on this sizing.
-        api=_without_reasoning("openai/gpt-5.4", image_detail="high"),
+        api=_without_reasoning("openai/gpt-5.4", image_detail="high", prices=prices.GPT_5_4),
     ),
     ModelRow(
         "GPT-6 Astra",
         r"(openai/)?GPT-6-Astra",
         _shrinking_scenes("pixels", 1824),
-        api=_with_default_reasoning("openai/gpt-6-astra"),
+        api=_with_default_reasoning("openai/gpt-6-astra", prices=prices.GPT_6_ASTRA),
     ),
     ModelRow(
         "Claude Sonnet 4.5",
         r"(anthropic/)?(Claude-Sonnet-4[.-]5|claude-4\.5-sonnet|GCP_ClaudeSonnet4-5)",
         _shrinking_scenes("claude_standard", 4096),
         _CLAUDE_SONNET,
-        api=_without_reasoning("anthropic/claude-4.5-sonnet"),
+        api=_without_reasoning(
+            "anthropic/claude-4.5-sonnet", cache_control=_MARKED, prices=prices.SONNET_4_5
+        ),
     ),
     ModelRow(
         "Claude Opus 5.5",
         r"(anthropic/)?Claude-Opus-5[.-]5",
         _always(Space("claude_highres")),
-        api=_with_default_reasoning("anthropic/claude-opus-5.5"),
+        api=_with_default_reasoning(
+            "anthropic/claude-opus-5.5", cache_control=_MARKED, prices=prices.OPUS_5_5
+        ),
     ),
     # The model that ships with the package, and its baselines.
     ModelRow(

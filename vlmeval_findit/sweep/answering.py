@@ -69,6 +69,9 @@ class Watcher(Protocol):
     def answered(self, answers: Sequence[Answer]) -> None:
         """Calls were made."""
 
+    def took(self, model: str, servers: Mapping[str, int]) -> None:
+        """Calls were made; how many at once each of its servers takes."""
+
     def scored(self, result: Result) -> None:
         """A cell's files are written."""
 
@@ -174,6 +177,7 @@ def ask(
     inference = engine.sweep.inference
     sizes = UnitSizes(inference.variants, inference.batch_size)
     answer_calls(Calls(plan, left, sizes, engine.hashes), executor, keeping, around.stop)
+    around.watcher.took(entry.name, executor.took)
     if keeping.error is not None:
         raise keeping.error
     if keeping.last is None and around.stop.is_set() and done < len(outputs):

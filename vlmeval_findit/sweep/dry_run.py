@@ -6,10 +6,10 @@ no weight.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -168,8 +168,15 @@ def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
             # An image is not there yet, or is none: its call would fail and send nothing.
             return Load()
 
+    prices = chat.row.api.prices if chat.row is not None and chat.row.api is not None else None
+    pictures, seen = Counter(call.asked.image_sha256 for call in calls), Counter[tuple[str, ...]]()
+    total = Load()
     with ThreadPoolExecutor(4) as pool:
-        return reduce(Load.__add__, pool.map(one, calls), Load())
+        for call, load in zip(calls, pool.map(one, calls), strict=True):
+            over = call.asked.image_sha256
+            total += load.priced(seen[over], pictures[over], prices)
+            seen[over] += 1
+    return total
 
 
 def _finished(journal: Path | None) -> dict[str, frozenset[str]]:

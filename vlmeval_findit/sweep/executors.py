@@ -9,14 +9,16 @@ Whatever an asker does, every call that was begun has an answer: an exception is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, cycle, islice
+from itertools import chain
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Condition, Thread
 from typing import Protocol
 
-from ..core.work import Answer, Asker, Stoppable, Work, said
+from ..core.routing import Place
+from ..core.work import Answer, Asker, Placing, Stoppable, Work, said
+from .line import Line, Siblings, Taken, picture_name
 from .plan import Unit
 from .stopping import Stopping
 
@@ -29,7 +31,12 @@ Loader = Callable[[], Asker]
 
 
 class Executor(Protocol):
-    """Who answers units."""
+    """Who answers units.
+
+    ``took`` says of the servers that were asked how many calls at once each takes.
+    """
+
+    took: Mapping[str, int]
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
         """Every unit, or its calls one by one, with answers, in any order; fewer once stopped.
@@ -47,6 +54,7 @@ def work_of(unit: Unit) -> Work:
         questions=tuple(call.cell.question for call in unit.calls),
         settings=first.settings,
         shares_images=unit.shares_images,
+        pictures=tuple(picture_name(one) for one in single_calls(unit)),
         confidences=first.confidences,
     )
 
@@ -89,6 +97,7 @@ class LocalExecutor:
 
     def __init__(self, load: Loader) -> None:
         self._load = load
+        self.took: Mapping[str, int] = {}
         self._asker: Asker | None = None
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
@@ -102,8 +111,9 @@ class LocalExecutor:
 class ThreadsExecutor:
     """Threads over askers that any thread may use: an API, or several servers.
 
-    One that is :class:`.Stoppable` waits for nothing when the run is to stop, and gives up
-    its calls when all are given up.
+    Calls over a picture go to one asker, and in it to one server (:mod:`.line`).  An asker that is
+    :class:`.Stoppable` waits for nothing when the run is to stop, and gives up its calls when all
+    are given up.
 
     Args:
         load: makes the askers, when the first unit comes.
@@ -113,18 +123,28 @@ class ThreadsExecutor:
     def __init__(self, load: Callable[[], Sequence[Asker]], threads: int) -> None:
         self._load = load
         self._threads = threads
+        self._askers: Sequence[Asker] = ()
+        self.took: Mapping[str, int] = {}
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
         coming = until(stop, (piece for unit in units for piece in single_calls(unit)))
         first = next(coming, None)
         if first is None:
             return
-        crew = _Crew(self._load(), self._threads, stop)
+        # Once: a race asks several times, and what was found out of servers stays.
+        askers = self._askers = self._askers or self._load()
+        crew = _Crew(chain([first], coming), askers, self._threads, stop)
         try:
             with stop.shielded(crew.wake):
-                yield from crew.answers(chain([first], coming))
+                yield from crew.answers()
         finally:
             crew.dismiss()
+            placing = [asker for asker in askers if isinstance(asker, Placing)]
+            self.took = {name: count for asker in placing for name, count in asker.took.items()}
+
+
+_LOOK_UP = 0.25
+"""Seconds after which a thread looks whether a server takes more calls than before."""
 
 
 class _Crew:
@@ -133,17 +153,27 @@ class _Crew:
     They do not keep the process from ending: one that waits for a server that hangs is left.
     """
 
-    def __init__(self, askers: Sequence[Asker], threads: int, stop: Stopping) -> None:
+    def __init__(
+        self, coming: Iterator[Unit], askers: Sequence[Asker], threads: int, stop: Stopping
+    ) -> None:
         self._askers = askers
+        self._threads = threads
         self._stop = stop
         self._workers = len(askers) * threads
-        # Simple queues: a signal's handler may put something in while their lock is taken.
-        self._asked: SimpleQueue[tuple[Asker, Unit] | None] = SimpleQueue()
+        placing = all(isinstance(asker, Placing) for asker in askers)
+        siblings = Siblings.AFTER_THE_FIRST if placing else Siblings.AT_ONCE
+        self._line = Line(coming, self._places, siblings)
+        self._changed = Condition()
+        self._out = 0
+        self._dismissed = False
+        # A simple queue: a signal's handler may put something in while its lock is taken.
         self._home: SimpleQueue[tuple[Unit, list[Answer] | BaseException | None] | None]
         self._home = SimpleQueue()
         for asker in askers:
             if isinstance(asker, Stoppable):
                 asker.stops_with(stop.is_set)
+            if isinstance(asker, Placing):
+                asker.expect(threads)
         for _ in range(self._workers):
             Thread(target=self._work, daemon=True).start()
 
@@ -153,25 +183,26 @@ class _Crew:
 
     def dismiss(self) -> None:
         """Let the threads end, each after its call."""
-        for _ in range(self._workers):
-            self._asked.put(None)
+        with self._changed:
+            self._dismissed = True
+            self._changed.notify_all()
 
-    def answers(self, coming: Iterator[Unit]) -> Iterator[Answered]:
+    def answers(self) -> Iterator[Answered]:
         """The units with answers, as they come home; without what had not begun at a stop."""
-        turn = cycle(self._askers)
-        out = 0
+        kept = 0
         while True:
-            # One call waits for every worker: none is idle, and few are on their way.
-            for unit in islice(coming, 2 * self._workers - out):
-                self._asked.put((next(turn), unit))
-                out += 1
-            if not out:
-                return
+            with self._changed:
+                # Only now, so that an answer which ends the run is known before others begin.
+                self._out -= kept
+                self._line.fill(2 * self._workers)
+                self._changed.notify()
+                if self._line.is_empty and not self._out:
+                    return
             came = self._home.get()
             if came is None:
-                yield from self._given_up(out)
+                yield from self._given_up(self._out)
                 return
-            out -= 1
+            kept = 1
             unit, answers = came
             if isinstance(answers, BaseException):
                 raise answers
@@ -198,13 +229,42 @@ class _Crew:
             if isinstance(answers, list) and not any(answer.error for answer in answers):
                 yield unit, answers
 
+    def _places(self) -> list[Place]:
+        """Where calls go: the servers of one asker that says them, else the askers."""
+        if len(self._askers) == 1 and isinstance(self._askers[0], Placing):
+            return list(self._askers[0].places())
+        return [Place(str(number), self._threads) for number in range(len(self._askers))]
+
     def _work(self) -> None:
-        while (task := self._asked.get()) is not None:
-            asker, unit = task
+        while (taken := self._take()) is not None:
             answers: list[Answer] | BaseException | None = None
             if not self._stop.is_set():
                 try:
-                    answers = answers_of(asker.ask, unit)
+                    answers = self._answers(taken)
                 except BaseException as error:
                     answers = error
-            self._home.put((unit, answers))
+            with self._changed:
+                self._line.done(taken)
+                if self._stop.is_set():
+                    self._line.drop()
+                self._changed.notify()
+            self._home.put((taken.unit, answers))
+
+    def _answers(self, taken: Taken) -> list[Answer]:
+        alone = len(self._askers) == 1
+        asker = self._askers[0 if alone else int(taken.place)]
+        unit = Unit(taken.unit.calls, taken.has_siblings)
+        return answers_of(lambda work: asker.ask(work._replace(place=taken.place)), unit)
+
+    def _take(self) -> Taken | None:
+        """What this thread asks next; None where it is dismissed."""
+        with self._changed:
+            while not self._dismissed:
+                # Few answers wait to be kept, and no thread is idle while one is.
+                taken = self._line.take() if self._out < 2 * self._workers else None
+                if taken is not None:
+                    self._out += 1
+                    self._changed.notify()  # there may be something for another, too
+                    return taken
+                self._changed.wait(None if self._line.is_empty else _LOOK_UP)
+        return None

@@ -13,14 +13,16 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
+from ..core.routing import Place
 from ..core.work import Answer, Asker, Work, said
 from .config import Inference
 from .executors import GRACE, Answered, Loader, answers_of, failures, single_calls, until, work_of
+from .line import Line, Taken
 from .plan import Unit
 from .stopping import Stopping
 
@@ -45,7 +47,7 @@ class _Replica:
 
 
 class RayExecutor:
-    """Replicas of a model in the actors of a Ray cluster.
+    """Replicas of a model in the actors of a Ray cluster; work over a picture goes to one of them.
 
     Args:
         load: makes the asker, in every actor.
@@ -59,6 +61,7 @@ class RayExecutor:
         self._ray = _import_ray()
         self._load = load
         self._inference = inference
+        self.took: Mapping[str, int] = {}
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
         coming = iter(units)
@@ -90,31 +93,35 @@ class RayExecutor:
     def _spread(
         self, actors: Sequence[Any], pieces: Iterator[Unit], stop: Stopping
     ) -> Iterator[Answered]:
-        idle = list(actors)
-        running: dict[Any, tuple[Any, Unit]] = {}
+        replicas = {f"replica {number}": actor for number, actor in enumerate(actors)}
+        places = [Place(name, 1) for name in replicas]
+        line = Line(pieces, lambda: places)
+        running: dict[Any, Taken] = {}
         while not stop.now:
+            line.fill(2 * len(actors))
             # Nothing waits at an actor: it would be begun after a stop.  The pause between two
             # units is a few milliseconds.
-            for unit in islice(pieces, len(idle)):
+            while not stop.is_set() and (taken := line.take()) is not None:
                 try:
-                    reference = idle[-1].ask.remote(work_of(unit))
+                    reference = replicas[taken.place].ask.remote(work_of(taken.unit))
                 except Exception as error:
-                    yield unit, failures(unit, error)
+                    line.done(taken)
+                    yield taken.unit, failures(taken.unit, error)
                 else:
-                    running[reference] = (idle.pop(), unit)
+                    running[reference] = taken
             if not running:
                 return
             done, _ = self._ray.wait(list(running), num_returns=1, timeout=_LOOK)
             for reference in done:
-                actor, unit = running.pop(reference)
-                idle.append(actor)
-                yield unit, self._answers(reference, unit)
+                taken = running.pop(reference)
+                line.done(taken)
+                yield taken.unit, self._answers(reference, taken.unit)
         if not running:
             return
         # What is there already, or as good as there; a call that is given up did not fail.
         done, _ = self._ray.wait(list(running), num_returns=len(running), timeout=GRACE)
         for reference in done:
-            _, unit = running[reference]
+            unit = running[reference].unit
             answers = self._answers(reference, unit)
             if not any(answer.error for answer in answers):
                 yield unit, answers

@@ -23,12 +23,13 @@ from tenacity.wait import wait_exponential_jitter
 from ...core.messages import Message
 from ...core.question import Question
 from ...core.replies import Recorded
+from ...core.routing import Place
 from ...core.work import Answer, Stop, Work, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .logprobs import FIELDS, refuses_logprobs
-from .payload import Request
+from .payload import Beginning, Request
 from .pool import Pool, Server
 from .spending import Budget, SpendingError
 from .transport import Transport
@@ -60,6 +61,16 @@ class Terms:
             raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
 
 
+class Over(NamedTuple):
+    """How a call is made: a name of the content of its images, the server that should answer,
+    whether other calls are over the same images, whether log-probabilities are asked for."""
+
+    picture: str = ""
+    place: str = ""
+    beginning: Beginning = Beginning.ONCE
+    confidences: bool = False
+
+
 class ChatAsker:
     """Asks a model over HTTP; any number of threads may share it.
 
@@ -81,7 +92,7 @@ class ChatAsker:
     ) -> None:
         terms = terms or Terms()
         self._model = model
-        self._pool = Pool(servers)
+        self._pool = Pool(servers, stopping=lambda: self.stopping)
         self._attempts = max(terms.attempts, len(servers), 1)
         self._budget = budget or Budget()
         self._transport = Transport(terms.timeout)
@@ -92,11 +103,30 @@ class ChatAsker:
         self._lock = threading.Lock()
 
     def ask(self, work: Work) -> list[Answer]:
-        pairs = zip(work.messages, work.questions, strict=True)
-        return [self._one(*pair, confidences=work.confidences) for pair in pairs]
+        pictures = work.pictures or ("",) * len(work.messages)
+        beginning = Beginning.AGAIN if work.shares_images else Beginning.ONCE
+        return [
+            self._one(message, question, Over(picture, work.place, beginning, work.confidences))
+            for message, question, picture in zip(
+                work.messages, work.questions, pictures, strict=True
+            )
+        ]
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return False
+
+    def expect(self, calls: int) -> None:
+        """So many calls will come at a time: each server takes its share at most."""
+        self._pool.expect(calls)
+
+    def places(self) -> Sequence[Place]:
+        """The servers, and how many calls each takes at a time now."""
+        return self._pool.places()
+
+    @property
+    def took(self) -> Mapping[str, int]:
+        """By server, how many calls at once it takes, as far as it was tried."""
+        return self._pool.took
 
     @property
     def stopped(self) -> Stop | None:
@@ -125,6 +155,12 @@ class ChatAsker:
 
     close = cancel
 
+    def wait_as_asked(self) -> None:
+        """Wait where every server asked to be left alone for a while that is worth waiting for."""
+        seconds = self._pool.wait()
+        if seconds and seconds <= LONGEST_WAIT:
+            self._sleep(seconds + random.uniform(0.0, 0.5))
+
     def _rest(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self.stopping and (left := until - time.monotonic()) > 0:
@@ -132,21 +168,21 @@ class ChatAsker:
 
     # --- one call ---------------------------------------------------------------------------------
 
-    def _one(self, message: Message, question: Question, *, confidences: bool) -> Answer:
+    def _one(self, message: Message, question: Question, over: Over) -> Answer:
         start = time.perf_counter()
-        answer = self._answer(message, question, confidences)
+        answer = self._answer(message, question, over)
         return answer._replace(seconds=time.perf_counter() - start)
 
-    def _answer(self, message: Message, question: Question, confidences: bool) -> Answer:
+    def _answer(self, message: Message, question: Question, over: Over) -> Answer:
         recorded = Recorded()
         try:
             recorded = self._model.recorded(question, None, None)
-            asked = self._model.request(message, question)
+            asked = self._model.request(message, question, over.beginning)
         except Exception as error:  # whatever a broken picture makes of its reader
             return _failed(said(error), recorded, {})
         try:
             with self._budget.call() as charge:
-                made = self._made(asked, confidences)
+                made = self._made(asked, over)
                 charge.cost = made.cost
         except SpendingError as error:
             extra = self._model.recorded(question, asked, None).as_json()
@@ -163,8 +199,8 @@ class ChatAsker:
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
 
-    def _made(self, asked: Request, confidences: bool) -> Made:
-        call = _Call(self, asked.body, confidences=confidences)
+    def _made(self, asked: Request, over: Over) -> Made:
+        call = _Call(self, asked.body, over)
         retrying = Retrying(
             retry=retry_if_exception(call.is_worth_another),
             stop=stop_any(stop_after_attempt(self._attempts), _TooLong()),
@@ -215,6 +251,7 @@ class Made(NamedTuple):
         known = {
             "id": None if failed else self.outcome.id or None,  # type: ignore[union-attr]
             "cost": self.cost,
+            "cache_discount": None if failed else self.outcome.cache_discount,  # type: ignore[union-attr]
             "status": self.outcome.status or None if failed else 200,  # type: ignore[union-attr]
             "attempts": self.attempts,
             "server": self.server or None,
@@ -225,10 +262,11 @@ class Made(NamedTuple):
 class _Call:
     """One call over its attempts: which servers failed it, and what that cost."""
 
-    def __init__(self, asker: ChatAsker, body: Mapping[str, Any], *, confidences: bool) -> None:
+    def __init__(self, asker: ChatAsker, body: Mapping[str, Any], over: Over) -> None:
         self._asker = asker
-        self._body = {**body, **FIELDS} if confidences else body
-        self._confidences = confidences
+        self._body = {**body, **FIELDS} if over.confidences else body
+        self._over = over
+        self._confidences = over.confidences
         self._tried: set[Server] = set()
         self._last: CallError | None = None
         self.attempts = 0
@@ -243,8 +281,11 @@ class _Call:
         """
         if self._last is not None and self._asker.stopping:
             raise self._last
+        if self._last is None:
+            self._asker.wait_as_asked()
         try:
-            with self._asker._pool.server(self._tried) as server:
+            over = self._over
+            with self._asker._pool.server(self._tried, over.picture, over.place) as server:
                 self.server = server.endpoint.name
                 self._tried.add(server)
                 return self._completion(server)

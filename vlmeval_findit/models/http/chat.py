@@ -15,7 +15,7 @@ from ...core.settings import settings_from
 from ..table import ModelRow, find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
-from .payload import Manner, Request, openrouter_manner, request, server_manner
+from .payload import Beginning, Manner, Request, openrouter_manner, request, server_manner
 from .services import proprietary, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
@@ -35,14 +35,16 @@ class ChatModel:
     space: Callable[[Question], Space]
     manner: Callable[[Space], Manner]
 
-    def request(self, message: Message, question: Question) -> Request:
+    def request(
+        self, message: Message, question: Question, beginning: Beginning = Beginning.ONCE
+    ) -> Request:
         """The request for a message.
 
         Raises:
             OSError: an image cannot be read.
         """
         space = self.space(question)
-        return request(message, question, space, self.manner(space))
+        return request(message, question, space, self.manner(space), beginning)
 
     def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
         """What a run of it is."""

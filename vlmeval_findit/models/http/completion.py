@@ -62,8 +62,11 @@ class Completion:
     """One answer.
 
     ``text`` is what is read for boxes, ``thought`` what the model thought before, which
-    ``ends_in_thought`` where no text came after it.  ``cost`` is in US dollars, None where the
-    service does not say it.  ``model`` says who answered: the service's identifier, the provider.
+    ``ends_in_thought`` where no text came after it.  ``tokens`` count the ``prompt``, of it those
+    ``cached`` (read from a cache) and ``cache_write``, the ``completion`` and of it ``reasoning``.
+    ``cost`` is in US dollars, None where the service does not say it, ``cache_discount`` what a
+    cache took off it (what writing costs more, below zero).  ``model`` says who answered: the
+    service's identifier, the provider.
     ``token_logprobs`` are None where they were not asked for, or for the reason ``no_logprobs``.
     """
 
@@ -73,6 +76,7 @@ class Completion:
     finish_reason: str = ""
     tokens: Mapping[str, int] = field(default_factory=dict)
     cost: float | None = None
+    cache_discount: float | None = None
     model: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
     token_logprobs: TokenLogprobs | None = None
@@ -133,6 +137,7 @@ def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
         finish_reason=finish_reason,
         tokens=_tokens(reply),
         cost=cost,
+        cache_discount=_cache_discount(reply),
         model={name: value for name, value in who.items() if value},
         id=_name(reply.get("id")),
         token_logprobs=logprobs,
@@ -233,23 +238,39 @@ def _usage(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _cost(reply: Mapping[str, Any]) -> float | None:
-    cost = _usage(reply).get("cost")
-    if not isinstance(cost, int | float) or isinstance(cost, bool):
+    cost = _number(_usage(reply).get("cost"))
+    return None if cost is None or cost < 0 else cost
+
+
+def _cache_discount(reply: Mapping[str, Any]) -> float | None:
+    return _number(_usage(reply).get("cache_discount", reply.get("cache_discount")))
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     # NaN and infinity are numbers to Python's JSON, and would end every limit.
-    return float(cost) if 0 <= cost < _LARGEST_COUNT and math.isfinite(cost) else None
+    return float(value) if abs(value) < _LARGEST_COUNT and math.isfinite(value) else None
 
 
 def _tokens(reply: Mapping[str, Any]) -> dict[str, int]:
     usage = _usage(reply)
-    details = usage.get("completion_tokens_details")
+    sent, answered = _details(usage, "prompt"), _details(usage, "completion")
+    # The second name of either is Anthropic's own.
     counts = {
         "prompt": usage.get("prompt_tokens"),
+        "cached": sent.get("cached_tokens", usage.get("cache_read_input_tokens")),
+        "cache_write": sent.get("cache_write_tokens", usage.get("cache_creation_input_tokens")),
         "completion": usage.get("completion_tokens"),
-        "reasoning": details.get("reasoning_tokens") if isinstance(details, dict) else None,
+        "reasoning": answered.get("reasoning_tokens"),
     }
     return {
         kind: count
         for kind, count in counts.items()
         if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _LARGEST_COUNT
     }
+
+
+def _details(usage: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    details = usage.get(f"{kind}_tokens_details")
+    return details if isinstance(details, dict) else {}

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
 from ...boxes.spaces import Space, reference_size
 from ...core.messages import Message, PartKind
 from ...core.question import Question
+from ..prices import Prices
 from .payload import ImageRule, Manner, SentImage, request
 
 CHARACTERS_A_TOKEN = 4
@@ -26,13 +27,21 @@ _PATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What some calls send (``size`` in bytes) and may cost in tokens."""
+    """What some calls send (``size`` in bytes) and may cost, in tokens and in US dollars.
+
+    ``tokens_beginning`` are those up to the last image, which a cache can keep; ``tokens_again``
+    are those of beginnings that an earlier call sent too.  Dollars are 0 where no price is known.
+    """
 
     calls: int = 0
     images: int = 0
     size: int = 0
     tokens_in: int = 0
     tokens_out_at_most: int = 0
+    tokens_beginning: int = 0
+    tokens_again: int = 0
+    usd_in: float = 0.0
+    usd_out_at_most: float = 0.0
 
     def __add__(self, other: Load) -> Load:
         return Load(
@@ -41,6 +50,29 @@ class Load:
             self.size + other.size,
             self.tokens_in + other.tokens_in,
             self.tokens_out_at_most + other.tokens_out_at_most,
+            self.tokens_beginning + other.tokens_beginning,
+            self.tokens_again + other.tokens_again,
+            self.usd_in + other.usd_in,
+            self.usd_out_at_most + other.usd_out_at_most,
+        )
+
+    def priced(self, place: int, calls: int, prices: Prices | None) -> Load:
+        """One call's load, and its price: of so many calls over the same images that with a place.
+
+        Args:
+            place: from 0; the provider keeps the beginning of the first and reads it for others.
+            calls: over the same images; of one alone nothing is kept.
+            prices: None: not known.
+        """
+        again = self.tokens_beginning if place else 0
+        if prices is None:
+            return replace(self, tokens_again=again)
+        price = prices.another if place else prices.first
+        return replace(
+            self,
+            tokens_again=again,
+            usd_in=price(self.tokens_in, self.tokens_beginning if calls > 1 else 0),
+            usd_out_at_most=self.tokens_out_at_most * prices.answered / 1e6,
         )
 
 
@@ -67,23 +99,22 @@ class Scale:
         Raises:
             OSError: an image cannot be read.
         """
-        light = Manner(
-            manner.model,
-            lambda path, limit: self._weighed(manner.images, path, limit),
-            manner.fields,
-            manner.max_tokens,
-            manner.image_detail,
+        light = replace(
+            manner, images=lambda path, limit: self._weighed(manner.images, path, limit)
         )
         asked = request(message, question, space, light)
-        characters = sum(len(part.value) for part in message if part.kind is PartKind.TEXT)
+        texts = [0 if part.kind is PartKind.IMAGE else len(part.value) for part in message]
+        images = sum(image_tokens(image, space) for image in asked.images)
+        places = [at for at, part in enumerate(message) if part.kind is PartKind.IMAGE]
+        before = texts[: places[-1]] if places else []
         lengths = (image.length for image in asked.images if isinstance(image, _Weighed))
         return Load(
             calls=1,
             images=len(asked.images),
             size=len(json.dumps(asked.body)) + sum(lengths),
-            tokens_in=characters // CHARACTERS_A_TOKEN
-            + sum(image_tokens(image, space) for image in asked.images),
+            tokens_in=sum(texts) // CHARACTERS_A_TOKEN + images,
             tokens_out_at_most=manner.max_tokens or question.max_new_tokens,
+            tokens_beginning=sum(before) // CHARACTERS_A_TOKEN + images,
         )
 
     def _weighed(self, rule: ImageRule, path: Path, limit: int | None) -> _Weighed:

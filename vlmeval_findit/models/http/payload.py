@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,8 @@ class Manner:
     """How a service is asked.
 
     ``model`` is the service's name for it; ``fields`` are the request's fields besides model,
-    messages and ``max_tokens`` (None: the question's limit).
+    messages and ``max_tokens`` (None: the question's limit).  ``cache_control`` stands at the last
+    image: up to there a prompt is the same for all that is asked about its images.
     """
 
     model: str
@@ -126,6 +128,7 @@ class Manner:
     fields: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     image_detail: str | None = None
+    cache_control: Mapping[str, str] | None = None
 
 
 def openrouter_manner(facts: ApiFacts) -> Manner:
@@ -135,7 +138,7 @@ def openrouter_manner(facts: ApiFacts) -> Manner:
         fields["temperature"] = facts.temperature
     if facts.reasoning is not None:
         fields["reasoning"] = dict(facts.reasoning)
-    return Manner(facts.identifier, for_provider, fields, facts.max_tokens, facts.image_detail)
+    return _with_facts(Manner(facts.identifier, for_provider, fields), facts)
 
 
 def server_manner(
@@ -154,12 +157,30 @@ def server_manner(
     temperature = 0.0 if facts is None else facts.temperature
     fields = {"temperature": temperature, **(extra or {})}
     sent = {name: value for name, value in fields.items() if value is not None}
-    if facts is None:
-        return Manner(model, rule, sent)
-    return Manner(model, rule, sent, facts.max_tokens, facts.image_detail)
+    manner = Manner(model, rule, sent)
+    return manner if facts is None else _with_facts(manner, facts)
+
+
+def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:
+    return replace(
+        manner,
+        max_tokens=facts.max_tokens,
+        image_detail=facts.image_detail,
+        cache_control=facts.cache_control,
+    )
 
 
 _SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")
+
+
+class Beginning(Enum):
+    """Whether the images of a prompt, and the words before them, are sent in other calls too.
+
+    Providers charge more for what they keep than for what they forget.
+    """
+
+    ONCE = "only here"
+    AGAIN = "in other calls too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +191,13 @@ class Request:
     images: tuple[SentImage, ...]
 
 
-def request(message: Message, question: Question, space: Space, manner: Manner) -> Request:
+def request(
+    message: Message,
+    question: Question,
+    space: Space,
+    manner: Manner,
+    beginning: Beginning = Beginning.ONCE,
+) -> Request:
     """The request for a message whose image parts are paths of files.
 
     Raises:
@@ -179,7 +206,7 @@ def request(message: Message, question: Question, space: Space, manner: Manner) 
     images = sent_images(message, question, space, manner.images)
     body = {
         "model": manner.model,
-        "messages": [{"role": "user", "content": _content(message, images, manner.image_detail)}],
+        "messages": [{"role": "user", "content": _content(message, images, manner, beginning)}],
         "max_tokens": manner.max_tokens or question.max_new_tokens,
         **manner.fields,
     }
@@ -187,7 +214,7 @@ def request(message: Message, question: Question, space: Space, manner: Manner) 
 
 
 def _content(
-    message: Message, images: Sequence[SentImage], detail: str | None
+    message: Message, images: Sequence[SentImage], manner: Manner, beginning: Beginning
 ) -> list[dict[str, Any]]:
     def entries() -> Iterator[dict[str, Any]]:
         pictures = iter(images)
@@ -198,5 +225,9 @@ def _content(
                 url = {"url": next(pictures).url}
                 yield {"type": "image_url", "image_url": {**url, **more}}
 
-    more = {"detail": detail} if detail else {}
-    return list(entries())
+    more = {"detail": manner.image_detail} if manner.image_detail else {}
+    content = list(entries())
+    if manner.cache_control is not None and images and beginning is Beginning.AGAIN:
+        last = max(at for at, part in enumerate(content) if part["type"] == "image_url")
+        content[last]["cache_control"] = dict(manner.cache_control)
+    return content

@@ -1,5 +1,9 @@
 """Which of several servers is asked next.
 
+All calls over a picture go to one server (:mod:`...core.routing`), so that what it keeps of the
+picture is there; each server has its own limit of calls at a time (:mod:`.limits`), and a call
+waits for room where no other server has much of it.
+
 A server that fails several times in a row is left out for a while, longer each time; then one call
 tries it.  Where all are left out, the one that comes back first is asked: leaving out is for calls
 that another server can answer.
@@ -7,14 +11,18 @@ that another server can answer.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ...core.routing import Place, home, spill
 from .completion import CallError
 from .endpoint import Endpoint
+from .limits import BUSY, Limit
 
 IN_A_ROW = 3
 """Failures after which a server is left out."""
@@ -24,6 +32,9 @@ FIRST_REST, LONGEST_REST = 15.0, 600.0
 
 _DAY = 86400.0
 
+_LOOK_UP = 0.1
+"""Seconds after which a call that waits for room looks whether the run is to stop."""
+
 
 @dataclass(slots=True, eq=False)
 class Server:
@@ -31,17 +42,30 @@ class Server:
 
     ``failures`` are counted in a row; ``rests_until`` and ``asked_until`` (what it asked itself)
     are times of the pool's clock; ``turn`` grows whenever it is asked; ``takes`` is the field that
-    it takes a limit of tokens in; ``hopeless`` is the error after which it is not asked again.
+    it takes a limit of tokens in; ``hopeless`` is the error after which it is not asked again;
+    ``name`` is its own among the servers of its pool.
     """
 
     endpoint: Endpoint
     takes: str
     turn: int
+    name: str
+    limit: Limit = field(default_factory=Limit)
     in_flight: int = 0
     failures: int = 0
     rests_until: float = 0.0
+    asked_at: float = 0.0
     asked_until: float | None = None
     hopeless: CallError | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self.in_flight >= self.limit.at_once
+
+    def place(self, now: float) -> Place:
+        """As whoever orders calls sees it."""
+        limit = 1.0 if self.failures >= IN_A_ROW else self.limit.at_once
+        return Place(self.name, limit, self.back_at(now) <= now)
 
     def back_at(self, now: float) -> float:
         """When it may be asked again: ``now`` or later."""
@@ -54,22 +78,52 @@ class Server:
 class Pool:
     """The servers of one model; any number of threads may share it.
 
+    Args:
+        endpoints: where they are.
+        clock: in seconds.
+        stopping: whether nobody should wait for room any more.
+
     Raises:
         ValueError: there is no server.
     """
 
     def __init__(
-        self, endpoints: Sequence[Endpoint], clock: Callable[[], float] = time.monotonic
+        self,
+        endpoints: Sequence[Endpoint],
+        clock: Callable[[], float] = time.monotonic,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         if not endpoints:
             raise ValueError("no server is named")
-        self._servers = [Server(one, one.takes, turn) for turn, one in enumerate(endpoints)]
+        self._servers = [
+            Server(one, one.takes, turn, name)
+            for turn, (one, name) in enumerate(zip(endpoints, _names(endpoints), strict=True))
+        ]
         self._turn = len(endpoints)
         self._clock = clock
-        self._lock = threading.Lock()
+        self._stopping = stopping
+        self._lock = threading.Condition()
 
     def __len__(self) -> int:
         return len(self._servers)
+
+    def expect(self, calls: int) -> None:
+        """So many calls will come at a time: each server takes its share at most."""
+        with self._lock:
+            for server in self._servers:
+                server.limit.ceiling = max(math.ceil(calls / len(self._servers)), 1)
+
+    def places(self) -> list[Place]:
+        """The servers that are worth a call; where none is, all."""
+        now = self._clock()
+        with self._lock:
+            return [server.place(now) for server in self._alive() or self._servers]
+
+    @property
+    def took(self) -> Mapping[str, int]:
+        """By the names of servers that answered, how many calls at once each takes."""
+        with self._lock:
+            return {one.name: one.limit.took for one in self._servers if one.limit.took}
 
     @property
     def hopeless(self) -> CallError | None:
@@ -79,24 +133,33 @@ class Pool:
         return None if None in errors else errors[-1]
 
     @contextmanager
-    def server(self, tried: Collection[Server]) -> Iterator[Server]:
+    def server(
+        self, tried: Collection[Server], picture: str = "", place: str = ""
+    ) -> Iterator[Server]:
         """The server for a call that these have failed, held during the attempt.
 
+        Args:
+            tried: servers that failed this call.
+            picture: a name of the content of its images (empty: it has none).
+            place: the name of the server that should answer, if it can (empty: the picture's).
+
         Raises:
-            CallError: all are hopeless; or what the attempt raises, which is noted.
+            CallError: all are hopeless, or the run is to stop and none has room; or what the
+                attempt raises, which is noted.
         """
-        server = self._take(tried)
+        server = self._take(tried, picture, place)
+        began = self._clock()
         try:
             yield server
         except CallError as error:
-            self._failed(server, error)
+            self._failed(server, error, began)
             raise
         else:
-            with self._lock:
-                server.failures, server.asked_until = 0, None
+            self._answered(server, began)
         finally:
             with self._lock:
                 server.in_flight -= 1
+                self._lock.notify_all()
 
     def another(self, tried: Collection[Server]) -> bool:
         """Whether a server that has not failed this call may be asked now."""
@@ -118,32 +181,80 @@ class Pool:
     def _alive(self) -> list[Server]:
         return [server for server in self._servers if server.hopeless is None]
 
-    def _take(self, tried: Collection[Server]) -> Server:
+    def _take(self, tried: Collection[Server], picture: str, place: str) -> Server:
+        with self._lock:
+            while (server := self._next(tried, picture, place)) is None:
+                if self._stopping():
+                    raise CallError("not asked: the run is to stop")
+                self._lock.wait(_LOOK_UP)
+            server.in_flight += 1
+            self._turn += 1
+            server.turn = self._turn
+            return server
+
+    def _next(self, tried: Collection[Server], picture: str, place: str) -> Server | None:
+        """The server for a call; None where it has to wait for room."""
+        now, alive = self._clock(), self._alive()
+        if not alive:
+            last = self._servers[-1].hopeless
+            raise CallError(str(last), last.status if last else 0, hopeless=True)
+        ready = [one for one in alive if one.back_at(now) <= now and one not in tried]
+        meant = next((one for one in ready if one.name == place and not one.is_full), None)
+        if meant is not None:
+            return meant
+        if picture and ready:
+            places = [one.place(now) for one in ready]
+            busy = Counter({one.name: one.in_flight for one in ready})
+            found = home(picture, places, busy) or spill(picture, places, busy)
+            return next((one for one in ready if found and one.name == found.name), None)
+
+        def order(one: Server) -> tuple[float, bool, bool, int, int]:
+            # All else being equal, the one that was asked longest ago.
+            return one.back_at(now), one in tried, one.is_full, one.in_flight, one.turn
+
+        best = min(alive, key=order)
+        return None if best.is_full else best
+
+    def _answered(self, server: Server, began: float) -> None:
         now = self._clock()
         with self._lock:
-            alive = self._alive()
-            if not alive:
-                last = self._servers[-1].hopeless
-                raise CallError(str(last), last.status if last else 0, hopeless=True)
-            # All else being equal, the one that was asked longest ago.
-            best = min(alive, key=lambda s: (s.back_at(now), s in tried, s.in_flight, s.turn))
-            best.in_flight += 1
-            self._turn += 1
-            best.turn = self._turn
-            return best
+            server.failures = 0
+            server.limit.answered(now - began, server.in_flight)
+            if began >= server.asked_at:
+                server.asked_until = None
 
-    def _failed(self, server: Server, error: CallError) -> None:
+    def _failed(self, server: Server, error: CallError, began: float) -> None:
         now = self._clock()
         with self._lock:
             if error.hopeless:
                 server.hopeless = error
             asked = error.retry_after
+            server.asked_at = now
             server.asked_until = None if asked is None else now + min(asked, _DAY)
             if not error.transient:
                 # It works; this one request is what it does not take.
                 server.failures = 0
                 return
+            if error.status in BUSY:
+                server.limit.refused(began, now, server.in_flight)
+            if error.status == _TOO_MANY and server.in_flight > 1:
+                # It works, and has enough to do.
+                return
             server.failures += 1
             beyond = min(server.failures - IN_A_ROW, 10)
             if beyond >= 0:
                 server.rests_until = now + min(FIRST_REST * 2**beyond, LONGEST_REST)
+
+
+_TOO_MANY = 429
+
+
+def _names(endpoints: Sequence[Endpoint]) -> list[str]:
+    """A name for each, and the same ones whoever lists them in whatever order."""
+    seen: Counter[str] = Counter()
+    names = []
+    for endpoint in endpoints:
+        seen[endpoint.name] += 1
+        count = seen[endpoint.name]
+        names.append(endpoint.name if count == 1 else f"{endpoint.name} ({count})")
+    return names

@@ -1,0 +1,73 @@
+"""What a search over 19 formats costs in image tokens on two servers that keep what they read."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from caching_server import CachingServer
+from engine_fakes import Silent, go
+
+from vlmeval_findit.benchmarks.findit.grid import all_tables
+from vlmeval_findit.sweep import executors, line
+from vlmeval_findit.sweep.config import Inference, ModelEntry
+from vlmeval_findit.sweep.plan import Unit
+from vlmeval_findit.sweep.search import search_sweep
+from vlmeval_findit.sweep.servers import ServersHost
+
+PICTURES, THREADS = 50, 8
+READS, WRITES = 0.1, 0.02
+"""Seconds for a picture that a server does not have, and for an answer."""
+
+
+class Cost(NamedTuple):
+    """Of a search: calls, tokens of pictures that were read, and seconds."""
+
+    calls: int
+    tokens: int
+    seconds: float
+
+
+def search(folder: Path, pictures: int, keeps: int) -> Cost:
+    """A search on two servers, each of which keeps so many pictures."""
+    entry = ModelEntry("Qwen3-VL")
+    places = (folder / "search", folder / "calls.jsonl")
+    sweep = search_sweep(entry, all_tables()["Scenes_mini"], pictures, places)
+    watcher = Silent()
+    with ExitStack() as stack:
+        pair = [CachingServer(keeps=keeps, reads=READS, writes=WRITES) for _ in range(2)]
+        servers = [stack.enter_context(server) for server in pair]
+        host = ServersHost([server.url for server in servers], Inference(threads=THREADS))
+        start = time.perf_counter()
+        go(sweep, host, watcher=watcher)
+        seconds = time.perf_counter() - start
+        assert not any(answer.error for answer in watcher.answers)
+        tokens = sum(server.image_tokens for server in servers)
+    return Cost(len(watcher.answers), tokens, seconds)
+
+
+def nameless(unit: Unit) -> str:
+    """As it was: nobody knows which calls are over the same picture."""
+    return ""
+
+
+@pytest.mark.parametrize("keeps", [8, 16, 64])
+def test_a_search_costs_a_sixth_of_the_image_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, keeps: int
+) -> None:
+    if not measures:
+        pytest.skip("measures only with --benchmark-enable")
+    routed = search(tmp_path / "routed", PICTURES, keeps)
+    monkeypatch.setattr(line, "picture_name", nameless)
+    monkeypatch.setattr(executors, "picture_name", nameless)
+    in_turn = search(tmp_path / "in turn", PICTURES, keeps)
+    assert routed.calls == in_turn.calls == 19 * PICTURES
+    print(
+        f"\n{routed.calls} calls over {PICTURES} pictures, 2 servers that keep {keeps} each: image "
+        f"tokens {in_turn.tokens:,} in turn ({in_turn.seconds:.1f} s), {routed.tokens:,} by the "
+        f"picture ({routed.seconds:.1f} s): {in_turn.tokens / routed.tokens:.1f} times fewer"
+    )
+    assert 6 * routed.tokens <= in_turn.tokens

@@ -1,0 +1,60 @@
+"""What proprietary models cost, for estimates: what a call did cost is what its service says.
+
+Prices in US dollars a million tokens, for prompts of fewer than 200,000 tokens, as the providers'
+pages had them in autumn 2026:
+
+* OpenAI: developers.openai.com/api/docs/pricing and …/models/gpt-6-astra
+* Anthropic: platform.claude.com/docs/en/about-claude/pricing, caches of five minutes
+* Google: ai.google.dev/gemini-api/docs/pricing and …/caching
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+AS_OF = "November 2026"
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars a million tokens: sent, answered, and of a prompt's beginning that is cached.
+
+    ``cached`` is for tokens that are read from the provider's cache, ``written`` for those that are
+    put there; a beginning of fewer than ``least`` tokens is not cached.
+    """
+
+    sent: float
+    answered: float
+    cached: float
+    written: float
+    least: int
+
+    def first(self, sent: int, beginning: int) -> float:
+        """US dollars for the prompt of the first call with a beginning of so many tokens.
+
+        >>> SONNET_4_5.first(sent=3_000, beginning=2_000)
+        0.0105
+        """
+        return self._sum(sent, beginning, self.written)
+
+    def another(self, sent: int, beginning: int) -> float:
+        """The same for a later call, while the beginning is still cached.
+
+        >>> SONNET_4_5.another(sent=3_000, beginning=2_000)
+        0.0036
+        >>> SONNET_4_5.another(sent=3_000, beginning=1_000)  # too short for a cache
+        0.009
+        """
+        return self._sum(sent, beginning, self.cached)
+
+    def _sum(self, sent: int, beginning: int, price: float) -> float:
+        if beginning < self.least:
+            beginning = 0
+        return (beginning * price + (sent - beginning) * self.sent) / 1e6
+
+
+GPT_5_4 = Prices(2.5, 15.0, cached=0.25, written=2.5, least=1024)
+GPT_6_ASTRA = Prices(10.0, 50.0, cached=1.0, written=12.5, least=1024)
+SONNET_4_5 = Prices(3.0, 15.0, cached=0.3, written=3.75, least=1024)
+OPUS_5_5 = Prices(4.0, 20.0, cached=0.2, written=5.0, least=1024)
+GEMINI_2_5_FLASH = Prices(0.3, 2.5, cached=0.03, written=0.3, least=2048)
