@@ -15,8 +15,10 @@ from typing import Any
 from ..benchmarks import benchmark_of
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
+from ..models.http.batch.dialects import DIALECTS, BatchKind
 from ..models.http.spending import Budget
 from ..sweep.answering import Host, StoppedError, Surroundings
+from ..sweep.batches import Batching
 from ..sweep.config import Race, Sweep
 from ..sweep.config_file import read_sweep
 from ..sweep.host_config import host_config
@@ -45,14 +47,20 @@ CONFIDENCES_HELP = (
 )
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
 
-SOME_FAILED, NO_MORE, INTERRUPTED = 1, 3, 130
+BATCH_HELP = (
+    "ask in batches, at half the price where a provider has such an interface: that of the one "
+    "address of --endpoints; files: write them for `vllm run-batch`, and read what it wrote"
+)
+
+SOME_FAILED, NO_MORE, LATER, INTERRUPTED = 1, 3, 4, 130
 
 
 def main(argv: Sequence[str]) -> int:
     """Models x datasets x formats from a YAML file.
 
     Returns 0 when every call was answered, 1 when some failed (run again to ask them again), 3 when
-    the disk was full or the spending limit was reached, 130 when it was stopped.
+    the disk was full or the spending limit was reached, 4 when batches are not answered yet (run
+    again to collect them), 130 when it was stopped.
     """
     parser = argparse.ArgumentParser(prog="run_findit.py sweep", description=__doc__)
     parser.add_argument("config", type=Path, help="configs/<name>.yaml")
@@ -77,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
     if args.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, chosen, bool(args.endpoints))
+        return of_sweep(sweep, chosen, bool(args.endpoints or sweep.batch))
     budget = budget_for(sweep, args)
     host = host_for(sweep, args, budget)
     status = run(sweep, host, chosen, sweep.work_dir / "best_formats.yaml")
@@ -107,6 +115,7 @@ def add_executor_flags(parser: argparse.ArgumentParser) -> None:
         metavar="'NAME: VALUE'",
         help="of every request to the endpoints (again and again)",
     )
+    parser.add_argument("--batch", choices=[kind.value for kind in BatchKind], help=BATCH_HELP)
     parser.add_argument("--threads", type=int, help="calls at a time to an API or each endpoint")
     parser.add_argument("--timeout", type=float, help="seconds for one attempt of such a call")
     parser.add_argument(
@@ -138,10 +147,11 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
     if not inference.timeout > 0:
         raise ValueError(f"--timeout {inference.timeout:g}: seconds, more than 0")
-    if args.endpoints:
+    if args.endpoints or sweep.batch is not None:
         if args.executor == "ray":
-            raise ValueError("--endpoints and --executor ray: name one of them")
-        return ServersHost(args.endpoints.split(","), inference, args.header, budget)
+            raise ValueError("--endpoints or --batch, and --executor ray: name one of them")
+        urls = args.endpoints.split(",") if args.endpoints else []
+        return ServersHost(urls, inference, args.header, budget, _batching(sweep, args))
     if args.header:
         raise ValueError("--header is for the servers of --endpoints, and there are none")
     os.environ.setdefault("PRED_FORMAT", "json")
@@ -158,6 +168,16 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     from ..sweep.ray_executor import RayExecutor
 
     return VLMEvalKitHost(inference, RayExecutor, budget)
+
+
+def _batching(sweep: Sweep, args: argparse.Namespace) -> Batching | None:
+    if sweep.batch is None:
+        return None
+    if args.threads is not None:
+        raise ValueError("--threads: a batch has none")
+    if sweep.confidences and not DIALECTS[sweep.batch].gives_logprobs:
+        raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
+    return Batching(sweep.batch, sweep.journal, lambda line: print(line, file=sys.stderr))
 
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
@@ -178,7 +198,7 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
         except UnfinishedError as error:
             print_rows(_row(result) for result in error.results)
             print(f"error: {error}", file=sys.stderr)
-            return NO_MORE if error.spent else SOME_FAILED
+            return NO_MORE if error.spent else LATER if error.later else SOME_FAILED
     print_rows(_row(result) for result in results if result.dropped is None)
     if line := tokens_line(progress.state.tokens):
         print(line, file=sys.stderr)
@@ -234,10 +254,16 @@ def _print_race(results: Sequence[Result]) -> None:
         )
 
 
+def batch_kind(args: argparse.Namespace) -> BatchKind | None:
+    """The batch interface that the flags name."""
+    return BatchKind(args.batch) if args.batch else None
+
+
 def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
     given |= {"journal": args.journal, "force": args.force}
     given["confidences"] = args.confidences or sweep.confidences
+    given["batch"] = batch_kind(args)
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})

@@ -10,6 +10,7 @@ from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
+from .batch_ledger import refuse_calls_in_batches
 from .calls import Call, ImageHash
 from .cell_files import finish
 from .config import ModelEntry, Sweep
@@ -140,12 +141,15 @@ def ask(
     Returns the answer after which no further call should be made, if there was one.
 
     Raises:
+        ValueError: calls are on their way in batches, and would be paid twice.
         JournalError: replies cannot be kept any more.
         StoppedError: somebody asked to stop.
     """
     journal, around = engine.journal, engine.around
     plan = make_plan([output.cell for output in outputs], engine.hashes)
     left = calls_left(plan, journal)
+    if engine.sweep.batch is None:
+        refuse_calls_in_batches(journal.path, left)
     waiting = Waiting(plan, left)
     complete = waiting.complete()
     outputs = [

@@ -35,6 +35,7 @@ class UnfinishedError(RuntimeError):
         super().__init__("\n".join(map(str, stopped)))
         self.results = results
         self.spent = any(one.stop is Stop.SPENT for one in stopped)
+        self.later = all(one.stop is Stop.LATER for one in stopped)
 
 
 # --- cells ----------------------------------------------------------------------------------------
