@@ -192,6 +192,8 @@ class BatchServer:
             return {"data": [self._openai(one) for one in batches], "has_more": more}
         if path == "/messages/batches":
             batches, more = self._listed(query, "after_id")
+            for one in batches:
+                one.looks += 1
             return {"data": [self._anthropic(one) for one in batches], "has_more": more}
         if path.startswith("/files/"):
             return self._openai_file(path.split("/")[2])
