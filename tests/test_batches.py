@@ -19,7 +19,9 @@ from engine_fakes import answered_keys, files
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
+from vlmeval_findit.models.http.batch.dialects import BatchKind
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
+from vlmeval_findit.sweep.batch_ledger import Ledger, Route
 from vlmeval_findit.sweep.journal import records
 
 NAMES = ("openai", "anthropic")
@@ -460,3 +462,64 @@ def test_a_search_is_batched_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert main([*given, "--endpoints", server.url, "--batch", "openai"]) == 0
         assert set(server.asked.values()) == {1}
         assert len(server.batches) == 2, "one a stage"
+
+
+def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> None:
+    several = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
+    seen: list[int] = []
+
+    class Counting(BatchServer):
+        def _openai(self, batch: Any) -> dict[str, Any]:
+            if batch.looks == 1:
+                seen.append(len(self.batches))
+            return super()._openai(batch)
+
+    with Counting() as server:
+        given = batched(tmp_path, server, "openai")
+        (tmp_path / "sweep.yaml").write_text(several)
+        assert main(given) == 0
+        assert seen == [2, 2]
+        assert {one.metadata["findit_batch"] for one in server.batches.values()}
+        assert set(server.asked.values()) == {1}
+        assert len(server.asked) == 2 * CALLS
+
+
+def test_files_of_all_models_are_written_at_once(tmp_path: Path) -> None:
+    given = command(tmp_path, "--batch", "files")
+    several = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
+    (tmp_path / "sweep.yaml").write_text(several)
+    assert main(given) == 4
+    paths = list((tmp_path / "calls.jsonl.batch-files").iterdir())
+    assert len(paths) == 2
+    worked(paths[0])
+    assert main(given) == 4
+    worked(paths[1])
+    assert main(given) == 0
+
+
+def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = command(tmp_path)
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SWEEP + "batch: files\n")
+    assert main(given) == 4
+    path.write_text(SWEEP + "batch: opneai\n")
+    assert main(given) == 2
+    assert "no batch interface 'opneai'" in capsys.readouterr().err
+
+
+def test_a_torn_ledger_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "calls.jsonl")
+    route = Route(BatchKind.OPENAI, "http://a/v1", "Mine", confidences=False)
+    one = ledger.intend(route, ["a", "b"])
+    whole = ledger.path.read_bytes()
+    ledger.made(one.intent.name, "batch_7")
+    for cut in range(len(whole), ledger.path.stat().st_size):
+        ledger.path.write_bytes(whole + b'{"batch": "x", "id"'[: cut - len(whole)])
+        again = Ledger(tmp_path / "calls.jsonl")
+        assert again.with_any({"b"})[0].id == ""
+    again.made(one.intent.name, "batch_7")
+    again.collected(one.intent.name, ["a"])
+    known = Ledger(tmp_path / "calls.jsonl").batches()
+    assert [(of.id, of.live) for of in known] == [("batch_7", frozenset("b"))]
+    # The same calls again, all of which failed, are another batch.
+    assert again.intend(route, ["a", "b"]).intent.name != one.intent.name

@@ -11,6 +11,7 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
 from .batch_ledger import refuse_calls_in_batches
+from .batches import BatchExecutor
 from .calls import Call, ImageHash
 from .cell_files import finish
 from .config import ModelEntry, Sweep
@@ -19,7 +20,7 @@ from .journal import Journal
 from .journal_lines import Record
 from .keeping import Calls, Keeping, Waiting, answer_calls, calls_left, count_failed
 from .outputs import Output, begin, found_here, made_before, record_of
-from .plan import Plan, UnitSizes, make_plan
+from .plan import Plan, UnitSizes, make_plan, unfinished, units
 from .results import Result, result_of
 from .stopping import Stopping
 
@@ -131,6 +132,19 @@ def written_result(engine: Engine, output: Output, keys: Sequence[str]) -> Resul
     result = replace(result_of(finish(output, keys, engine.journal), output.path), failed=failed)
     engine.around.watcher.scored(result)
     return result
+
+
+def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None:
+    """Have the calls of a model on their way in batches, before another model is waited for.
+
+    Raises:
+        ValueError: some are on their way in other batches.
+    """
+    executor = engine.around.host.executor(entry)
+    if isinstance(executor, BatchExecutor):
+        plan = make_plan([output.cell for output in outputs], engine.hashes)
+        calls = units(plan.calls, UnitSizes())
+        executor.submit(unfinished(calls, calls_left(plan, engine.journal)), engine.around.stop)
 
 
 def ask(

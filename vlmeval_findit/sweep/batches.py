@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from ..core.work import Answer, Stop
 from ..models.http.batch.dialects import BatchKind
 from ..models.http.completion import CallError
 from ..models.http.spending import Budget, SpendingError
 from .batch_ledger import Ledger, Noted, Route, refuse_other_routes
+from .batch_parts import AskedToStopError, Packing, Rests
 from .executors import Answered, single_calls, until, work_of
 from .plan import Unit
 from .stopping import Stopping
@@ -25,9 +26,6 @@ from .stopping import Stopping
 if TYPE_CHECKING:
     from ..models.http.batch.asker import BatchAsker
     from ..models.http.batch.services import Look
-
-_LOOK_UP = 0.1
-"""Seconds after which one who waits looks whether the run is to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +35,6 @@ class Batching:
     kind: BatchKind
     journal: Path
     told: Callable[[str], None]
-
-
-class _AskedToStopError(Exception):
-    """Somebody asked to stop while we waited."""
 
 
 class BatchExecutor:
@@ -65,21 +59,38 @@ class BatchExecutor:
         self._budget = budget
         self.took: Mapping[str, int] = {}
 
+    def submit(self, units: Iterable[Unit], stop: Stopping) -> None:
+        """Have calls on their way, and wait for no answer; :meth:`run` says what was wrong.
+
+        Raises:
+            ValueError: calls are on their way in other batches.
+        """
+        run = self._of(units, stop)
+        if run is not None:
+            with suppress(AskedToStopError, SpendingError, CallError):
+                for _ in run.sent():
+                    pass
+
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
-        wanted = {
-            one.calls[0].key: one for unit in until(stop, units) for one in single_calls(unit)
-        }
-        if not wanted:
+        run = self._of(units, stop)
+        if run is None:
             return
-        run = _Run(self._load(), Ledger(self._journal), wanted, stop, self._poll, self._budget)
         try:
             yield from run.answers()
-        except _AskedToStopError:
+        except AskedToStopError:
             return
         except (SpendingError, CallError) as error:
             # Whatever has no answer: its run ends with why.
             left = next(iter(run.wanted.values()))
             yield left, [Answer("", error=str(error), stop=_stop(error))]
+
+    def _of(self, units: Iterable[Unit], stop: Stopping) -> _Run | None:
+        wanted = {
+            one.calls[0].key: one for unit in until(stop, units) for one in single_calls(unit)
+        }
+        if not wanted:
+            return None
+        return _Run(self._load(), Ledger(self._journal), wanted, stop, self._poll, self._budget)
 
 
 def _stop(error: SpendingError | CallError) -> Stop:
@@ -106,18 +117,11 @@ class _Run:
         Raises:
             CallError: no more can be had now.
             SpendingError: no more can be paid.
-            _AskedToStopError: somebody asked to stop.
+            AskedToStopError: somebody asked to stop.
         """
-        first = next(iter(self.wanted.values())).calls[0].cell
-        service = self.asker.service
-        route = Route(service.kind, service.name, first.model, first.confidences)
-        noted = self.ledger.with_any(self.wanted.keys())
-        refuse_other_routes(self.ledger, noted, route)
-        for one in noted:
-            self._found(one)
         error: CallError | SpendingError | None = None
         try:
-            yield from self._submitted(route)
+            yield from self.sent()
         except (CallError, SpendingError) as problem:
             # What is on its way already is paid for, and still collected.
             error = problem
@@ -127,12 +131,28 @@ class _Run:
 
     # --- submitting -------------------------------------------------------------------------------
 
+    def sent(self) -> Iterator[Answered]:
+        """Have all calls on their way, each once; yields those that cannot be sent.
+
+        Raises:
+            ValueError: calls are on their way in batches that are asked otherwise.
+            CallError, SpendingError, AskedToStopError: not all are.
+        """
+        first = next(iter(self.wanted.values())).calls[0].cell
+        service = self.asker.service
+        route = Route(service.kind, service.name, first.model, first.confidences)
+        noted = self.ledger.with_any(self.wanted.keys())
+        refuse_other_routes(self.ledger, noted, route)
+        for one in noted:
+            self._found(one)
+        yield from self._submitted(route)
+
     def _found(self, one: Noted) -> bool:
         """Whether a batch was made; it is then among those that go on.
 
         It waits as long as nobody can know: a batch that was just submitted may not be listed yet.
         """
-        rests = _Rests(self.poll, self.stop)
+        rests = Rests(self.poll, self.stop)
         while not one.id:
             known = {other.id for other in self.ledger.batches()}
             found = self.asker.service.find(one.intent, known)
@@ -155,11 +175,11 @@ class _Run:
     def _submitted(self, route: Route) -> Iterator[Answered]:
         """Submit what is on its way in no batch; what cannot be sent is answered."""
         covered = {key for one in self.going for key in one.live}
-        packing = _Packing()
+        packing = Packing()
         dialect = self.asker.service.dialect
         for key in [key for key in self.wanted if key not in covered]:
             if self.stop.is_set():
-                raise _AskedToStopError
+                raise AskedToStopError
             work = work_of(self.wanted[key])
             try:
                 line, at_most = self.asker.prepared(key, work)
@@ -171,13 +191,13 @@ class _Run:
             packed = len(dialect.between) + len(line) + len(dialect.tail)
             if len(packing.keys) == dialect.requests or packing.size + packed > dialect.size:
                 self._submit(route, packing)
-                packing = _Packing()
+                packing = Packing()
             packing.add(key, line, dialect.between if packing.keys else dialect.head)
             packing.cost(at_most)
         if packing.keys:
             self._submit(route, packing)
 
-    def _submit(self, route: Route, packing: _Packing) -> None:
+    def _submit(self, route: Route, packing: Packing) -> None:
         with packing.file as file:
             self.budget.commit(packing.at_most)
             file.write(self.asker.service.dialect.tail)
@@ -199,7 +219,7 @@ class _Run:
 
     def _collected(self) -> Iterator[Answered]:
         """The answers of all batches that go on."""
-        rests, waiting = _Rests(self.poll, self.stop), list(self.going)
+        rests, waiting = Rests(self.poll, self.stop), list(self.going)
         while waiting:
             for one in list(waiting):
                 if (look := self._looked(one)) is not None:
@@ -241,7 +261,7 @@ class _Run:
 
     def _of_batch(self, one: Noted, look: Look) -> Iterator[Answered]:
         """The answers of a batch that ended, in the order of the plan: pictures are read once."""
-        rests = _Rests(self.poll, self.stop)
+        rests = Rests(self.poll, self.stop)
         while True:
             try:
                 results = self.asker.service.results(one.id)
@@ -262,47 +282,7 @@ class _Run:
                 yield unit, [self.asker.answer(work_of(unit), one.id, result, why)]
                 if self.stop.is_set():
                     # Perhaps it could not be kept: what is not noted is fetched again.
-                    raise _AskedToStopError
+                    raise AskedToStopError
                 del self.wanted[key]
                 done.append(key)
         self.ledger.collected(one.intent.name, done)
-
-
-class _Packing:
-    """The requests of one batch, in a file that goes with it."""
-
-    def __init__(self) -> None:
-        self.file: BinaryIO = TemporaryFile()  # noqa: SIM115 (closed where it is submitted)
-        self.keys: list[str] = []
-        self.size = 0
-        self.at_most: float | None = 0.0
-
-    def add(self, key: str, line: bytes, before: bytes) -> None:
-        self.keys.append(key)
-        self.size += self.file.write(before) + self.file.write(line)
-
-    def cost(self, at_most: float | None) -> None:
-        known = self.at_most is not None and at_most is not None
-        self.at_most = (self.at_most or 0.0) + (at_most or 0.0) if known else None
-
-
-class _Rests:
-    """Waits that get longer: a second, two, four, up to ``poll``."""
-
-    def __init__(self, poll: float, stop: Stopping) -> None:
-        self._poll = poll
-        self._stop = stop
-        self._next = 1.0
-
-    def rest(self) -> None:
-        """Wait.
-
-        Raises:
-            _AskedToStopError: somebody asked to stop meanwhile.
-        """
-        until = time.monotonic() + min(self._next, self._poll)
-        self._next *= 2
-        while (left := until - time.monotonic()) > 0 or self._stop.is_set():
-            if self._stop.is_set():
-                raise _AskedToStopError
-            time.sleep(min(left, _LOOK_UP))

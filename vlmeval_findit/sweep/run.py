@@ -15,7 +15,7 @@ from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Stop
-from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model
+from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model, submit
 from .calls import Cell, ImageHashes, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
@@ -199,6 +199,9 @@ def _stages(
         for _, outputs in prepared:
             for output in outputs:
                 adopt_others(output, journal, hashes)
+        if sweep.batch is not None and sweep.race is None and len(prepared) > 1:
+            for entry, outputs in prepared:
+                submit(engine, entry, outputs)
         for entry, outputs in prepared:
             try:
                 results += _answered(engine, entry, outputs, cells_of_axes, races.get(entry.name))

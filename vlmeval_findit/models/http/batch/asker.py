@@ -114,7 +114,9 @@ class BatchAsker:
         (question,) = work.questions
         space = self.model.space(question)
         limit = self.model.manner(space).max_tokens or question.max_new_tokens
-        load = load_of(asked, work.messages[0], space, limit).priced(0, 1, prices).paid(HALF)
+        # Who marks what may be kept pays for keeping it, at most in every request.
+        calls = 2 if work.shares_images else 1
+        load = load_of(asked, work.messages[0], space, limit).priced(0, calls, prices).paid(HALF)
         return load.usd_in + load.usd_out_at_most
 
 
