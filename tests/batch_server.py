@@ -46,7 +46,9 @@ class Manners:
 
     ``looks`` before a batch ends; ``fates`` by number of the request in its batch: ``errored`` or
     ``expired``; ``status`` in which batches end; ``refused`` why a batch fails at once;
-    ``loses_reply``: so many batches are made and their maker is told of an error.
+    ``loses_reply``: so many batches are made and their maker is told of an error; ``hides`` so many
+    lists of batches are empty; ``falls_over``: so many questions about a batch are answered with
+    502; ``denies`` whatever is asked.
     """
 
     looks: int = 0
@@ -55,6 +57,8 @@ class Manners:
     refused: str = ""
     loses_reply: int = 0
     hides: int = 0
+    falls_over: int = 0
+    denies: bool = False
     backwards: bool = True
 
 
@@ -187,6 +191,9 @@ class BatchServer:
     # --- the paths --------------------------------------------------------------------------------
 
     def _get(self, path: str, query: Mapping[str, list[str]]) -> bytes | dict[str, Any]:
+        if self.manners.falls_over > 0:
+            self.manners.falls_over -= 1
+            raise ConnectionError
         if path == "/batches":
             batches, more = self._listed(query, "after")
             return {"data": [self._openai(one) for one in batches], "has_more": more}
@@ -250,7 +257,11 @@ class BatchServer:
                     outer.headers.append(named)
                     outer.paths.append(f"{self.command} {self.path}")
                     try:
+                        if outer.manners.denies:
+                            raise PermissionError
                         found, status = make(), 200
+                    except PermissionError:
+                        found, status = {"error": {"message": "this key may not"}}, 401
                     except ConnectionError:
                         found, status = {"error": {"message": "fell over"}}, 502
                     except KeyError as error:

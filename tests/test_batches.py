@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -22,7 +21,8 @@ from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.models.http.batch.dialects import BatchKind
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
 from vlmeval_findit.sweep.batch_ledger import Ledger, Route
-from vlmeval_findit.sweep.journal import records
+from vlmeval_findit.sweep.journal import Journal, records
+from vlmeval_findit.sweep.journal_errors import DiskFullError
 
 NAMES = ("openai", "anthropic")
 
@@ -430,13 +430,55 @@ def records_in(folder: Path) -> list[Any]:
 def test_a_dry_run_halves_the_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command(tmp_path)
     (tmp_path / "sweep.yaml").write_text(PRICED)
-    shown = []
-    for flags in ([], ["--batch", "openai"]):
+    for flags, price in (([], 15), (["--batch", "openai"], 7.5)):
         assert main(["sweep", str(tmp_path / "sweep.yaml"), "--dry-run", *flags]) == 0
         out = capsys.readouterr().out
-        shown.append(float(re.findall(r"at most \$([0-9.]+) out", out)[0]))
+        assert f"at most ${CALLS * 768 * price / 1e6:.2f} out" in out
         assert ("half of the price" in out) == bool(flags)
-    assert shown[1] == pytest.approx(shown[0] / 2, abs=0.011)
+
+
+def test_what_could_not_be_kept_is_collected_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, appended = Journal.append, []
+
+    def full(journal: Journal, made: Any) -> None:
+        appended.append(made)
+        if len(appended) > 4:
+            raise DiskFullError(journal.path, 1)
+        append(journal, made)
+
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "openai")
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "append", full)
+            assert main(given) == 3
+        assert len(answered_keys(tmp_path / "calls.jsonl")) < CALLS
+        assert main(given) == 0
+        assert set(server.asked.values()) == {1}
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_service_that_falls_over_is_looked_at_again(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(falls_over=2) as server:
+        assert main(batched(tmp_path, server, kind)) == 0
+        assert "fell over; looking again" in capsys.readouterr().err
+        assert set(server.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_refused_key_ends_the_run_and_submits_nothing(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(denies=True) as server:
+        assert main(batched(tmp_path, server, kind)) == 1
+        assert "this key may not" in capsys.readouterr().err
+        server.manners = Manners()
+        assert main(batched(tmp_path, server, kind)) == 0
+        assert set(server.asked.values()) == {1}
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -504,7 +546,7 @@ def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(given) == 4
     path.write_text(SWEEP + "batch: opneai\n")
     assert main(given) == 2
-    assert "no batch interface 'opneai'" in capsys.readouterr().err
+    assert "no batch interface 'opneai': did you mean openai?" in capsys.readouterr().err
 
 
 def test_a_torn_ledger_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
