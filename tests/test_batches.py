@@ -160,8 +160,18 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted({**body, "messages": messages}.items()))
 
 
-@pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize("at", ["intended", "submitted", "noted", "collecting", "collected"])
+@pytest.mark.parametrize(
+    ("at", "kind"),
+    [
+        ("intended", "openai"),
+        ("submitted", "openai"),
+        ("submitted", "anthropic"),
+        ("noted", "openai"),
+        ("collecting", "openai"),
+        ("collecting", "anthropic"),
+        ("collected", "openai"),
+    ],
+)
 def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
     at: str, kind: str, tmp_path: Path
 ) -> None:
@@ -536,6 +546,40 @@ def test_files_of_all_models_are_written_at_once(tmp_path: Path) -> None:
     worked(paths[0])
     assert main(given) == 4
     worked(paths[1])
+    assert main(given) == 0
+
+
+def test_log_probabilities_are_asked_for_in_batches_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "openai", "--confidences")
+        assert main(given) == 0
+        (batch,) = server.batches.values()
+        assert all(body["logprobs"] is True for body in batch.requests.values())
+        assert "its replies are kept without log-probabilities" in capsys.readouterr().err
+        assert all(one["confidences"] for one in records(tmp_path / "calls.jsonl"))
+        asked = len(server.paths)
+        assert main(given) == 0
+        assert main(batched(tmp_path, server, "openai")) == 0
+        assert len(server.paths) == asked
+
+
+def test_files_that_a_killed_run_did_not_write_are_written(tmp_path: Path) -> None:
+    given = command(tmp_path, "--batch", "files")
+    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("poll: 0.05", "poll: 3600"))
+    assert main(given) == 4
+    (path,) = (tmp_path / "calls.jsonl.batch-files").iterdir()
+    ledger = tmp_path / "calls.jsonl.batches"
+    intent = ledger.read_bytes().splitlines(keepends=True)[0]
+    ledger.write_bytes(intent)
+    assert main(given) == 4
+    assert list(path.parent.iterdir()) == [path], "killed before it was noted"
+    ledger.write_bytes(intent)
+    path.unlink()
+    assert main(given) == 4
+    (path,) = path.parent.iterdir()
+    worked(path)
     assert main(given) == 0
 
 

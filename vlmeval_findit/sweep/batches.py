@@ -164,7 +164,7 @@ class _Run:
                     "interrupted: its results say it; nothing is submitted before"
                 )
                 rests.rest()
-            elif time.time() < one.intent.at + self.poll:
+            elif self.asker.service.works_alone and time.time() < one.intent.at + self.poll:
                 rests.rest()
             else:
                 self.ledger.ended(one.intent.name, "it was never made")

@@ -131,9 +131,10 @@ async def _sent(request: Sending, timeout: float) -> bytes:
         del headers["Content-Type"]  # that of a form says where its parts end
         fields = dict(request.form)
         form = aiohttp.FormData()
-        form.add_field("file", body, filename=fields.pop("filename"))
+        filename = fields.pop("filename")
         for name, value in fields.items():
             form.add_field(name, value)
+        form.add_field("file", body, filename=filename)
 
     # A connection a request: none is kept that the server may have closed meanwhile.
     connector = aiohttp.TCPConnector(ssl=tls_context(), force_close=True)
