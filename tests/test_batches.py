@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -18,8 +19,9 @@ from engine_fakes import answered_keys, files
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.models.http.batch.dialects import BatchKind
+from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
+from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.sweep.batch_ledger import Ledger, Route
 from vlmeval_findit.sweep.journal import Journal, records
 from vlmeval_findit.sweep.journal_errors import DiskFullError
@@ -609,3 +611,24 @@ def test_a_torn_ledger_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
     assert [(of.id, of.live) for of in known] == [("batch_7", frozenset("b"))]
     # The same calls again, all of which failed, are another batch.
     assert again.intend(route, ["a", "b"]).intent.name != one.intent.name
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "message"),
+    [
+        (BatchKind.OPENAI, {}, "no reply"),
+        (BatchKind.OPENAI, {"response": [], "error": 7}, "7"),
+        # vllm run-batch: a status without a body, and the error a text.
+        (BatchKind.FILES, {"response": {"status_code": 400}, "error": "too long"}, "too long"),
+        (BatchKind.OPENAI, {"response": {"status_code": 200, "body": [1]}}, "not a JSON object"),
+        (BatchKind.OPENAI, {"response": {"status_code": 500, "body": "down"}}, "HTTP 500: down"),
+        (BatchKind.OPENAI, {"response": {"status_code": "?", "body": {"a": 1}}}, "no reply"),
+        (BatchKind.ANTHROPIC, {}, "without a result"),
+        (BatchKind.ANTHROPIC, {"result": {"type": "canceled"}}, "the request is canceled"),
+        (BatchKind.ANTHROPIC, {"result": {"type": "errored", "error": {}}}, "no reply"),
+        (BatchKind.ANTHROPIC, {"result": {"type": "succeeded", "message": 3}}, "succeeded"),
+    ],
+)
+def test_results_that_are_none_say_why(kind: BatchKind, line: dict[str, Any], message: str) -> None:
+    with pytest.raises(CallError, match=re.escape(message)):
+        DIALECTS[kind].completion(line, False)
