@@ -51,6 +51,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
     package_data={
+        "vlmeval_findit": ["py.typed"],
         "vlmeval_findit.data.demo": ["*.yaml"],
         "vlmeval_findit.models": ["findit_nano/*", "findit_nano_siglip/*"],
         "vlmeval_findit.report": ["templates/*"],
@@ -84,6 +85,8 @@ setup(
             "accelerate",
             "sentencepiece",
             "protobuf",
+            # Holds replies to a format's grammar (_constrained).
+            "llguidance>=1.9",
         ],
         "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
@@ -103,6 +106,7 @@ setup(
             "av>=12",
             "ray>=2.9",
             "psutil",
+            "jsonschema>=4",
             "fastapi",
             "uvicorn",
             "ruff==0.17.5",

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.findit.metrics import METRICS
+from vlmeval_findit.benchmarks.findit.metrics import METRICS as ALL_METRICS
 from vlmeval_findit.core.evidence import Clustered, Evidence, evidence_of, mean
 from vlmeval_findit.core.statistics import difference, figure_intervals
+
+METRICS = tuple(metric for metric in ALL_METRICS if metric.empty is not None)
+"""Those that need no query without objects: here every query has some."""
 
 NAMES = tuple(metric.name for metric in METRICS)
 FIGURES = NAMES[:3]

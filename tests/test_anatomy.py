@@ -59,7 +59,8 @@ def answered(
         reason,
     )
     (matched,) = match([reading], [truth], [(1.0, 1.0)])
-    return Answered(matched, reading, truth, cut, recoverable)
+    rejected = not said and not true and reason is None
+    return Answered(matched, reading, truth, cut, recoverable, rejected)
 
 
 def total(queries: Sequence[Answered]) -> dict[str, float]:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
+from serving import served
 
 from vlmeval_findit.core.messages import PartKind
 from vlmeval_findit.sweep.model_asker import host_message
@@ -23,8 +18,6 @@ pytestmark = pytest.mark.host
 
 DATA = "FindIt_Demo_insdet_xyxy_json"
 """Three images and four texts a message: their places matter."""
-
-SERVE = [sys.executable, "-c", "from transformers.cli.transformers import main; main()", "serve"]
 
 
 @pytest.fixture(scope="module")
@@ -39,35 +32,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("serve") / "log.txt"
-    offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    with log.open("w") as f:
-        process = subprocess.Popen(
-            [*SERVE, str(checkpoint), "--device", "cpu", "--dtype", "float32",
-             "--host", "127.0.0.1", "--port", str(port)],
-            env={**os.environ, **offline},
-            stdout=f,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/health", process, log)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.3)
-    pytest.fail(f"transformers serve did not come up:\n{log.read_text()[-3000:]}")
+    with served(checkpoint, tmp_path_factory.mktemp("serve") / "log.txt") as address:
+        yield address
 
 
 def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:

@@ -31,6 +31,7 @@ from vlmeval_findit.models.local.chosen_logprobs import ChosenLogprobs  # noqa: 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
+HOW = transformer.Decoding(12, confidences=True)
 FOLDER = Path(mkdtemp(prefix="findit-confidences-"))
 ROWS = ["FindIt-Nano", "Qwen3-VL", "Qwen3.5", "Gemma 4"]
 """Ours, multimodal rotary positions, linear attention and a thought, a sliding window."""
@@ -78,11 +79,11 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
     shared = shared_prefix.common_length([one.ids for one in encoded])
     prefix = shared_prefix.prefill(loaded, encoded[0], shared)
     ways = {
-        "one": [transformer.generate(loaded, [one], 12, confidences=True)[0] for one in encoded],
-        "batch": transformer.generate(loaded, encoded, 12, confidences=True),
-        "prefix": shared_prefix.continue_variants(loaded, prefix, encoded, 12, confidences=True),
+        "one": [transformer.generate(loaded, [one], HOW)[0] for one in encoded],
+        "batch": transformer.generate(loaded, encoded, HOW),
+        "prefix": shared_prefix.continue_variants(loaded, prefix, encoded, HOW),
     }
-    without = transformer.generate(loaded, encoded, 12)
+    without = transformer.generate(loaded, encoded, HOW._replace(confidences=False))
     stops = loaded.stops
     for way, found in ways.items():
         for one, new, plain in zip(encoded, found, without, strict=True):

@@ -202,7 +202,9 @@ def test_a_light_installation_asks_for_no_host(source: Path, tmp_path: Path) -> 
     assert any("ms-vlmeval" in line and "extra ==" in line for line in needs)
 
 
-@pytest.mark.parametrize("command", [["-h"], ["score", "-h"], ["models"], ["prepare", "-h"]])
+@pytest.mark.parametrize(
+    "command", [["-h"], ["score", "-h"], ["models"], ["prepare", "-h"], ["probe", "-h"]]
+)
 def test_light_commands_import_neither_torch_nor_the_host(command: list[str]) -> None:
     code = (
         "import sys; from vlmeval_findit.cli import main\n"

@@ -307,9 +307,9 @@ def test_a_stop_token_ends_its_row_and_no_other() -> None:
     loaded = model._loaded
     how = plan(MODELS["Qwen3-VL"], VARIANT, RunSettings())
     encoded = [loaded.encoder.encode(one, Pictures(how.bounds), how.bounds) for one in questions()]
-    from vlmeval_findit.models.local.transformer import generate
+    from vlmeval_findit.models.local.transformer import Decoding, generate
 
-    rows = [one.ids for one in generate(loaded, encoded, 12)]
+    rows = [one.ids for one in generate(loaded, encoded, Decoding(12))]
     others = {token for row in rows[1:] for token in row}
     at, stop = next((at, token) for at, token in enumerate(rows[0]) if token not in others)
     loaded.model.generation_config.eos_token_id = [tokenizer.eos_token_id, stop]
@@ -380,11 +380,11 @@ def test_a_batch_too_large_is_halved_and_the_replies_are_the_same(
     expected = model.answer_batch(questions(), VARIANT)
     real, tried = transformer.generate, []
 
-    def small_memory(loaded: Any, batch: Any, limit: int, **more: Any) -> Any:
+    def small_memory(loaded: Any, batch: Any, how: Any) -> Any:
         tried.append(len(batch))
         if len(batch) > 1:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-        return real(loaded, batch, limit, **more)
+        return real(loaded, batch, how)
 
     monkeypatch.setattr(transformer, "generate", small_memory)
     assert model.answer_batch(questions(), VARIANT) == expected
@@ -399,10 +399,10 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
     expected = model.answer_batch(questions(), VARIANT)
     real = transformer.generate
 
-    def small_memory(loaded: Any, batch: Any, limit: int, **more: Any) -> Any:
+    def small_memory(loaded: Any, batch: Any, how: Any) -> Any:
         if any(len(one.ids) > 500 for one in batch):
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(loaded, batch, limit, **more)
+        return real(loaded, batch, how)
 
     monkeypatch.setattr(transformer, "generate", small_memory)
     answers = model.answer_batch(questions(), VARIANT)

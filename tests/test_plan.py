@@ -21,7 +21,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
     variants,
 )
 from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.variant import MARKS, grid, problem
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, grid, problem
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
 from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
@@ -75,7 +75,8 @@ def test_all_axes_over_all_tables_are_the_whole_grid() -> None:
     views = Views(frames=tuple(range(1, 65)), captions=(False, True))
     made = variants(benchmark(), formats(axes), views)
     assert len(made) == len(set(made))
-    assert set(made) == {v for v in grid(marks=(None, *MARKS)) if v.data.maker is None}
+    whole = grid(marks=(None, *MARKS), decodings=(None, *DECODINGS))
+    assert set(made) == {v for v in whole if v.data.maker is None}
     assert all(problem(v) is None for v in made)
 
 

@@ -76,7 +76,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
         causes = {one.key: one.name for one in left.benchmark.anatomy.causes}
         lost = {causes[key]: one for key, one in anatomy.compare(left, right).items()}
         assert {one[0]: one[6] for one in pair["losses"]} == {
-            name: one.corrected for name, one in lost.items()
+            name: one.difference.corrected for name, one in lost.items()
         }
         gained = pair["figures"][0][3]
         assert sum(one[3] for one in pair["losses"]) == pytest.approx(-gained, abs=1e-2)

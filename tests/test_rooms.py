@@ -22,12 +22,19 @@ ROOMS = (
     "sweep",
     "leaderboard",
     "report",
+    "api",
     "host",
     "cli",
 )
 """In the order in which they build on each other."""
 
-COMMANDS = {"__init__": (), "__main__": ("cli",), "_autoload": ("host",), "conformance": ROOMS}
+COMMANDS = {
+    # By the names of its modules, and not before somebody asks for one.
+    "__init__": ("api", "runs"),
+    "__main__": ("cli",),
+    "_autoload": ("host",),
+    "conformance": ROOMS,
+}
 """Modules that lie in no room, and what they may import."""
 
 BY_NAME = {

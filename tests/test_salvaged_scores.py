@@ -12,6 +12,8 @@ from scored_runs import World, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.rejection import Outcome, outcome
 from vlmeval_findit.benchmarks.findit.salvaging import SalvagedMatch
+from vlmeval_findit.benchmarks.findit.scoring import MatchedReply, events_of, scored_row
+from vlmeval_findit.boxes.error_kinds import CAUSES, Kind
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
 from vlmeval_findit.boxes.reply_format import ReplyFormat
@@ -250,6 +252,31 @@ def test_rejection_is_measured_over_what_was_answered(rejecting: Run) -> None:
     # Others know nothing of it.
     assert all(len([n for n in r.sums if n.startswith("neg")]) <= 1 for r in rejecting.rows)
     assert not any(n.startswith("neg") for r in rejecting.rows[8:] for n in r.sums)
+
+
+def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> None:
+    """By the figures, by what is lost, and where answers are put in an order alike."""
+    for row in rejecting.rows[:8]:
+        rejected = row.sums.get(Outcome.REJECTED.sum, 0)
+        assert row.sums.get(CAUSES[Kind.REJECTED].key, 0) == rejected
+        assert rejecting.benchmark.goodness(row) == 100 * rejected
+
+
+@pytest.mark.parametrize("video", [VIDEO, VIDEO_TEXT], ids=str)
+def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyFormat) -> None:
+    reading = read("[]", video)
+    found = salvage("[]", video, reading)
+    nothing = Matched([], [], [], [], ())
+    one = MatchedReply(
+        query(0, "0.jpg"),
+        Reply(0, "[]"),
+        reading,
+        nothing,
+        salvaged=found and SalvagedMatch(found, nothing),
+    )
+    ((event,),) = events_of([one])
+    assert event.kind is Kind.REJECTED
+    assert scored_row(one, is_video=True).sums[Outcome.REJECTED.sum] == 1
 
 
 def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:

@@ -11,6 +11,7 @@ from scipy import stats
 from scored_runs import World, failing, saying, speaking, world
 from simulated import (
     FIGURES,
+    METRICS,
     NAMES,
     SUMS,
     coverage,
@@ -101,7 +102,10 @@ def width(found: Interval | None) -> float:
 def test_figures_are_the_scores(run: Run, world: World) -> None:
     for one in (run, world.run("Fails", NAME, failing), world.run("Silent", NAME, saying("[]"))):
         found = evidence(one)
-        assert (100 * found.values).tolist() == pytest.approx(list(one.figures.values()))
+        assert [found.figure(name) for name in one.figures] == [
+            None if value is None else pytest.approx(value) for value in one.figures.values()
+        ]
+        assert found.figure("Rejection accuracy") is None  # every query has objects
         assert found.figure("mIoU") == pytest.approx(one.figures["mIoU"])
 
 
@@ -118,10 +122,13 @@ def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
     """To first order: the jackknife moves every figure by its influence."""
     many = with_queries(run, 300, per_picture=2)
     found = evidence(many)
+    there = ~np.isnan(found.values)
+    assert there.sum() == len(METRICS)
     for at in (0, 7, 149):
         name = found.pictures[at].removeprefix("Pascal/")
         rest = evidence(of_answers(many, (a for a in many.rows if a.source != name)))
-        assert found.values - rest.values == pytest.approx(found.influence[at], abs=2e-4)
+        moved = (found.values - rest.values)[there]
+        assert moved == pytest.approx(found.influence[at][there], abs=2e-4)
     assert np.abs(found.influence[[0, 7, 149]]).max() > 1e-3
 
 
@@ -240,7 +247,7 @@ def test_pictures_that_count_for_nothing_are_no_evidence(world: World) -> None:
     assert silent["Precision"] is None
     assert silent["Recall"] == silent["F1@0.5"] == silent["mIoU"]
     assert silent["Recall"] is not None
-    assert evidence(world.run("Fails", NAME, failing)).counted.tolist() == [6, 6, 6, 0, 6]
+    assert evidence(world.run("Fails", NAME, failing)).counted.tolist() == [6, 6, 6, 0, 6, 6, 0, 0]
     both = world.run(
         "Both", NAME, lambda query, generator: failing(replace(query, index=0), generator)
     )
@@ -308,7 +315,7 @@ def test_a_mean_counts_pictures_as_its_small_datasets_do() -> None:
         evidence_from(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
     )
     assert mean([few, many]).counted[0] == pytest.approx(2 / (1 / 5 + 1 / 500))
-    assert mean([few, many, none]).counted.tolist() == [0] * 5
+    assert mean([few, many, none]).counted.tolist() == [0] * len(METRICS)
     assert figure_intervals(mean([few, none]))["mIoU"] is None
 
 

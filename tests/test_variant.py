@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +11,19 @@ from hypothesis import strategies as st
 from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.variant import MARKS, Variant, VariantError, grid, problem
+from vlmeval_findit.benchmarks.findit.variant import (
+    DECODINGS,
+    MARKS,
+    Variant,
+    VariantError,
+    grid,
+    problem,
+)
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 
 GRID = list(grid(marks=(None, *MARKS)))
+HELD = list(grid(decodings=DECODINGS))
 
 
 def test_the_grid_has_unique_names_that_parse_back() -> None:
@@ -36,6 +46,15 @@ def test_the_grid_of_one_dataset() -> None:
     assert len(names) == cells
     assert len(list(grid([DATASETS["HRInsDet_easy"]], marks))) == cells * (1 + 5)
     assert len(list(grid([DATASETS["RoboTools"]], marks))) == 64 * cells * (1 + 5)
+
+
+def test_every_json_format_with_names_has_a_constrained_twin() -> None:
+    free = [v for v in grid() if v.output == "json" and v.representation != "unconstrained"]
+    assert [replace(v, decoding=None) for v in HELD] == free
+    assert [v for v in HELD if parse(v.name) != v] == []
+    assert {v.name.rpartition("_")[2] for v in HELD} == {"constrained"}
+    assert all(v.format_cell[1].endswith(" constrained") for v in HELD)
+    assert all(v.reply_schema is None for v in free[:100])
 
 
 def test_nothing_is_marked_unless_marks_are_asked_for() -> None:
@@ -192,6 +211,10 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
         ("FindIt_Pascal_json_xyxy", "no representation 'json'"),
         ("FindIt_", "no dataset ''"),
         ("", "a FindIt name begins with FindIt_"),
+        ("FindIt_RefCOCO_xyxy_text_constrained", "text replies have no grammar"),
+        ("FindIt_RefCOCO_unconstrained_json_constrained", "names no format"),
+        ("FindIt_RefCOCO_xyxy_json_constraind", "did you mean constrained"),
+        ("FindIt_RefCOCO_xyxy_json_constrained_bbox_2d", "no JSON key or structure"),
         # An alias whose family is not the dataset's, one whose dataset has no references.
         ("FindIt_refcoco_test_refexp_json_xyxy_vp-box", "no dataset"),
         ("FindIt_refcoco_test_objdet_json_xyxy", "no dataset"),
@@ -215,6 +238,7 @@ PARTS = [
     "bbox_2d", "vp-mask",
     *DATASETS, *REPRESENTATIONS, *OUTPUTS, *KEYS, *STRUCTURES,
     *(f"vp-{mark}" for mark in MARKS),
+    *DECODINGS,
     *(family.value for family in Family), "refcoco_test", "iground", "d3",
 ]  # fmt: skip
 

@@ -1,5 +1,8 @@
 """Where does a multimodal model put its boxes?  Benchmarks of that on VLMEvalKit, FindIt first.
 
+``import vlmeval_findit as findit`` is for notebooks and training loops (``docs/api.md``): ``read``,
+``score``, ``reward``, ``prompt``, ``load_runs``, ``compare``, ``draw``, ``open_model``.
+
 Folders are rooms.  A room imports only itself and those above it (``tests/test_rooms.py``):
 
 ===============  ================================================================================
@@ -12,11 +15,97 @@ Folders are rooms.  A room imports only itself and those above it (``tests/test_
 ``sweep``        the engine: cells, calls, the journal; runs, sweeps and the search on it
 ``leaderboard``  models x datasets, only of runs that can be compared
 ``report``       one page with plots and every answer on its picture
+``api``          what other people's code imports
 ``host``         the one place that touches VLMEvalKit
 ``cli``          the command line
 ===============  ================================================================================
 
-Importing this package costs nothing: no room is imported here.
+Importing this package costs nothing: no room is imported before one of its names is asked for.
 """
 
+# The start-up hook imports this module in every interpreter: it imports nothing, not even typing.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .api.detections import from_supervision as from_supervision
+    from .api.detections import to_supervision as to_supervision
+    from .api.drawing import draw as draw
+    from .api.frames import Runs as Runs
+    from .api.frames import load_runs as load_runs
+    from .api.models import Answered as Answered
+    from .api.models import Model as Model
+    from .api.models import open_model as open_model
+    from .api.prompts import prompt as prompt
+    from .api.questions import Family as Family
+    from .api.reading import Kind as Kind
+    from .api.reading import Read as Read
+    from .api.reading import read as read
+    from .api.rewards import By as By
+    from .api.rewards import reward as reward
+    from .api.scoring import Score as Score
+    from .api.scoring import score as score
+    from .api.truths import Truth as Truth
+    from .api.truths import truth as truth
+    from .runs.intervals import compare as compare
+
 __version__ = "0.2.0"
+
+_HOMES = {
+    "By": "api.rewards",
+    "Family": "api.questions",
+    "Kind": "api.reading",
+    "Model": "api.models",
+    "Answered": "api.models",
+    "Read": "api.reading",
+    "Runs": "api.frames",
+    "Score": "api.scoring",
+    "Truth": "api.truths",
+    "compare": "runs.intervals",
+    "draw": "api.drawing",
+    "from_supervision": "api.detections",
+    "load_runs": "api.frames",
+    "open_model": "api.models",
+    "prompt": "api.prompts",
+    "read": "api.reading",
+    "reward": "api.rewards",
+    "score": "api.scoring",
+    "to_supervision": "api.detections",
+    "truth": "api.truths",
+}
+"""The module of every public name."""
+
+__all__ = [
+    "Answered",
+    "By",
+    "Family",
+    "Kind",
+    "Model",
+    "Read",
+    "Runs",
+    "Score",
+    "Truth",
+    "compare",
+    "draw",
+    "from_supervision",
+    "load_runs",
+    "open_model",
+    "prompt",
+    "read",
+    "reward",
+    "score",
+    "to_supervision",
+    "truth",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -36,6 +36,13 @@ VOCABULARY = 150_000
 MOST = 1.1
 """What a run with log-probabilities may take of the time without."""
 
+MOST_OF_A_VOCABULARY = 1.25
+"""The same of a model that is a vocabulary and next to nothing else.
+
+Its layers are 32 wide, so one pass over the logits, as long as the one that finds the largest, is
+a tenth of a step.  Any published model has thousands of times the layers for as many tokens.
+"""
+
 
 def slower(runner: LocalRunner, asked: Sequence[Message], of: Question, rounds: int) -> float:
     """How many times longer it takes with log-probabilities; the replies are the same."""
@@ -87,7 +94,8 @@ def test_a_large_vocabulary(
     asked = pictures(tmp_path)[:at_once]
     ratio = slower(runner, asked, VARIANT, (40 if new_tokens == 1 else 16) if measures else 1)
     print(f"\n{VOCABULARY:,} tokens, {at_once} at once, {what}: {ratio:.3f} times the time")
-    assert not measures or ratio <= MOST
+    most = MOST if what == "prefill" else MOST_OF_A_VOCABULARY
+    assert not measures or ratio <= most
 
 
 @pytest.mark.parametrize("at_once", [1, 8])

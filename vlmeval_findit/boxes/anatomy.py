@@ -37,6 +37,7 @@ class Answered(NamedTuple):
 
     ``cut`` says that a reply which adheres ended at its limit, so that boxes may be missing from
     it.  ``recoverable`` are the places of objects that a tolerant reading of the reply would find.
+    ``rejected``: there is nothing to find, and the reply says so in the form that was asked for.
     """
 
     matched: Matched
@@ -44,6 +45,7 @@ class Answered(NamedTuple):
     truth: Truth
     cut: bool = False
     recoverable: Collection[int] = ()
+    rejected: bool = False
 
 
 def dissect(queries: Sequence[Answered]) -> list[list[Event]]:
@@ -60,7 +62,7 @@ def _without_loss(one: Answered) -> list[Event] | None:
     boxes, hits = len(one.matched.boxes), one.matched.hits
     if boxes != len(hits) or not all(hits):
         return None
-    return [] if hits or one.reading.reason is not None else [Event(Kind.REJECTED)]
+    return [Event(Kind.REJECTED)] if one.rejected else []
 
 
 class _Near(NamedTuple):

@@ -94,6 +94,12 @@ def reference_size(space: Space, width: int, height: int) -> ReferenceSize:
     return KINDS[space.kind].reference(_shrunk_scene(space, width, height), space)
 
 
+def scale_to_pixels(space: Space, width: int, height: int) -> tuple[float, float]:
+    """The factors (x, y) from a reply's numbers to pixels of the width x height original."""
+    w, h = reference_size(space, width, height)
+    return width / w, height / h
+
+
 def as_sent(space: Space, width: int, height: int) -> tuple[int, int]:
     """The size in pixels at which the run's own scene limit sends a width x height image."""
     return _shrunk_scene(space, width, height)

@@ -17,6 +17,7 @@ COMMANDS = {
     "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
+    "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
     "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
     "confidences": ("confidences", "average precision and calibration by the model's own tokens"),
@@ -53,7 +54,7 @@ flags of ours, with --data:
                           (key, if any: FINDIT_SERVER_KEY; also --timeout, --header, --extra-body)
 
 exit status: 0; 1 something failed (run again to go on); 2 refused; 3 spending limit or full disk;
-             130 stopped
+             130 stopped; those of probe are its own (probe --help)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>]"""

@@ -16,10 +16,11 @@ from typing import Any
 from ..core.anatomy import Anatomy
 from ..core.files import atomic_write
 from ..core.metric import Better
-from ..core.statistics import INTERVALS, Difference, Interval
+from ..core.statistics import INTERVALS, Interval
 from ..core.visible import short, visible
-from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, compare, parts_of
+from ..runs.anatomy import Loss, NoAnatomyError, PairedLoss, Part, anatomy_of, compare, parts_of
 from ..runs.scored_run import Run, load_runs
+from ..runs.twins import Syntax, syntax, twin_of
 from .salvaged import rejection_lines, salvaged_lines
 
 REFUSED = 2
@@ -52,7 +53,8 @@ def main(argv: Sequence[str]) -> int:
     told = []
     refused = 0
     print(f"Intervals: {INTERVALS}.")
-    for run in load_runs(args.runs):
+    runs = load_runs(args.runs)
+    for run in runs:
         try:
             losses = anatomy_of(run)
         except NoAnatomyError as error:
@@ -64,12 +66,18 @@ def main(argv: Sequence[str]) -> int:
         lines = [*_table(run, losses)]
         if other is not None:
             lines += ["", *_difference_table(other, losses, differences)]
+        twin = twin_of(run, runs if other is None else [*runs, other])
+        held = None if twin is None else syntax(run, twin)
+        if held is not None:
+            lines += ["", *_syntax_table(held)]
         if args.by:
             lines += ["", *_part_table(run.benchmark.anatomy, args.by, parts)]
         for table in filter(None, (salvaged_lines(run), rejection_lines(run))):
             lines += ["", *table]
         print("\n".join(["", visible(f"{run.model} on {run.question.name}"), *lines]))
         told.append(_as_dict(run, losses, parts, other, differences))
+        if held is not None:
+            told[-1]["constrained"] = _held_as_dict(held)
     if args.json is not None:
         with atomic_write(args.json) as f:
             f.write(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
@@ -111,17 +119,27 @@ def _bounds(interval: Interval | None) -> str:
 
 
 def _difference_table(
-    other: Run, losses: Sequence[Loss], differences: dict[str, Difference]
+    other: Run, losses: Sequence[Loss], differences: dict[str, PairedLoss]
 ) -> Iterator[str]:
     yield visible(f"  against {other.model} on {other.question.name}:")
-    yield _row("", "", "points", "p (Holm)")
+    yield _row("", "", "points", f"{'interval':<18}p (Holm)")
     for loss in losses:
         found = differences.get(loss.cause.key)
         if found is not None:
-            tested = "" if found.corrected is None else f"{found.corrected:.3g}"
-            mark = " *" if found.significant else ""
-            yield _row(loss.cause.name, "", f"{found.value:+.1f}", f"{tested}{mark}")
-    yield _row("lost in all", "", f"{sum(found.value for found in differences.values()):+.1f}")
+            test = found.difference
+            tested = "" if test.corrected is None else f"{test.corrected:.3g}"
+            mark = " *" if test.significant else ""
+            bounds = f"{_bounds(found.interval):<18}{tested}{mark}"
+            yield _row(loss.cause.name, "", f"{test.value:+.1f}", bounds)
+    in_all = sum(found.difference.value for found in differences.values())
+    yield _row("lost in all", "", f"{in_all:+.1f}")
+
+
+def _syntax_table(found: Syntax) -> Iterator[str]:
+    """What of the loss the format's grammar would have saved."""
+    yield _row("held to the format's grammar", "", f"{found.held:.1f}")
+    yield _row("  syntax cost", "", f"{found.gain.value:+.1f}", _bounds(found.interval))
+    yield _row("  sight costs the rest", "", f"{found.sight:.1f}")
 
 
 def _part_table(anatomy: Anatomy, by: str, parts: Sequence[Part]) -> Iterator[str]:
@@ -147,7 +165,7 @@ def _as_dict(
     losses: Sequence[Loss],
     parts: Sequence[Part],
     other: Run | None,
-    differences: dict[str, Difference],
+    differences: dict[str, PairedLoss],
 ) -> dict[str, Any]:
     anatomy = run.benchmark.anatomy
     names = {one.key: one.name for one in anatomy.causes}
@@ -184,8 +202,28 @@ def _as_dict(
         told["against"] = {
             "run": str(other.path),
             "causes": {
-                names[key]: {"points": d.value, "p": d.p_value, "p (Holm)": d.corrected}
-                for key, d in differences.items()
+                names[key]: {
+                    "points": d.value,
+                    "low": interval.low if interval else None,
+                    "high": interval.high if interval else None,
+                    "p": d.p_value,
+                    "p (Holm)": d.corrected,
+                }
+                for key, (d, interval) in differences.items()
             },
         }
     return told
+
+
+def _held_as_dict(found: Syntax) -> dict[str, Any]:
+    bounds = found.interval
+    return {
+        "score": found.held,
+        "syntax": {
+            "points": found.gain.value,
+            "low": bounds.low if bounds else None,
+            "high": bounds.high if bounds else None,
+            "p": found.gain.p_value,
+        },
+        "sight": found.sight,
+    }

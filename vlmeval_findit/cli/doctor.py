@@ -62,14 +62,15 @@ def main(argv: Sequence[str]) -> int:
         alarms += seen.diagnosis.verdict.alarms
         told.append({"run": str(path), "model": found.model, "dataset": found.task.name})
         told[-1] |= seen.as_dict()
-        print("\n".join(_folded([name, *(f"  {line}" for line in text_of(seen))])) + "\n")
+        print("\n".join(folded([name, *(f"  {line}" for line in text_of(seen))])) + "\n")
     if args.json is not None:
         with atomic_write(args.json) as f:
             f.write(json.dumps(told, indent=1) + "\n")
     return ALARM if alarms else 0
 
 
-def _folded(lines: Sequence[str]) -> Iterator[str]:
+def folded(lines: Sequence[str]) -> Iterator[str]:
+    """Lines that a terminal shows whole; what goes on is indented."""
     for line in map(str.rstrip, lines):
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         yield from wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=True) or [line]
@@ -130,10 +131,11 @@ def verdict_line(seen: Consultation) -> str:
         return f"{declared}; the boxes do not follow the objects in any convention"
     if diagnosis.verdict is Verdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
-    return f"{declared}; undecided, cannot exclude {_some(found.rivals) or best}"
+    return f"{declared}; undecided, cannot exclude {some(found.rivals) or best}"
 
 
-def _some(names: Sequence[str], most: int = 4) -> str:
+def some(names: Sequence[str], most: int = 4) -> str:
+    """The first of some names, and how many more there are."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
 
@@ -143,10 +145,15 @@ def _evidence(diagnosis: Diagnosis, found: Found) -> Iterator[str]:
         ahead = f"{found.best.name} is {found.llr:.0f} nats ahead of the declared"
         yield f"{ahead} (z {found.z:.1f} over pictures; of IoU {found.z_iou:.1f})"
     bent = found.unlisted
-    yield (f"fitted in {bent.bent.name}: {_axis(bent.bend, 0)}; {_axis(bent.bend, 1)}")
+    yield (f"fitted in {bent.bent.name}: {scale_and_offset(bent.bend)}")
     others = [name for name in found.alike if name != found.best.name]
     if others:
-        yield f"not to be told from {found.best.name} on this data: {_some(others)}"
+        yield f"not to be told from {found.best.name} on this data: {some(others)}"
+
+
+def scale_and_offset(how: Bend) -> str:
+    """A bend in words."""
+    return f"{_axis(how, 0)}; {_axis(how, 1)}"
 
 
 def _axis(how: Bend, axis: int) -> str:

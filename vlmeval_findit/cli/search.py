@@ -17,12 +17,12 @@ from ..runs.best_format import rule
 from ..sweep.config import ModelEntry, Race
 from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
+from .batch import add_batch_flag, batch_kind
 from .printing import report_spending
 from .sweep import (
     CONFIDENCES_HELP,
     FORCE_HELP,
     add_executor_flags,
-    batch_kind,
     budget_for,
     host_for,
     run,
@@ -72,6 +72,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
+    add_batch_flag(parser)
     args = parser.parse_args(argv)
     entry = _entry(args)
     tables = grid_tables()

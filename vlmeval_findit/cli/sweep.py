@@ -15,10 +15,8 @@ from typing import Any
 from ..benchmarks import benchmark_of
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
-from ..models.http.batch.dialects import DIALECTS, BatchKind
 from ..models.http.spending import Budget
 from ..sweep.answering import Host, StoppedError, Surroundings
-from ..sweep.batches import Batching
 from ..sweep.config import Race, Sweep
 from ..sweep.config_file import read_sweep
 from ..sweep.host_config import host_config
@@ -38,6 +36,7 @@ from ..sweep.search import (
 )
 from ..sweep.servers import ServersHost
 from ..sweep.stopping import stopped_by_signals
+from .batch import add_batch_flag, batch_kind, batching
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 
@@ -46,11 +45,6 @@ CONFIDENCES_HELP = (
     "asked for again"
 )
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
-
-BATCH_HELP = (
-    "ask in batches, at half the price where a provider has such an interface: that of the one "
-    "address of --endpoints; files: write them for `vllm run-batch`, and read what it wrote"
-)
 
 SOME_FAILED, NO_MORE, LATER, INTERRUPTED = 1, 3, 4, 130
 
@@ -75,6 +69,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
+    add_batch_flag(parser)
     args = parser.parse_args(argv)
     sweep = _overridden(read_sweep(args.config), args)
     chosen = read_formats(args.formats) if args.formats else None
@@ -115,7 +110,6 @@ def add_executor_flags(parser: argparse.ArgumentParser) -> None:
         metavar="'NAME: VALUE'",
         help="of every request to the endpoints (again and again)",
     )
-    parser.add_argument("--batch", choices=[kind.value for kind in BatchKind], help=BATCH_HELP)
     parser.add_argument("--threads", type=int, help="calls at a time to an API or each endpoint")
     parser.add_argument("--timeout", type=float, help="seconds for one attempt of such a call")
     parser.add_argument(
@@ -151,7 +145,7 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
         if args.executor == "ray":
             raise ValueError("--endpoints or --batch, and --executor ray: name one of them")
         urls = args.endpoints.split(",") if args.endpoints else []
-        return ServersHost(urls, inference, args.header, budget, _batching(sweep, args))
+        return ServersHost(urls, inference, args.header, budget, batching(sweep, args.threads))
     if args.header:
         raise ValueError("--header is for the servers of --endpoints, and there are none")
     os.environ.setdefault("PRED_FORMAT", "json")
@@ -170,40 +164,12 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     return VLMEvalKitHost(inference, RayExecutor, budget)
 
 
-def _batching(sweep: Sweep, args: argparse.Namespace) -> Batching | None:
-    if sweep.batch is None:
-        return None
-    if args.threads is not None:
-        raise ValueError("--threads: a batch has none")
-    if sweep.confidences and not DIALECTS[sweep.batch].gives_logprobs:
-        raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
-    return Batching(sweep.batch, sweep.journal, lambda line: print(line, file=sys.stderr))
-
-
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
     """Run a sweep, print its scores, write the best formats where there were several."""
-    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
-        around = Surroundings(host, progress, stop, best_format)
-        try:
-            results = run_sweep(sweep, around, chosen)
-        except (StoppedError, KeyboardInterrupt) as error:
-            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
-            return INTERRUPTED
-        except DiskFullError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return NO_MORE
-        except NotOursError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return SOME_FAILED
-        except UnfinishedError as error:
-            print_rows(_row(result) for result in error.results)
-            print(f"error: {error}", file=sys.stderr)
-            return NO_MORE if error.spent else LATER if error.later else SOME_FAILED
-    print_rows(_row(result) for result in results if result.dropped is None)
-    if line := tokens_line(progress.state.tokens):
-        print(line, file=sys.stderr)
-    for line in at_once_lines(progress.state.at_once):
-        print(line, file=sys.stderr)
+    results, status = results_of(sweep, host, chosen)
+    print_rows(_row(result) for result in results if status or result.dropped is None)
+    if status:
+        return status
     report_formats(results, formats_file, sweep.race)
     for result in results:
         if result.doctor is not None:
@@ -212,6 +178,32 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0
+
+
+def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
+    """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
+    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
+        around = Surroundings(host, progress, stop, best_format)
+        try:
+            results = run_sweep(sweep, around, chosen)
+        except (StoppedError, KeyboardInterrupt) as error:
+            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
+            return (), INTERRUPTED
+        except DiskFullError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return (), NO_MORE
+        except NotOursError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return (), SOME_FAILED
+        except UnfinishedError as error:
+            print(f"error: {error}", file=sys.stderr)
+            status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
+            return error.results, status
+    if line := tokens_line(progress.state.tokens):
+        print(line, file=sys.stderr)
+    for line in at_once_lines(progress.state.at_once):
+        print(line, file=sys.stderr)
+    return results, 0
 
 
 def _say(line: str) -> None:
@@ -252,11 +244,6 @@ def _print_race(results: Sequence[Result]) -> None:
             f"  dropped after {why.queries} of {why.of} queries: {format_text(result)} "
             f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
         )
-
-
-def batch_kind(args: argparse.Namespace) -> BatchKind | None:
-    """The batch interface that the flags name."""
-    return BatchKind(args.batch) if args.batch else None
 
 
 def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:

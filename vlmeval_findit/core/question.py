@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class QuestionError(ValueError):
@@ -27,6 +27,8 @@ class Question(Protocol):
     ``has_references``: whether pictures of the object itself come before the scene; ``frames`` how
     many pictures are no such references.  ``max_new_tokens`` is the longest reply.  ``in_boxes``:
     whether the answer is boxes, so that the coordinate space of its numbers must be known.
+    ``reply_schema`` is the JSON schema that decoding is held to (None: the model speaks freely);
+    who answers and cannot hold to one refuses the question.
     """
 
     @property
@@ -59,6 +61,8 @@ class Question(Protocol):
     def max_new_tokens(self) -> int: ...
     @property
     def in_boxes(self) -> bool: ...
+    @property
+    def reply_schema(self) -> Mapping[str, Any] | None: ...
 
 
 class Query(Protocol):
@@ -102,6 +106,7 @@ class PlainQuestion:
     format_place: tuple[int, ...] = ()
     format_cell: tuple[str, str] = ("", "")
     in_boxes: bool = False
+    reply_schema: Mapping[str, Any] | None = None
 
     @property
     def column(self) -> str:

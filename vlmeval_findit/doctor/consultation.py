@@ -62,7 +62,7 @@ class Consultation:
                     "in": found.unlisted.bent.name,
                     "gain": round(found.unlisted.gain, 1),
                     "distance": round(found.unlisted.distance, 4),
-                    **_bend(found.unlisted.bend),
+                    **bend_as_dict(found.unlisted.bend),
                 },
                 "second": None
                 if found.second is None
@@ -79,7 +79,8 @@ class Consultation:
         }
 
 
-def _bend(how: Bend) -> dict[str, Any]:
+def bend_as_dict(how: Bend) -> dict[str, Any]:
+    """Scale and offset by axis, with their errors."""
     return {
         axis: {
             "scale": round(float(how.scale[i]), 4),

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from .conventions import SPACES, Convention, conventions
 from .densities import START, WIDTHS, densities, log_likelihood, seen_in, seen_under
 from .distance import apart, frames_apart, steadiness
-from .estimate import Bend, Fitted, bend, best_scale, fit, screen, shares_of
+from .estimate import (
+    OF_ANY_MODEL,
+    Bend,
+    Fitted,
+    HabitSizes,
+    bend,
+    best_scale,
+    fit,
+    screen,
+    shares_of,
+)
 from .evidence import Evidence
 from .frames import Floats
 from .verdict import (
@@ -36,26 +47,41 @@ _BONUS_BEST, _BONUS_DECLARED = 10.0, 20.0
 """Where several frames bend to the same, it is the declared one, or the best, that is named."""
 
 
-def diagnose(evidence: Evidence, declared: Convention) -> Diagnosis:
+class Demands(NamedTuple):
+    """What is demanded of a diagnosis.
+
+    ``excludes``: nats by which a rival must be behind to be excluded; ``habits``: how large habits
+    may be.
+    """
+
+    excludes: float = DECIDES
+    habits: HabitSizes = OF_ANY_MODEL
+
+
+OF_RUNS = Demands()
+
+
+def diagnose(evidence: Evidence, declared: Convention, demands: Demands = OF_RUNS) -> Diagnosis:
     """Which convention a run follows, against the one that it declares.
 
     Args:
         evidence: the run.
         declared: its convention as the score has it.
+        demands: those of runs, which may be of any model and on any pictures, are cautious.
     """
     boxes, answered = evidence.boxes, evidence.answered
     if boxes < FEWEST_BOXES or answered < FEWEST_ANSWERED:
         return Diagnosis(Verdict.TOO_FEW, declared, boxes, evidence.queries, answered)
-    found = look(evidence, declared)
+    found = look(evidence, declared, demands)
     verdict, drift = decide(found, declared, boxes)
     return Diagnosis(verdict, declared, boxes, evidence.queries, answered, found, drift)
 
 
-def look(evidence: Evidence, declared: Convention) -> Found:
+def look(evidence: Evidence, declared: Convention, demands: Demands = OF_RUNS) -> Found:
     """What the estimates say of a run that has enough boxes."""
     known = conventions(declared)
     screened = screen(evidence, known)
-    fits = _fitted(evidence, known, screened, declared)
+    fits = _fitted(evidence, known, screened, declared, demands.habits)
     best = fits[0]
     own = next(one for one in fits if one.convention.name == declared.name)
     leads = [_total(best, declared) - _total(one, declared) for one in fits]
@@ -75,9 +101,9 @@ def look(evidence: Evidence, declared: Convention) -> Found:
         rivals=tuple(
             name
             for name, off, lead in zip(names, far, leads, strict=True)
-            if off >= ALIKE and lead < DECIDES
+            if off >= ALIKE and lead < demands.excludes
         ),
-        unlisted=_unlisted(evidence, best, own, declared),
+        unlisted=_unlisted(evidence, best, own, declared, demands.habits),
         second=_second(evidence, known, screened, best),
     )
 
@@ -93,13 +119,17 @@ def _total(one: Fitted, declared: Convention) -> float:
 
 
 def _fitted(
-    evidence: Evidence, known: Sequence[Convention], screened: Floats, declared: Convention
+    evidence: Evidence,
+    known: Sequence[Convention],
+    screened: Floats,
+    declared: Convention,
+    habits: HabitSizes,
 ) -> list[Fitted]:
     """The conventions that stand out, and the declared one, fitted; the best first."""
     priors = np.array([_preference(one, declared) - one.cost for one in known])
     tried = np.argsort(-(screened.sum(1) + priors), kind="stable")[:_FITTED].tolist()
     own = [one.name for one in known].index(declared.name)
-    fits = [fit(evidence, known[i]) for i in dict.fromkeys([*tried, own])]
+    fits = [fit(evidence, known[i], habits) for i in dict.fromkeys([*tried, own])]
     return sorted(fits, key=lambda one: -_total(one, declared))
 
 
@@ -118,7 +148,9 @@ def _without_objects(evidence: Evidence, convention: Convention) -> Floats:
     return log_likelihood(found, START)
 
 
-def _unlisted(evidence: Evidence, best: Fitted, own: Fitted, declared: Convention) -> Unlisted:
+def _unlisted(
+    evidence: Evidence, best: Fitted, own: Fitted, declared: Convention, habits: HabitSizes
+) -> Unlisted:
     """The bend that fits best; where several do, that of the declared convention."""
     order = best.convention.order
     begin = [best.convention, own.convention, *(Convention(SPACES[n], order) for n in _BEGIN)]
@@ -131,7 +163,7 @@ def _unlisted(evidence: Evidence, best: Fitted, own: Fitted, declared: Conventio
     def worth(made: tuple[Fitted, Bend]) -> float:
         return made[0].total + bonus.get(made[0].convention.name, 0.0)
 
-    bent, how = max((bend(evidence, one, scale) for one, scale in starts), key=worth)
+    bent, how = max((bend(evidence, one, scale, sizes=habits) for one, scale in starts), key=worth)
     return Unlisted(
         bent=bent.convention,
         bend=how,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,16 @@ from .frames import Floats, Frame
 PSEUDO_BOXES = 2.0
 """How many boxes the shares of the kinds before anything is seen are worth."""
 
-PULL, SHIFT, SIZE = 0.07, 0.04, 0.07
-"""How large habits are, as standard deviations of their priors."""
+
+class HabitSizes(NamedTuple):
+    """How large :class:`.Habits` are, as standard deviations of their priors."""
+
+    pull: float = 0.07
+    shift: float = 0.04
+    size: float = 0.07
+
+
+OF_ANY_MODEL = HabitSizes()
 
 _SCALES = np.exp(np.linspace(-2.2, 2.2, 41))
 _ROUNDS = 12
@@ -83,7 +92,7 @@ def shares_of(found: Densities, shares: Floats = START, steps: int = 25) -> Floa
     return shares
 
 
-def fit(evidence: Evidence, convention: Convention) -> Fitted:
+def fit(evidence: Evidence, convention: Convention, sizes: HabitSizes = OF_ANY_MODEL) -> Fitted:
     """A convention, with the habits and shares that explain the run best under it."""
     frame = evidence.frame(convention.space.frame)
     seen = seen_under(evidence, convention)
@@ -91,20 +100,21 @@ def fit(evidence: Evidence, convention: Convention) -> Fitted:
     for round_ in range(_ROUNDS):
         found = densities(seen, habits)
         shares = shares_of(found, shares, steps=5 if round_ == 0 else 3)
-        value = log_likelihood(found, shares).sum() - habits_cost(habits)
+        value = log_likelihood(found, shares).sum() - habits_cost(habits, sizes)
         if value - before < _SETTLED:
             break
         before = value
-        habits = _habits(seen, _precision(seen, found, shares))
+        habits = _habits(seen, _precision(seen, found, shares), sizes)
     found = densities(seen, habits)
     shares = shares_of(found, shares)
     logs = log_likelihood(found, shares)
-    return Fitted(convention, frame, habits, shares, logs, convention.cost + habits_cost(habits))
+    cost = convention.cost + habits_cost(habits, sizes)
+    return Fitted(convention, frame, habits, shares, logs, cost)
 
 
-def habits_cost(habits: Habits) -> float:
+def habits_cost(habits: Habits, sizes: HabitSizes) -> float:
     """What habits cost, in nats: large ones are rare."""
-    scaled = ((habits.pull - 1) / PULL, habits.shift / SHIFT, habits.size / SIZE)
+    scaled = ((habits.pull - 1) / sizes.pull, habits.shift / sizes.shift, habits.size / sizes.size)
     return float(sum(0.5 * (value**2).sum() for value in scaled))
 
 
@@ -116,19 +126,19 @@ def _precision(seen: Seen, found: Densities, shares: Floats) -> Floats:
     return precision
 
 
-def _habits(seen: Seen, precision: Floats) -> Habits:
+def _habits(seen: Seen, precision: Floats, sizes: HabitSizes) -> Habits:
     pull, shift, size = np.ones(2), np.zeros(2), np.zeros(2)
     off = seen.boxes.centre[:, seen.evidence.box] - seen.truth_centre
     for axis in (0, 1):
         rows = np.stack([seen.truth_centre[axis] - 0.5, seen.truth_side[axis]])
         weight = 2 * precision[axis] / seen.truth_side[axis] ** 2
-        prior = np.diag([PULL**-2, SHIFT**-2])
+        prior = np.diag([sizes.pull**-2, sizes.shift**-2])
         more, shift[axis] = np.linalg.solve(
             _normal(rows, weight) + prior, times(rows, weight * off[axis])
         )
         pull[axis] += more
         half = precision[axis] / 2
-        size[axis] = times(half, seen.log_size[axis]) / (half.sum() + SIZE**-2)
+        size[axis] = times(half, seen.log_size[axis]) / (half.sum() + sizes.size**-2)
     return Habits(pull.clip(0.6, 1.2), shift.clip(-0.2, 0.2), size.clip(-0.3, 0.3))
 
 
@@ -166,7 +176,11 @@ class Bend:
 
 
 def bend(
-    evidence: Evidence, convention: Convention, scale: Floats | None = None, rounds: int = 25
+    evidence: Evidence,
+    convention: Convention,
+    scale: Floats | None = None,
+    rounds: int = 25,
+    sizes: HabitSizes = OF_ANY_MODEL,
 ) -> tuple[Fitted, Bend]:
     """The scale and offset by axis that bend a convention to fit a run best.
 
@@ -178,6 +192,7 @@ def bend(
         convention: where to begin.
         scale: (2,) about the corner (0, 0), to begin with (default: none).
         rounds: at most so many.
+        sizes: of habits; there is no pull among them.
     """
     scale = np.ones(2) if scale is None else scale
     offset = (scale - 1) / 2
@@ -188,11 +203,11 @@ def bend(
         seen = seen_in(evidence, own.bent(scale, offset), convention.order)
         found = densities(seen, habits)
         shares = shares_of(found, shares, steps=5 if round_ == 0 else 3)
-        value = log_likelihood(found, shares).sum() - habits_cost(habits)
+        value = log_likelihood(found, shares).sum() - habits_cost(habits, sizes)
         if value - before < _SETTLED:
             break
         before = value
-        more, shift, size, error = _bend_once(seen, _precision(seen, found, shares))
+        more, shift, size, error = _bend_once(seen, _precision(seen, found, shares), sizes)
         offset = offset + scale * more[:, 0]
         error = error * scale[:, None]
         scale = (scale * more[:, 1]).clip(0.02, 50)
@@ -201,16 +216,19 @@ def bend(
     found = densities(seen_in(evidence, frame, convention.order), habits)
     shares = shares_of(found, shares)
     logs = log_likelihood(found, shares)
-    made = Fitted(convention, frame, habits, shares, logs, convention.cost + habits_cost(habits))
+    cost = convention.cost + habits_cost(habits, sizes)
+    made = Fitted(convention, frame, habits, shares, logs, cost)
     return made, Bend(scale, offset, error[:, 1], error[:, 0])
 
 
-def _bend_once(seen: Seen, precision: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _bend_once(
+    seen: Seen, precision: Floats, sizes: HabitSizes
+) -> tuple[Floats, Floats, Floats, Floats]:
     """(offset, scale) by axis (2, 2), shift (2,), size (2,), and errors of the first (2, 2)."""
     found, shift, size, error = np.ones((2, 2)), np.zeros(2), np.zeros(2), np.zeros((2, 2))
     picture = seen.evidence.pictures[seen.evidence.owner[seen.evidence.box]]
     offs = seen.boxes.centre[:, seen.evidence.box] - seen.truth_centre
-    priors = np.diag([1e-6, 1e-6, SHIFT**-2, SIZE**-2])
+    priors = np.diag([1e-6, 1e-6, sizes.shift**-2, sizes.size**-2])
     one, none = np.ones(len(picture)), np.zeros(len(picture))
     for axis in (0, 1):
         place, side = seen.truth_centre[axis] - 0.5, seen.truth_side[axis]

@@ -80,6 +80,11 @@ def described(model: str, entry: Entry, question: Question) -> Described:
         except TypeError as error:
             raise ValueError(f"the entry of {model}: {error}") from None
         return found
+    if question.reply_schema is not None:
+        raise ValueError(
+            f"{model} is run by VLMEvalKit's own class, which decodes freely: {question.name} "
+            "needs a model of ours, or a server (--base-url)"
+        )
     row = find_model(model)
     space = stock_space(model, entry) or (row.space(question).as_dict() if row else None)
     checkpoint = entry.arguments.get("model_path") or entry.arguments.get("model")

@@ -90,7 +90,8 @@ class ApiFacts:
     the provider's default).  ``max_tokens`` limits the output (None: the question's own limit).
     ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
     ``cache_control`` marks where the beginning of a prompt ends that the provider should keep
-    (None: it finds that out itself).  ``prices`` are for estimates.
+    (None: it finds that out itself).  ``prices`` are for estimates.  ``schema_of_list``: whether a
+    JSON schema may be a list; OpenAI and Anthropic take objects.
     """
 
     identifier: str
@@ -100,6 +101,7 @@ class ApiFacts:
     image_detail: str | None = None
     cache_control: Mapping[str, str] | None = None
     prices: prices.Prices | None = None
+    schema_of_list: bool = False
 
 
 def _without_reasoning(identifier: str, **more: Any) -> ApiFacts:
@@ -282,7 +284,9 @@ _ROWS = (
         r"(google/)?(Gemini-2\.5-Flash|GeminiFlash2-5)",
         _shrinking_scenes("grid1000", 4096),
         _GOOGLE,
-        api=_without_reasoning("google/gemini-2.5-flash", prices=prices.GEMINI_2_5_FLASH),
+        api=_without_reasoning(
+            "google/gemini-2.5-flash", prices=prices.GEMINI_2_5_FLASH, schema_of_list=True
+        ),
     ),
     ModelRow(
         "GPT-5.4",

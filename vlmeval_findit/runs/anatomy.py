@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
+from typing import NamedTuple
 
 from ..core.anatomy import Anatomy, Cause, evidence_of_losses, with_events
 from ..core.evidence import Evidence, clustered
 from ..core.scored_row import ScoredRow, totals
 from ..core.spelling import nearest
-from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
+from ..core.statistics import (
+    Difference,
+    Interval,
+    correct,
+    difference,
+    difference_interval,
+    figure_intervals,
+)
 from .intervals import StatisticsError, check_comparable
 from .scored_run import Run
 
@@ -63,7 +71,14 @@ def loss_evidence(run: Run) -> Evidence:
     return _Counted(run).evidence()
 
 
-def compare(run: Run, other: Run) -> dict[str, Difference]:
+class PairedLoss(NamedTuple):
+    """What a cause took of one run minus what it took of another, and the 95 % interval of that."""
+
+    difference: Difference
+    interval: Interval | None
+
+
+def compare(run: Run, other: Run) -> dict[str, PairedLoss]:
     """What every cause took of one run minus what it took of another, by its key.
 
     Paired over pictures; p-values are corrected for the number of causes that either has.
@@ -84,7 +99,11 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
         for metric, one, two in zip(ours.metrics, ours.values, theirs.values, strict=True)
         if one or two
     ]
-    return dict(zip(keys, correct(difference(ours, theirs, key) for key in keys), strict=True))
+    tests = correct(difference(ours, theirs, key) for key in keys)
+    return {
+        key: PairedLoss(found, difference_interval(ours, theirs, key))
+        for key, found in zip(keys, tests, strict=True)
+    }
 
 
 def _asked(run: Run) -> tuple[str, str, str]:

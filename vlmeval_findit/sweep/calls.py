@@ -126,7 +126,8 @@ class Call(NamedTuple):
         makes of a question beside its message.
         """
         asked = self.cell.question
-        return asked.images, asked.frames, asked.has_references, asked.max_new_tokens
+        schema = _ENCODER.encode(asked.reply_schema)
+        return asked.images, asked.frames, asked.has_references, asked.max_new_tokens, schema
 
 
 class ImageHashes:
@@ -154,11 +155,14 @@ def unread(image_hash: str) -> str | None:
 
 def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
     """What an answer depends on beside the message: the user's settings, and what the protocol
-    makes of the dataset (new tokens by frames; models size images by where they come from).
+    makes of the dataset (new tokens by frames; models size images by where they come from), and
+    the schema that decoding is held to.
     """
+    held = {} if question.reply_schema is None else {"reply_schema": question.reply_schema}
     return {
         "max_new_tokens": question.max_new_tokens,
         "image_folder": question.images,
+        **held,
         **given,
     }
 

@@ -22,6 +22,7 @@ from .drawing import curve, draw
 from .grid import Table, all_tables
 from .metrics import COUNTS, F1_FAILED_MISSED, F1_SALVAGED, METRICS, RANKING
 from .names import parse
+from .rejection import Outcome
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
 from .scoring import events_of, match_replies, scored_row
@@ -99,11 +100,8 @@ class FindIt(Benchmark):
         return draw(task.queries[row.index], row)
 
     def goodness(self, row: ScoredRow) -> float:
-        """F1@0.5 of this query alone; silence where nothing is to be found is 100."""
-        counts = row.sums
-        if not counts["n_pred"] + counts["n_gt"] and not row.failed:
-            return 100.0
-        return super().goodness(row)
+        """F1@0.5 of this query alone; 100 where nothing is to be found and the answer says so."""
+        return 100.0 if Outcome.REJECTED.sum in row.sums else super().goodness(row)
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve:
         return curve(rows)

@@ -327,6 +327,8 @@ _ROWS = (
     # Scenes that are rendered from seeds: the test set, and a small one of other scenes.
     *_made_here("Scenes", maker="rendered"),
     *_made_here("Scenes_mini", maker="rendered"),
+    # Pictures of chosen sizes with one object each: `probe` asks a deployment about them.
+    Dataset("Probe", Family.REFEXP, images="Probe", maker="probe"),
 )
 # fmt: on
 

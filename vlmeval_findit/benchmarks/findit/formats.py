@@ -18,12 +18,13 @@ class Format:
     structure: str = DEFAULT_STRUCTURE
     centre: str | None = None
     mark: str | None = None
+    decoding: str | None = None
 
     def __str__(self) -> str:
         parts = [self.representation, self.output]
         parts += [self.key] * (self.key != DEFAULT_KEY)
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
-        parts += endings(self.centre, self.mark)
+        parts += endings(self.centre, self.mark, self.decoding)
         return " ".join(parts)
 
 

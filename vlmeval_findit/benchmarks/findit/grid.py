@@ -1,9 +1,9 @@
 """From lists of axis values to variants of the grid.
 
-An axis that does not apply to a format is not taken: text has neither key nor structure, the
-decomposed structure names its own keys, and a table without reference pictures has nothing to mark.
-So "text and JSON, key ``bbox_2d``" is one text cell and one JSON cell a representation, as in the
-paper's format search.
+An axis that does not apply to a format is not taken: text has neither key nor structure nor a
+grammar, the decomposed structure names its own keys, and a table without reference pictures has
+nothing to mark.  So "text and JSON, key ``bbox_2d``" is one text cell and one JSON cell a
+representation, as in the paper's format search.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS,
 from ...boxes.representation import REPRESENTATIONS
 from .datasets import DATASETS, Dataset
 from .formats import Format
-from .variant import CENTRES, MARKS, Variant, format_problem
+from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
 
 NONE = "none"
-"""How a file says "no centre experiment" and "no mark"."""
+"""How a file says "no centre experiment", "no mark" and "decoded freely"."""
 
 WINNER = "winner"
 """How a stage says "as in the best format of the stage before"."""
@@ -71,6 +71,7 @@ class Axes:
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
     centres: tuple[str, ...] = (NONE,)
     marks: tuple[str, ...] = (NONE,)
+    decodings: tuple[str, ...] = (NONE,)
 
     def after(self, winner: Format | None) -> Axes:
         """These axes with ``winner`` replaced by the values of a format.
@@ -95,6 +96,7 @@ AXIS_FIELDS = {
     "structures": "structure",
     "centres": "centre",
     "marks": "mark",
+    "decodings": "decoding",
 }
 """Axis by axis the field of :class:`Format`."""
 
@@ -105,6 +107,7 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {
     "structures": STRUCTURES,
     "centres": (NONE, *CENTRES),
     "marks": (NONE, *MARKS),
+    "decodings": (NONE, *DECODINGS),
 }
 """What ``all`` means on every axis."""
 
@@ -113,12 +116,12 @@ def formats(axes: Axes) -> Iterator[Format]:
     """Every format of the axes once, in the order of their lists; whether one fits is not asked."""
     seen: set[Format] = set()
     lists = (getattr(axes, axis) for axis in AXIS_FIELDS)
-    for representation, output, key, structure, centre, mark in product(*lists):
+    for representation, output, key, structure, centre, mark, decoding in product(*lists):
         if output == "text":
-            key, structure = DEFAULT_KEY, DEFAULT_STRUCTURE
+            key, structure, decoding = DEFAULT_KEY, DEFAULT_STRUCTURE, NONE
         if structure == "decomposed":
             key = DEFAULT_KEY
-        experiments = (None if value == NONE else value for value in (centre, mark))
+        experiments = (None if value == NONE else value for value in (centre, mark, decoding))
         made = Format(representation, output, key, structure, *experiments)
         if made not in seen:
             seen.add(made)

@@ -1,7 +1,7 @@
 """The parsing of names (protocol section 1).
 
 ``FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>[_<key>][_<structure>]
-[_cx-<definitions|formula>][_vp-<box|oval|arrow|tag|point>]``
+[_cx-<definitions|formula>][_vp-<box|oval|arrow|tag|point>][_constrained]``
 
 :func:`parse` and :attr:`.Variant.name` are inverse over the whole valid grid.  The release's own
 task names are accepted too (:mod:`.aliases`).
@@ -19,7 +19,7 @@ from . import PREFIX
 from .aliases import parse_alias
 from .datasets import DATASETS, Dataset
 from .name_parts import NameParts
-from .variant import CENTRES, MARKS, Variant, VariantError, format_problem
+from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem
 
 
 def parse(name: str) -> Variant:
@@ -92,8 +92,10 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
     structure = rest.take(STRUCTURES)
     centre = rest.take_match(r"cx-([a-z]+)")
     mark = rest.take_match(r"vp-([a-z]+)")
+    decoding = rest.take(DECODINGS)
     if rest.text:
         last = [*KEYS, *STRUCTURES, *(f"cx-{c}" for c in CENTRES), *(f"vp-{m}" for m in MARKS)]
+        last += DECODINGS
         return None, f"no JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
@@ -108,6 +110,7 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
         frames=int(frames) if frames else row.frames,
         centre=centre,
         mark=mark,
+        decoding=decoding,
     )
     why = format_problem(made)
     return (made, "") if why is None else (None, why)

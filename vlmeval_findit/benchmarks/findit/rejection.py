@@ -89,13 +89,6 @@ def _is_prose(text: str) -> bool:
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
-def rejection_sums(
-    reply: Reply, reading: Reading, salvaged: SalvagedMatch | None
-) -> dict[str, float]:
-    """The sum of one query that has nothing to find."""
-    return {outcome(reply, reading, salvaged).sum: 1}
-
-
 def rejections(sums: Mapping[str, float]) -> dict[Outcome, int]:
     """How many queries had each outcome; empty where every query has something to find."""
     found = {one: int(sums.get(one.sum, 0)) for one in Outcome}

@@ -13,7 +13,7 @@ from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
 from ...boxes.reply_format import ReplyFormat
-from ...boxes.spaces import Space, reference_size
+from ...boxes.spaces import scale_to_pixels
 from ...core.identity import Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
@@ -21,7 +21,7 @@ from ...core.settings import Settings
 from .anatomy import LOSSES, details_of, event_sums
 from .metrics import sums
 from .query import Query
-from .rejection import rejection_sums
+from .rejection import Outcome, outcome
 from .run_space import SpaceInForce, reply_format, spaces_of
 from .salvaging import (
     SalvagedMatch,
@@ -56,6 +56,13 @@ class MatchedReply:
     def recoverable(self) -> tuple[int, ...]:
         """The places of the objects that the salvaged reading finds and the strict does not."""
         return newly_found(self.matched, self.salvaged) if self.salvaged else ()
+
+    @property
+    def rejection(self) -> Outcome | None:
+        """What became of a query that has nothing to find; None where there is something."""
+        if self.matched.ious:
+            return None
+        return outcome(self.reply, self.reading, self.salvaged)
 
 
 _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
@@ -94,7 +101,10 @@ def match_replies(
     queries = [task.queries[reply.index] for reply in replies]
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
     truths = [query.truth for query in queries]
-    scales = [_scale(s.space, query) for s, query in zip(spaces, queries, strict=True)]
+    scales = [
+        scale_to_pixels(in_force.space, query.width, query.height)
+        for in_force, query in zip(spaces, queries, strict=True)
+    ]
     matched = match(readings, truths, scales)
     known = [formats[row] for row in rows]
     salvaged = salvaged_matches([reply.text for reply in replies], known, readings, truths, scales)
@@ -123,16 +133,18 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
     return confidences(reply.text, how, reading, logprobs)
 
 
-def _scale(space: Space, query: Query) -> tuple[float, float]:
-    w, h = reference_size(space, query.width, query.height)
-    return query.width / w, query.height / h
-
-
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
     """What went wrong in each query."""
     return dissect(
         [
-            Answered(one.matched, one.reading, one.query.truth, one.cut, one.recoverable)
+            Answered(
+                one.matched,
+                one.reading,
+                one.query.truth,
+                one.cut,
+                one.recoverable,
+                one.rejection is Outcome.REJECTED,
+            )
             for one in found
         ]
     )
@@ -144,8 +156,8 @@ def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) 
     found = sums(one.reading, one.matched)
     if one.salvaged is not None:
         found |= salvaged_sums(one.matched, one.salvaged)
-    if not one.matched.ious:
-        found |= rejection_sums(one.reply, one.reading, one.salvaged)
+    if one.rejection is not None:
+        found[one.rejection.sum] = 1
     return ScoredRow(
         index=one.query.index,
         source=source_of(image) if is_video else image,

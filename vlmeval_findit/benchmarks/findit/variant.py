@@ -7,8 +7,10 @@ query has, so that every file that is keyed by it holds the whole variant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 from ...boxes.reply_format import (
     CLASS_KEY,
@@ -19,6 +21,7 @@ from ...boxes.reply_format import (
     STRUCTURES,
     ReplyFormat,
 )
+from ...boxes.reply_schema import schema_of
 from ...boxes.representation import REPRESENTATIONS
 from ...core.question import QuestionError
 from ...core.spelling import nearest
@@ -31,6 +34,10 @@ _CENTRE_REPRESENTATION = "cxcywh"
 
 MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
 """Marks on reference pictures: the shapes that a box is enough for.  Tables have no outlines."""
+
+
+DECODINGS = ("constrained",)
+"""How a reply is decoded otherwise than freely: held to the format's grammar."""
 
 
 class VariantError(QuestionError):
@@ -51,6 +58,7 @@ class Variant:
     frames: int = 1
     centre: str | None = None
     mark: str | None = None
+    decoding: str | None = None
 
     @property
     def data(self) -> Dataset:
@@ -113,7 +121,8 @@ class Variant:
 
     @property
     def format_place(self) -> tuple[int, ...]:
-        """Its format's place in the grid: representation, output, key, structure, centre, mark."""
+        """Its format's place in the grid: representation, output, key, structure, centre, mark,
+        decoding."""
         return (
             list(REPRESENTATIONS).index(self.representation),
             OUTPUTS.index(self.output),
@@ -121,6 +130,7 @@ class Variant:
             STRUCTURES.index(self.structure),
             (None, *CENTRES).index(self.centre),
             (None, *MARKS).index(self.mark),
+            (None, *DECODINGS).index(self.decoding),
         )
 
     @property
@@ -132,7 +142,7 @@ class Variant:
             parts = ["json", self.key]
         else:
             parts = ["json", self.structure, *([self.key] if self.key != DEFAULT_KEY else [])]
-        parts += endings(self.centre, self.mark)
+        parts += endings(self.centre, self.mark, self.decoding)
         return self.representation, " ".join(parts)
 
     @property
@@ -147,6 +157,11 @@ class Variant:
         )
 
     @property
+    def reply_schema(self) -> Mapping[str, Any] | None:
+        """The JSON schema that decoding is held to (None: it is free)."""
+        return None if self.decoding is None else schema_of(self.reply)
+
+    @property
     def name(self) -> str:
         parts = [self.dataset]
         parts += ["multilabel"] * self.multilabel
@@ -155,13 +170,14 @@ class Variant:
         parts += [self.representation, self.output]
         parts += [self.key] * (self.key != DEFAULT_KEY)
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
-        parts += endings(self.centre, self.mark)
+        parts += endings(self.centre, self.mark, self.decoding)
         return PREFIX + "_".join(parts)
 
 
-def endings(centre: str | None, mark: str | None) -> list[str]:
-    """How centre experiment and mark stand at the end of a name."""
-    return [f"cx-{centre}"] * (centre is not None) + [f"vp-{mark}"] * (mark is not None)
+def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[str]:
+    """How centre experiment, mark and decoding stand at the end of a name."""
+    said = (centre and f"cx-{centre}", mark and f"vp-{mark}", decoding)
+    return [part for part in said if part]
 
 
 def problem(v: Variant) -> str | None:
@@ -205,6 +221,13 @@ def format_problem(v: Variant) -> str | None:
             return f"cx-{v.centre} is for {_CENTRE_REPRESENTATION} only"
         if v.centre not in CENTRES:
             return f"no centre experiment {v.centre!r}{nearest(v.centre, CENTRES)}"
+    if v.decoding is not None:
+        if v.decoding not in DECODINGS:
+            return f"no way of decoding {v.decoding!r}{nearest(v.decoding, DECODINGS)}"
+        if v.output != "json":
+            return f"{v.decoding} is for JSON only: text replies have no grammar"
+        if not REPRESENTATIONS[v.representation].fields:
+            return f"{v.representation} names no format that decoding could be held to"
     return None if v.mark is None else _mark_problem(v.mark, data)
 
 
@@ -222,21 +245,24 @@ def _mark_problem(mark: str, data: Dataset) -> str | None:
 
 
 def grid(
-    datasets: Iterable[Dataset] | None = None, marks: Sequence[str | None] = (None,)
+    datasets: Iterable[Dataset] | None = None,
+    marks: Sequence[str | None] = (None,),
+    decodings: Sequence[str | None] = (None,),
 ) -> Iterator[Variant]:
     """Every valid variant of the datasets (default: all), with every frame count.
 
-    ``marks`` are those on reference pictures; by default there is none, as in the paper's grid.
+    ``marks`` are those on reference pictures; by default there is none and decoding is free, as in
+    the paper's grid.
     """
     for row in DATASETS.values() if datasets is None else datasets:
         for representation in REPRESENTATIONS:
             for output in OUTPUTS:
                 first = Variant(row.name, representation, output)
                 for v in _dressings(first, row):
-                    for mark in marks:
-                        marked = replace(v, mark=mark)
-                        if problem(marked) is None:
-                            yield marked
+                    for mark, decoding in product(marks, decodings):
+                        made = replace(v, mark=mark, decoding=decoding)
+                        if problem(made) is None:
+                            yield made
 
 
 def _dressings(first: Variant, row: Dataset) -> Iterator[Variant]:

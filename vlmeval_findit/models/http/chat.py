@@ -16,6 +16,7 @@ from ..table import ModelRow, find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .payload import Beginning, Manner, Request, openrouter_manner, request, server_manner
+from .schema import unwrapped
 from .services import proprietary, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
@@ -52,6 +53,7 @@ class ChatModel:
         manner = self.manner(space)
         said = {
             **manner.fields,
+            **manner.holding(question),
             "max_new_tokens": manner.max_tokens or question.max_new_tokens,
             "images": manner.images.__name__,
         }
@@ -68,10 +70,14 @@ class ChatModel:
             _recorded(space, question),
         )
 
-    def read(self, completion: Completion) -> Completion:
+    def read(self, completion: Completion, question: Question) -> Completion:
         """What of an answer is text and what is thought."""
         opens = self.row is not None and self.row.opens_thought
-        return completion.begun_in_thought() if opens else completion
+        said = completion.begun_in_thought() if opens else completion
+        if question.reply_schema is None:
+            return said
+        root = self.manner(self.space(question)).schema_root
+        return replace(said, text=unwrapped(said.text, root))
 
     def recorded(
         self, question: Question, asked: Request | None, completion: Completion | None

@@ -25,6 +25,7 @@ from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ..scene_cache import CachedScene, encoded
 from ..table import ApiFacts
+from .schema import SchemaRoot, response_format
 
 JPEG_FROM = 2048
 """Images with a longer side of at least this many pixels are sent as JPEG, others as PNG."""
@@ -120,7 +121,8 @@ class Manner:
 
     ``model`` is the service's name for it; ``fields`` are the request's fields besides model,
     messages and ``max_tokens`` (None: the question's limit).  ``cache_control`` stands at the last
-    image: up to there a prompt is the same for all that is asked about its images.
+    image: up to there a prompt is the same for all that is asked about its images.  ``schema_root``
+    is what it takes as a schema, ``held`` are the fields that go beside one.
     """
 
     model: str
@@ -129,6 +131,19 @@ class Manner:
     max_tokens: int | None = None
     image_detail: str | None = None
     cache_control: Mapping[str, str] | None = None
+    schema_root: SchemaRoot = SchemaRoot.LIST
+    held: Mapping[str, Any] = field(default_factory=dict)
+
+    def holding(self, question: Question) -> dict[str, Any]:
+        """The fields that hold a reply to the question's schema; none where it has none.
+
+        Raises:
+            ValueError: the service cannot hold to it.
+        """
+        if question.reply_schema is None:
+            return {}
+        held = response_format(question.reply_schema, self.schema_root)
+        return {"response_format": held, **self.held}
 
 
 def openrouter_manner(facts: ApiFacts) -> Manner:
@@ -138,7 +153,9 @@ def openrouter_manner(facts: ApiFacts) -> Manner:
         fields["temperature"] = facts.temperature
     if facts.reasoning is not None:
         fields["reasoning"] = dict(facts.reasoning)
-    return _with_facts(Manner(facts.identifier, for_provider, fields), facts)
+    # Only providers that hold to a schema are asked with one.
+    held = {"provider": {"require_parameters": True}}
+    return _with_facts(Manner(facts.identifier, for_provider, fields, held=held), facts)
 
 
 def server_manner(
@@ -167,6 +184,7 @@ def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:
         max_tokens=facts.max_tokens,
         image_detail=facts.image_detail,
         cache_control=facts.cache_control,
+        schema_root=SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT,
     )
 
 
@@ -209,6 +227,7 @@ def request(
         "messages": [{"role": "user", "content": _content(message, images, manner, beginning)}],
         "max_tokens": manner.max_tokens or question.max_new_tokens,
         **manner.fields,
+        **manner.holding(question),
     }
     return Request(body, images)
 

@@ -18,6 +18,7 @@ import torch
 from ...core.messages import Message, PartKind
 from ..families import Bounds, LocalFamily
 from ..kept_tokens import ends_of_ids
+from .grammar import grammar_tokenizer
 from .large_pictures import RAW, LargePictures
 from .pictures import Picture, Pictures
 from .resize import Resize, resize_of
@@ -60,6 +61,7 @@ class Encoder:
         self._switches = {**family.template, **(switches or {})}
         self._placeholder = str(processor.image_token)
         self._alone = cache(lambda i: self._text([i]))
+        self.grammar_tokenizer = cache(partial(grammar_tokenizer, processor.tokenizer))
 
     def chat(self, message: Message) -> str:
         """The exact text after the chat template, images as placeholders at their places."""

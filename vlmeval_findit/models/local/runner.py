@@ -71,6 +71,7 @@ class GenerationPlan:
     bounds: Bounds
     limit: int
     space: dict[str, Any]
+    schema: Mapping[str, Any] | None = None
     confidences: bool = False
 
 
@@ -80,10 +81,16 @@ def plan(
     """What the protocol and the user's settings say about a question.
 
     Raises:
-        ValueError: the row is of a model that does not run on this machine, or bounds contradict.
+        ValueError: the row is of a model that does not run on this machine, bounds contradict, or
+            a model that thinks is to be held to a grammar.
     """
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
+    if question.reply_schema is not None and row.opens_thought:
+        raise ValueError(
+            f"{row.name} thinks before it answers, and a grammar holds from the first word: "
+            f"{question.name} needs a model that does not"
+        )
     given = asdict(settings)
     said = space_from(settings.space) if settings.space is not None else row.space(question)
     wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
@@ -94,6 +101,7 @@ def plan(
         bounds=bounds,
         limit=settings.max_new_tokens or question.max_new_tokens,
         space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
+        schema=question.reply_schema,
         confidences=confidences,
     )
 
@@ -110,6 +118,7 @@ def describe(
         "engine": engine,
         "dtype": settings.dtype,
         "attention": settings.attention,
+        **({} if how.schema is None else {"reply_schema": how.schema}),
         **{f"vllm {name}": value for name, value in settings.vllm.items()},
     }
     return Described(
@@ -240,9 +249,7 @@ class LocalRunner:
             if not is_out_of_memory(error):
                 raise
             return self.answer_batch(messages, question, confidences=confidences)
-        go_on = partial(
-            continue_variants, self._loaded, prefix, limit=how.limit, confidences=confidences
-        )
+        go_on = partial(continue_variants, self._loaded, prefix, how=_decoding(how))
         return in_batches(
             encoded,
             length=lambda one: len(one.ids),
@@ -280,7 +287,7 @@ class LocalRunner:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
         asked = list(encoded.values())
         if asked:
-            new = generate(self._loaded, asked, how.limit, confidences=how.confidences)
+            new = generate(self._loaded, asked, _decoding(how))
             for at, generated in zip(encoded, new, strict=True):
                 answers[at] = self._answered(encoded[at], generated, how)
         return [answers[at] for at in range(len(batch))]
@@ -292,6 +299,12 @@ class LocalRunner:
         text, said = encoder.decode(new.ids), said_tokens(new, encoder)
         tokens = {"prompt": len(one.ids), "reply": len(new.ids)}
         return spoken(how, one.text, text, new.finish_reason, one.images, tokens, self._who, said)
+
+
+def _decoding(how: GenerationPlan) -> Any:
+    from .transformer import Decoding
+
+    return Decoding(how.limit, how.schema, how.confidences)
 
 
 def spoken(

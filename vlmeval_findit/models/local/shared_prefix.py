@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from .encoding import Encoded
-from .transformer import Generated, Loaded, continue_greedily
+from .transformer import Decoding, Generated, Loaded, continue_greedily
 
 log = logging.getLogger(__name__)
 
@@ -76,19 +76,17 @@ def continue_variants(
     loaded: Loaded,
     prefix: Prefix,
     variants: Sequence[Encoded],
-    limit: int,
-    *,
-    confidences: bool = False,
+    how: Decoding,
 ) -> list[Generated]:
     """The greedy replies to variants that begin with the prefix; the prefix stays as it was."""
     if can_repeat(prefix.cache):
-        return _as_one_batch(loaded, prefix, variants, limit, confidences)
+        return _as_one_batch(loaded, prefix, variants, how)
     _say_copies(type(loaded.model).__name__)
-    return [_as_one_batch(loaded, prefix, [one], limit, confidences)[0] for one in variants]
+    return [_as_one_batch(loaded, prefix, [one], how)[0] for one in variants]
 
 
 def _as_one_batch(
-    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], limit: int, confidences: bool
+    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], how: Decoding
 ) -> list[Generated]:
     state = copy.deepcopy(prefix.cache)
     if len(variants) > 1:
@@ -98,7 +96,7 @@ def _as_one_batch(
     inputs = _after(prefix, variants, loaded.encoder.pad_id)
     inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
     inputs["past_key_values"] = state
-    return continue_greedily(loaded, inputs, limit, confidences=confidences)
+    return continue_greedily(loaded, inputs, how)
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -117,32 +118,49 @@ def _revision(checkpoint: str, revision: str | None, *files: str) -> str:
     return revision_of(checkpoint, next(filter(None, found), None))
 
 
-def generate(
-    loaded: Loaded, batch: Sequence[Encoded], limit: int, *, confidences: bool = False
-) -> list[Generated]:
-    """The greedy replies to a batch, at most ``limit`` new tokens each.
+class Decoding(NamedTuple):
+    """How replies are decoded: greedily, to at most ``limit`` new tokens.
 
-    With ``confidences`` they have the log-probabilities of their tokens.
+    ``schema``: the JSON schema that they are held to (None: they are free).  ``confidences``:
+    whether they have the log-probabilities of their tokens.
     """
-    return continue_greedily(loaded, loaded.inputs(batch), limit, confidences=confidences)
+
+    limit: int
+    schema: Mapping[str, Any] | None = None
+    confidences: bool = False
 
 
-def continue_greedily(
-    loaded: Loaded, inputs: dict[str, Any], limit: int, *, confidences: bool = False
-) -> list[Generated]:
-    """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache."""
+def generate(loaded: Loaded, batch: Sequence[Encoded], how: Decoding) -> list[Generated]:
+    """The greedy replies to a batch."""
+    return continue_greedily(loaded, loaded.inputs(batch), how)
+
+
+def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list[Generated]:
+    """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache.
+
+    Raises:
+        ValueError: replies are to be held to a schema, and nothing here can.
+    """
     stops = loaded.stops
-    chosen = ChosenLogprobs() if confidences else None
+    prompt = inputs["input_ids"].shape[1]
+    chosen = ChosenLogprobs() if how.confidences else None
+    processors: list[Any] = [] if chosen is None else [chosen]
+    if how.schema is not None:
+        from .grammar import HeldTo
+
+        known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
+        # Behind the one that looks at the model's own distribution.
+        processors.append(HeldTo(how.schema, known, stops, prompt))
     with torch.no_grad():
         output = loaded.model.generate(
             **inputs,
-            max_new_tokens=limit,
+            max_new_tokens=how.limit,
             do_sample=False,
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
-            **({} if chosen is None else {"logits_processor": [chosen]}),
+            **({"logits_processor": processors} if processors else {}),
         )
-    new = output[:, inputs["input_ids"].shape[1] :]
+    new = output[:, prompt:]
     logprobs = [None] * len(new) if chosen is None else chosen.of(new)
     return [ended(row, stops, found) for row, found in zip(new.tolist(), logprobs, strict=True)]
 

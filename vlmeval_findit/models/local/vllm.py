@@ -81,6 +81,7 @@ class VllmRunner:
             detokenize=False,
             # None beside the chosen token; by default the engine gives them of the raw logits.
             logprobs=0 if confidences else None,
+            **_held_to(how.schema),
         )
         outputs = self._engine.generate(prompts, sampling_params=greedy)
         for at, prompt, output in zip(shown, prompts, outputs, strict=True):
@@ -112,6 +113,15 @@ class VllmRunner:
     ) -> list[LocalReply]:
         """Replies to messages that share their images: the engine's prefix cache shares them."""
         return self.answer_batch(messages, question, confidences=confidences)
+
+
+def _held_to(schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The sampling parameters that hold replies to a JSON schema."""
+    if schema is None:
+        return {}
+    from vllm.sampling_params import StructuredOutputsParams
+
+    return {"structured_outputs": StructuredOutputsParams(json=dict(schema))}
 
 
 def engine_arguments(

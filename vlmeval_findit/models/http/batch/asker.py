@@ -93,7 +93,7 @@ class BatchAsker:
             return _failed(str(outcome), recorded, call)
         if outcome.no_logprobs:
             self.tell(f"{outcome.no_logprobs}: its replies are kept without log-probabilities")
-        completion = self.model.read(outcome)
+        completion = self.model.read(outcome, question)
         recorded = replace(self.model.recorded(question, asked, completion), call=call)
         return Answer(completion.text, recorded.as_json())
 

@@ -1,0 +1,55 @@
+"""How fast rewards are: a batch beside ``json.loads`` of the same replies, in one run.
+
+``python -m pytest tests/benchmarks --benchmark-enable`` prints the figures.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from test_speed import best
+
+import vlmeval_findit as findit
+
+TARGET = 12
+"""A reward takes at most so many times what ``json.loads`` takes of its reply."""
+
+ROLLOUTS = 8
+"""Replies to a prompt, as trainers draw them: they share their truth."""
+
+
+def batch(count: int, boxes: int) -> tuple[list[str], list[Any]]:
+    """Replies with so many boxes each, no two alike, and what is right."""
+    generator = np.random.default_rng(3)
+    corners = generator.integers(0, 500, (count, boxes, 2))
+    said = np.concatenate([corners, corners + generator.integers(50, 500, corners.shape)], axis=-1)
+    replies = [json.dumps([{"bbox_2d": box} for box in row]) for row in said.tolist()]
+    truths = (said[::ROLLOUTS] * [0.64, 0.48, 0.64, 0.48]).tolist()
+    return replies, [truths[at // ROLLOUTS] for at in range(count)]
+
+
+@pytest.mark.parametrize("boxes", [1, 4])
+def test_a_batch_of_rewards(boxes: int, measures: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    replies, truths = batch(4096 if measures else 64, boxes)
+    how: dict[str, Any] = {"sizes": (640, 480), "space": "grid1000"}
+
+    def rewards() -> np.ndarray:
+        return findit.reward(replies, truths, "xyxy_json_bbox_2d", **how)
+
+    found = rewards()
+    # The first of those that share a truth is right.
+    assert (found[::ROLLOUTS] == 1).all()
+    assert 0 < found.mean() < 1
+    seconds, bare = best(
+        rewards, lambda: [json.loads(reply) for reply in replies], rounds=21 if measures else 2
+    )
+    with capsys.disabled():
+        print(
+            f"\n{boxes} box(es) a reply: {len(replies) / seconds:,.0f} rewards a second, "
+            f"{1e6 * seconds / len(replies):.1f} µs each, {seconds / bare:.1f} times json.loads "
+            f"(target: at most {TARGET})"
+        )
+    assert not measures or seconds <= TARGET * bare

@@ -1,0 +1,76 @@
+"""Deployments that the probe is tried on: they answer about its scenes in a known convention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from simulated_deployments import Fault
+
+from vlmeval_findit.data.probe.scenes import COUNT, probe_scene
+from vlmeval_findit.doctor.conventions import Convention
+from vlmeval_findit.doctor.densities import said
+from vlmeval_findit.doctor.evidence import Query
+
+Floats = NDArray[np.float64]
+Rng = np.random.Generator
+
+SCENES = [probe_scene(index) for index in range(COUNT)]
+TRUTHS = [(scene.size, scene.box) for scene in SCENES]
+del SCENES
+
+
+def answers(
+    rng: Rng,
+    how: Convention,
+    noise: float,
+    fault: Fault | None = None,
+    size: float = 1.0,
+    wrong: float = 0.0,
+    coarse: float = 0.0,
+) -> list[Query]:
+    """What a deployment says of the scenes.
+
+    Args:
+        rng: draws errors.
+        how: the convention.
+        noise: standard deviation of edges in shares of the object's side.
+        fault: what is added to it.
+        size: boxes are so many times too large.
+        wrong: the share of boxes that are somewhere else.
+        coarse: the step of the numbers.
+    """
+    found = []
+    for index, (picture, box) in enumerate(TRUTHS):
+        middle = (np.array(box[:2]) + box[2:]) / 2
+        half = (np.array(box[2:]) - box[:2]) / 2 * size
+        if rng.random() < wrong:
+            middle = half + rng.random(2) * (np.array(picture) - 2 * half)
+        meant = np.concatenate([middle - half, middle + half])
+        said = numbers(meant.tolist(), picture, how, rng, noise, fault)
+        if coarse:
+            said = [round(value / coarse) * coarse for value in said]
+        found.append(Query(*picture, f"{index}.png", [box], [said]))
+    return found
+
+
+def numbers(
+    box: Sequence[float],
+    size: tuple[int, int],
+    how: Convention,
+    rng: Rng,
+    noise: float = 0.0,
+    fault: Fault | None = None,
+) -> list[float]:
+    """The four numbers that say a box (x1, y1, x2, y2) in pixels of a picture (width, height)."""
+    corners = np.array(box, float)
+    side = np.tile(corners[2:] - corners[:2], 2)
+    shares = (corners + rng.normal(0, noise, 4) * side) / np.tile(size, 2)
+    if fault is not None:
+        shares = shares * np.tile(fault.scale, 2) + np.tile(fault.offset, 2)
+    frame = how.space.frame(np.array([size], float).T)
+    exact = said(shares[:, None], frame, how.order)[:, 0]
+    # As models do: whole numbers, and three digits of fractions.
+    unit = float(np.abs(frame.scale).max())
+    return [round(float(n), 3 if unit <= 2 else 1 if unit <= 100 else 0) for n in exact]

@@ -1,0 +1,278 @@
+"""The constrained twin: a format's grammar, and decoding that is held to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import asker
+from chat_server import ChatServer, completion
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from PIL import Image
+from scored_runs import World, query, speaking, world
+
+from vlmeval_findit.benchmarks import load
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant, grid
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.reply_schema import schema_of
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.models.http.chat import openrouter_model
+from vlmeval_findit.models.http.completion import Completion
+from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
+from vlmeval_findit.models.local.runner import RunSettings, load_local, plan
+from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.runs.twins import syntax, twin_of
+from vlmeval_findit.sweep.calls import settings_of
+
+__all__ = ["world"]
+
+FORMATS = list(dict.fromkeys(v.reply for v in grid(decodings=DECODINGS) if v.frames in (1, 8)))
+"""Every JSON format that a variant can have."""
+
+
+def fits(text: str, schema: Mapping[str, Any]) -> bool:
+    return Draft202012Validator(schema).is_valid(json.loads(text))
+
+
+@pytest.mark.parametrize("how", FORMATS, ids=str)
+def test_what_keeps_to_a_format_fits_its_schema(how: ReplyFormat) -> None:
+    schema = schema_of(how)
+    Draft202012Validator.check_schema(schema)
+    boxes = [
+        Said((1.0, 2.0, 30.0, 40.0), "a cat", 0),
+        Said((5.0, 6.0, 70.0, 80.0), "dog", how.frames - 1),
+    ]
+    assert fits(write(boxes, how), schema)
+    assert fits(write(boxes, how, digits=0), schema)
+    assert fits("[]", schema)
+    # What the reader does not take, no schema lets through.
+    for other in ('[{"other": [1, 2, 3, 4, 5]}]', "{}", "[[1, 2, 3, 4]]", '[{"bbox": "1"}]'):
+        assert read(other, how).reason is not None
+        assert not fits(other, schema)
+
+
+@given(st.sampled_from(FORMATS), st.integers(0, 2**32))
+def test_what_fits_a_schema_is_read(how: ReplyFormat, seed: int) -> None:
+    text = json.dumps(_made(schema_of(how), random.Random(seed)))
+    reading = read(text, how)
+    if how.frames == 1 or json.loads(text):
+        assert reading.reason is None or "frame" in reading.reason.value, text
+
+
+def _made(schema: Mapping[str, Any], rng: random.Random) -> Any:
+    """Something that fits a schema of ours."""
+    kind = schema["type"]
+    if kind == "array":
+        low = schema.get("minItems", 0)
+        high = schema.get("maxItems", 3)
+        return [_made(schema["items"], rng) for _ in range(rng.randint(low, high))]
+    if kind == "object":
+        made = {name: _made(value, rng) for name, value in schema["properties"].items()}
+        if schema["additionalProperties"]:
+            made["a label"] = _made(schema["additionalProperties"], rng)
+        return made
+    if kind == "integer":
+        return rng.randint(max(1, schema["minimum"]), schema["maximum"])
+    return rng.choice(["", "cat"]) if kind == "string" else round(rng.uniform(0, 1000), 1)
+
+
+def test_text_has_no_schema() -> None:
+    with pytest.raises(ValueError, match="text have no grammar"):
+        schema_of(ReplyFormat("text", "xyxy"))
+
+
+# --- services -------------------------------------------------------------------------------------
+
+
+def test_a_server_is_sent_the_schema_as_it_is() -> None:
+    schema = schema_of(ReplyFormat("json", "xyxy", "bbox_2d"))
+    sent = response_format(schema, SchemaRoot.LIST)
+    assert sent["type"] == "json_schema"
+    assert sent["json_schema"]["strict"] is True
+    assert sent["json_schema"]["schema"] == schema
+
+
+def test_a_provider_is_sent_an_object_without_lengths() -> None:
+    how = ReplyFormat("json", "xyxy", "bbox_2d", multilabel=True, frames=8)
+    schema = response_format(schema_of(how), SchemaRoot.OBJECT)["json_schema"]["schema"]
+    assert schema["type"] == "object"
+    assert "Items" not in json.dumps(schema)
+    assert "minimum" not in json.dumps(schema)
+    said = write([Said((1, 2, 3, 4), "cat", 2)], how)
+    whole = f'{{"answer": {said}}}'
+    assert fits(whole, schema)
+    assert read(unwrapped(whole, SchemaRoot.OBJECT), how) == read(said, how)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"answer": [', '{"answer": [], "more": 1}', "[1"])
+def test_what_is_not_wrapped_stays_as_it_is(text: str) -> None:
+    assert unwrapped(text, SchemaRoot.OBJECT) == text
+
+
+def test_keys_that_are_labels_cannot_be_sent_to_a_provider() -> None:
+    how = Variant("Pascal", "xyxy", "json", "class_name", multilabel=True).reply
+    with pytest.raises(ValueError, match="keys are labels"):
+        response_format(schema_of(how), SchemaRoot.OBJECT)
+
+
+HELD = parse("FindIt_Demo_xyxy_json_bbox_2d_constrained")
+FREE = parse("FindIt_Demo_xyxy_json_bbox_2d")
+
+
+def asked_of(question: Variant, server: ChatServer) -> Answer:
+    work = Work(((text("where?"),),), (question,), {}, False)
+    (answer,) = asker(server.url).ask(work)
+    return answer
+
+
+def test_only_the_twin_is_sent_with_a_schema() -> None:
+    with ChatServer(lambda asked, number: completion("[]")) as server:
+        for question in (FREE, HELD):
+            assert asked_of(question, server).error is None
+        free, held = (asked.body for asked in server.asked)
+    sent = held.pop("response_format")  # type: ignore[attr-defined]
+    assert sent["json_schema"]["schema"] == schema_of(HELD.reply)
+    assert free == held
+
+
+@pytest.mark.parametrize("said", ["Sure: []", "{}", "```json\n[]\n```"])
+def test_a_server_that_decodes_freely_is_told_once(
+    said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChatServer(lambda asked, number: completion(said)) as server:
+        work = Work(((text("where?"),),) * 2, (HELD,) * 2, {}, False)
+        with caplog.at_level(logging.WARNING):
+            answers = asker(server.url).ask(work)
+    assert [answer.text for answer in answers] == [said, said]
+    assert len([one for one in caplog.messages if "decodes freely" in one]) == 1
+
+
+def test_a_reply_that_is_held_is_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        ChatServer(lambda asked, number: completion("[]")) as server,
+        caplog.at_level(logging.WARNING),
+    ):
+        asked_of(HELD, server)
+    assert not caplog.messages
+
+
+def test_twins_are_different_calls_over_the_same_words() -> None:
+    free, held = settings_of(FREE, {}), settings_of(HELD, {})
+    assert held.pop("reply_schema") == schema_of(HELD.reply)
+    assert free == held
+    query = next(iter(load(FREE.name).queries.values()))
+    assert message(query, FREE) == message(query, HELD)
+
+
+def test_openai_is_asked_for_an_object_and_the_list_is_taken_out_of_it() -> None:
+    model = openrouter_model("GPT-5.4")
+    body = model.request((text("where?"),), HELD).body
+    assert body["response_format"]["json_schema"]["schema"]["type"] == "object"
+    assert body["provider"] == {"require_parameters": True}
+    said = Completion('{"answer": [{"bbox_2d": [1, 2, 3, 4]}]}', finish_reason="stop")
+    assert model.read(said, HELD).text == '[{"bbox_2d": [1, 2, 3, 4]}]'
+    assert model.read(said, FREE).text == said.text
+    assert "response_format" not in model.request((text("where?"),), FREE).body
+
+
+# --- on this machine ------------------------------------------------------------------------------
+
+
+def test_a_model_that_thinks_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Qwen3\.5 thinks before it answers.*_constrained"):
+        plan(MODELS["Qwen3.5"], HELD, RunSettings())
+    assert plan(MODELS["Qwen3.5-nothink"], HELD, RunSettings()).schema == schema_of(HELD.reply)
+
+
+@pytest.mark.host
+@pytest.mark.usefixtures("one_thread")
+class TestDecoding:
+    """Weights drawn at random say anything at all; held to a grammar they say nothing else."""
+
+    @pytest.mark.parametrize("row", ["Qwen3-VL", "Gemma 4"])
+    @pytest.mark.parametrize("how", ["json_bbox_2d", "json_class_name", "json_decomposed"])
+    def test_any_model_keeps_to_the_format(self, row: str, how: str, tmp_path: Path) -> None:
+        pytest.importorskip("transformers")
+        from tiny_checkpoints import build
+
+        question = parse(f"FindIt_Pascal_multilabel_xyxy_{how}_constrained")
+        settings = RunSettings(max_new_tokens=48, dtype="float32")
+        model = load_local(str(build(row, tmp_path / "tiny")), MODELS[row], settings)
+        path = tmp_path / "scene.png"
+        Image.effect_noise((64, 48), 90).convert("RGB").save(path)
+        words = ("the cat", "every dog and the bicycle", "it")
+        asked = [(image(str(path)), text(f"Find {what}.")) for what in words]
+        free = replace(question, decoding=None)
+        alone = [model.answer_batch([one], question)[0].text for one in asked]
+        assert [one.text for one in model.answer_batch(asked, question)] == alone
+        assert [one.text for one in model.answer_variants(asked, question)] == alone
+        for reply, other in zip(
+            model.answer_batch(asked, question, confidences=True),
+            model.answer_batch(asked, free),
+            strict=True,
+        ):
+            assert reply.text != other.text
+            assert reply.recorded.token_logprobs is not None
+            reading = read(reply.text, question.reply)
+            # What was stopped at its limit is a beginning of what fits.
+            cut = reply.recorded.finish_reason == "length"
+            assert reading.reason in ((Reason.TRUNCATED, None) if cut else (None,)), reply.text
+
+    def test_a_library_that_is_not_there_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "llguidance", None)
+        from vlmeval_findit.models.local.grammar import grammar_tokenizer
+
+        with pytest.raises(ValueError, match=r"_constrained: llguidance .* pip install"):
+            grammar_tokenizer(None, 100, (1,))
+
+
+# --- twins in the anatomy -------------------------------------------------------------------------
+
+SOME = "FindIt_Pascal_xyxy_json"
+
+
+def test_the_anatomy_tells_syntax_from_sight(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    world.table("Pascal", [query(i, f"{i}.jpg") for i in range(12)])
+    held = world.run("Model", f"{SOME}_constrained", speaking(SOME, 0.75))
+    said = speaking(SOME, 0.75)
+
+    def answer(asked: Any, generator: Any) -> str:
+        return said(asked, generator) if asked.index % 3 else "Here it is!"
+
+    free = world.run("Model", SOME, answer)
+    world.run("Other", f"{SOME}_constrained", speaking(SOME, 0.1))
+    assert twin_of(free, [free, held]) is held
+    assert twin_of(held, [free, held]) is None
+    found = syntax(free, held)
+    score = free.benchmark.anatomy.score
+    assert found.gain.value == pytest.approx(found.held - (score.value(free.sums) or 0))
+    assert found.gain.value > 10
+    assert found.interval is not None
+    assert found.interval.low <= found.gain.value <= found.interval.high
+    out = tmp_path / "anatomy.json"
+    for runs in ([str(world.runs)], [str(free.path), "--against", str(held.path)]):
+        assert main(["anatomy", *runs, "--json", str(out)]) == 0
+        shown = capsys.readouterr().out
+        assert shown.count("held to the format's grammar") == 1
+        assert max(map(len, shown.splitlines())) <= 80
+        (told,) = (one for one in json.loads(out.read_text()) if "constrained" in one)
+        assert told["dataset"] == SOME
+        assert told["constrained"]["sight"] == pytest.approx(100 - found.held)

@@ -1,0 +1,178 @@
+"""What forty answers about the scenes of the probe say of a deployment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from probe_deployments import TRUTHS, answers
+from simulated_deployments import Fault, convention
+
+from vlmeval_findit.data.probe.scenes import COUNT, SIDES, SIZES, probe_scene
+from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention
+from vlmeval_findit.doctor.distance import apart
+from vlmeval_findit.doctor.evidence import Query, evidence_of
+from vlmeval_findit.doctor.probe import Outcome, by_size, examine, resampled
+from vlmeval_findit.doctor.verdict import ALIKE
+
+GRID = convention("grid1000/xyxy")
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+# --- the scenes -----------------------------------------------------------------------------------
+
+
+def test_every_ten_scenes_have_all_sizes() -> None:
+    sizes = [size for size, _ in TRUTHS]
+    assert len(sizes) == COUNT == 40
+    for first in range(0, COUNT, len(SIZES)):
+        assert tuple(sizes[first : first + len(SIZES)]) == SIZES
+
+
+@pytest.mark.parametrize(("size", "box"), TRUTHS)
+def test_a_shape_is_where_the_design_wants_it(
+    size: tuple[int, int], box: tuple[float, ...]
+) -> None:
+    x1, y1, x2, y2 = np.array(box) / np.tile(size, 2)
+    assert min(x1, y1) > 0.03
+    assert max(x2, y2) < 0.97
+    sides = np.array([x2 - x1, y2 - y1])
+    # Rounding to pixels counts on the smallest.
+    slack = 1.5 / np.array(size)
+    assert (sides >= SIDES[0] - slack).all()
+    assert (sides <= SIDES[1] + slack).all()
+    assert sides.max() / sides.min() > 1.15
+
+
+@pytest.mark.parametrize("index", [0, 3, 14, 25, 36])
+def test_the_box_is_that_of_the_pixels_that_differ(index: int) -> None:
+    scene = probe_scene(index)
+    # Half of the way from the background to the ink, by the channel that differs most.
+    off = np.abs(scene.pixels.astype(int) - scene.pixels[0, 0])
+    mask = off.max(-1) >= off.max() / 2
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    seen = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    assert np.abs(np.subtract(seen, scene.box)).max() <= 1
+    assert np.array_equal(probe_scene(index).pixels, scene.pixels)
+
+
+# --- what is named --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if name != "grid1000"])
+def test_every_space_is_told_from_the_declared_one(name: str) -> None:
+    truth = convention(f"{name}/xyxy")
+    made = answers(rng(), truth, 0.05)
+    finding = examine(made, GRID, GRID)
+    assert finding.outcome is Outcome.OTHER
+    assert finding.named is not None
+    assert apart(evidence_of(made), truth, finding.named) < ALIKE
+
+
+@pytest.mark.parametrize("order", [name for name in ORDERS if name != "xyxy"])
+@pytest.mark.parametrize("space", ["grid1000", "pixels"])
+def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
+    truth = convention(f"{space}/{order}")
+    finding = examine(answers(rng(), truth, 0.05), convention(f"{space}/xyxy"), GRID)
+    assert finding.outcome is Outcome.OTHER
+    assert finding.named == truth
+
+
+@pytest.mark.parametrize("name", ["grid1000", "pixels", "unit", "claude_standard", "letterbox1"])
+@pytest.mark.parametrize("noise", [0.05, 0.1])
+def test_what_is_declared_is_confirmed_and_what_is_not_is_named(name: str, noise: float) -> None:
+    truth = convention(f"{name}/xyxy")
+    made = answers(rng(), truth, noise)
+    finding = examine(made, truth, GRID)
+    assert (finding.outcome, finding.named) == (Outcome.CONFIRMED, truth)
+    finding = examine(made, None, GRID)
+    assert (finding.outcome, finding.named) == (Outcome.NAMED, truth)
+    assert finding.declared is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (Fault(scale=(1.28, 1.0)), Outcome.UNLISTED),
+        (Fault(offset=(0.01, 0.0)), Outcome.DRIFT),
+        (Fault((1.0126, 1.0126), (-0.0063, -0.0063)), Outcome.DRIFT),
+        (Fault(), Outcome.CONFIRMED),
+    ],
+)
+def test_a_scale_or_an_offset(fault: Fault, outcome: Outcome) -> None:
+    made = answers(rng(), GRID, 0.03, fault)
+    finding = examine(made, GRID, GRID)
+    assert finding.outcome is outcome
+    assert finding.outcome.is_fault == (outcome is not Outcome.CONFIRMED)
+    assert finding.fitted is not None
+    assert finding.fit is not None
+    how = resampled(made, finding.fitted, finding.fit)
+    corner = np.array(fault.offset)
+    assert (np.abs(how.scale - fault.scale) < 4 * how.scale_error).all()
+    assert (np.abs(how.at_origin - corner) < 4 * how.at_origin_error).all()
+    assert (how.scale_error < 0.01).all()
+
+
+def test_errors_are_those_of_other_scenes() -> None:
+    """The spread of fits over other errors is what one draw of scenes says of itself."""
+    fits, said = [], []
+    for seed in range(6):
+        made = answers(np.random.default_rng(seed), GRID, 0.1)
+        finding = examine(made, GRID, GRID)
+        assert finding.fitted is not None
+        assert finding.fit is not None
+        fits.append(finding.fit.scale)
+        said.append(resampled(made, finding.fitted, finding.fit).scale_error)
+    spread = np.sqrt(np.var(fits, axis=0).mean())
+    assert 0.5 < np.mean(said) / spread < 2
+
+
+def test_two_conventions_by_size() -> None:
+    """Large pictures in pixels of what a provider shrank, small ones in thousandths."""
+    small, large = answers(rng(), GRID, 0.05), answers(rng(), convention("limit1280/xyxy"), 0.05)
+    mixed = [b if max(b.width, b.height) > 1080 else a for a, b in zip(small, large, strict=True)]
+    finding = examine(mixed, GRID, GRID)
+    assert finding.outcome.is_fault
+
+
+@pytest.mark.parametrize(
+    ("kept", "outcome"), [(0, Outcome.NOTHING), (19, Outcome.NOTHING), (20, Outcome.CONFIRMED)]
+)
+def test_too_few_answers(kept: int, outcome: Outcome) -> None:
+    made = [
+        one if place < kept else one._replace(said=[])
+        for place, one in enumerate(answers(rng(), GRID, 0.03))
+    ]
+    finding = examine(made, GRID, GRID)
+    assert finding.outcome is outcome
+    assert (finding.named is None) == (outcome is Outcome.NOTHING)
+    rows = by_size(made, finding, GRID)
+    assert sum(row.boxes for row in rows) == kept
+    assert all(np.isnan(row.said).all() == (row.boxes == 0) for row in rows)
+
+
+def test_boxes_that_follow_nothing() -> None:
+    draw = rng()
+    made = [
+        Query(*size, f"{place}", [box], [np.sort(draw.integers(0, 1000, 4)).tolist()])
+        for place, (size, box) in enumerate(TRUTHS)
+    ]
+    finding = examine(made, GRID, GRID)
+    assert finding.outcome in (Outcome.NOTHING, Outcome.UNDECIDED)
+    assert not finding.outcome.is_fault
+
+
+def test_a_table_by_size_of_the_picture() -> None:
+    truth = convention("pixels/yxyx")
+    made = answers(rng(), truth, 0.0)
+    finding = examine(made, Convention(SPACES["grid1000"], truth.order), truth)
+    assert finding.named == truth
+    for row in by_size(made, finding, truth):
+        # 4096 at most on the longer side.
+        sent = min(1, 4096 / max(row.width, row.height))
+        assert row.said == pytest.approx([sent, sent], rel=0.02)
+        assert row.named == pytest.approx([sent, sent], rel=1e-3)
+        assert row.declared == pytest.approx([1000 / row.width, 1000 / row.height])
+        assert row.iou > 0.97

@@ -1,0 +1,309 @@
+"""``findit probe`` over HTTP: servers that see, and answer in every convention and fault."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from chat_server import Answer, Asked, ChatServer, Script, completion, error
+from PIL import Image
+from probe_server import answering, seen, sent
+from simulated_deployments import Fault, convention
+
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.cli import main
+from vlmeval_findit.doctor import probe as doctor_probe
+from vlmeval_findit.sweep.config_file import read_sweep
+
+SMART = '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lmu")
+
+
+@pytest.fixture(autouse=True)
+def _here(lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.chdir(tmp_path)
+    # Errors of scale and offset are not looked at here.
+    monkeypatch.setattr(doctor_probe, "RESAMPLED", 5)
+    for name in ("FINDIT_SPACE", "FINDIT_FORCE", "FINDIT_IMAGES", "FINDIT_TABLES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Script], ChatServer]]:
+    begun = []
+
+    def start(script: Script) -> ChatServer:
+        begun.append(ChatServer(script))
+        return begun[-1].__enter__()
+
+    yield start
+    for server in begun:
+        server.__exit__()
+
+
+Serve = Callable[[Script], ChatServer]
+Out = pytest.CaptureFixture[str]
+
+
+def probe(server: ChatServer | str, *flags: str) -> int:
+    url = server if isinstance(server, str) else server.url
+    who = [] if "--config" in flags else ["--model", "mine"]
+    # Half of the scenes will do, unless a test says otherwise.
+    return main(["probe", *who, "--base-url", url, "--limit", "20", *flags])
+
+
+# --- conventions and faults -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("declared", "answers", "status", "said"),
+    [
+        ("grid1000", "grid1000/xyxy", 0, "confirmed"),
+        (SMART, "smart_200704_1605632/xyxy", 0, "confirmed"),
+        ("grid1000", "smart_200704_1605632/xyxy", 1, "processor's resize within 200704..1605632"),
+        ("grid1000", "letterbox1000/xyxy", 1, "thousandths of the picture padded to a square"),
+        ("grid1000", "grid1000/yxyx", 1, "thousandths of width and height, yxyx (20 of 20 agree)"),
+        ("grid1000", "percent/xyxy", 1, "percent of width and height"),
+        ("grid1000", "twice_grid/xyxy", 1, "thousandths scaled a second time"),
+        # Pictures are sent with at most 4096 pixels a side, and answered as they arrive.
+        ("pixels", "original/xyxy", 0, "confirmed"),
+        ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
+        (None, "unit/xyxy", 0, "the answers are fractions of width and height"),
+        (None, "letterbox448/xyxy", 1, "mend the deployment"),
+        (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for"),
+    ],
+)
+def test_what_is_declared_and_what_is_answered(
+    serve: Serve, capsys: Out, declared: str | None, answers: str, status: int, said: str
+) -> None:
+    server = serve(answering(convention(answers)))
+    flags = [] if declared is None else ["--space", declared]
+    assert probe(server, *flags) == status
+    out = capsys.readouterr().out
+    assert said in " ".join(out.split())
+    assert "20 answered with boxes, 0 without a box, 0 not readable, 0 calls" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert len(server.asked) == 20
+
+
+def test_a_client_that_shrinks_is_seen(serve: Serve, capsys: Out) -> None:
+    """The sizes that arrive are those of the senders' rule, JPEG where it says so."""
+    server = serve(answering(convention("original/xyxy")))
+    assert probe(server, "--space", "pixels") == 0
+    arrived = {seen(sent(asked))[0] for asked in server.asked}
+    assert (4096, 1335) in arrived
+    assert (4600, 1500) not in arrived
+    row = next(line for line in capsys.readouterr().out.splitlines() if "4600 x 1500" in line)
+    _, _, _, boxes, across, down, *_ = row.split()
+    assert boxes == "2"
+    assert float(across) == pytest.approx(4096 / 4600, rel=0.02)
+    assert float(down) == pytest.approx(4096 / 4600, rel=0.02)
+
+
+@pytest.mark.parametrize("fault", [Fault(offset=(0.02, 0.0)), Fault(scale=(1.0, 0.97))])
+def test_what_is_scaled_or_moved(serve: Serve, capsys: Out, fault: Fault) -> None:
+    server = serve(answering(convention("grid1000/xyxy"), 0.03, fault))
+    assert probe(server, "--space", "grid1000") == 1
+    out = capsys.readouterr().out
+    assert "SCALED OR MOVED" in out
+    assert re.search(r"fitted in grid1000/xyxy: x × (1\.0|0\.99)", out)
+
+
+# --- what is no answer ----------------------------------------------------------------------------
+
+
+def test_prose_is_no_finding(serve: Serve, capsys: Out) -> None:
+    assert probe(serve(lambda asked, n: completion("In the upper left corner."))) == 2
+    out = capsys.readouterr().out
+    assert "20 scenes: 0 answered with boxes, 0 without a box, 20 not readable, 0 calls" in out
+    assert "not readable: 20 not JSON" in out
+    assert "nothing was declared; 0 boxes are too few (at least 20)" in out
+
+
+def test_no_box_is_not_prose(serve: Serve, capsys: Out) -> None:
+    assert probe(serve(lambda asked, n: completion("[]")), "--space=unit") == 2
+    assert "0 answered with boxes, 20 without a box, 0 not readable" in capsys.readouterr().out
+
+
+def test_failed_calls_are_asked_again_and_nothing_else_is(serve: Serve, capsys: Out) -> None:
+    right, broken = answering(convention("grid1000/xyxy")), True
+
+    def script(asked: Asked, number: int) -> Answer:
+        too_large = max(seen(sent(asked))[0]) > 2000
+        return error(413, "too large") if too_large and broken else right(asked, number)
+
+    server = serve(script)
+    flags = ("--space", "grid1000", "--limit", "40")
+    assert probe(server, *flags) == 3
+    out = capsys.readouterr().out
+    assert "28 answered with boxes, 0 without a box, 0 not readable, 12 calls" in out
+    assert "too large" in out
+    # What the others say is told all the same.
+    assert "confirmed" in out
+    asked = len(server.asked)
+    broken = False
+    assert probe(server, *flags) == 0
+    assert len(server.asked) - asked == 12
+    assert "40 answered with boxes" in capsys.readouterr().out
+    assert probe(server, *flags) == 0
+    assert len(server.asked) - asked == 12
+
+
+def test_a_fault_is_one_although_calls_failed(serve: Serve) -> None:
+    right = answering(convention("percent/xyxy"))
+
+    def script(asked: Asked, number: int) -> Answer:
+        fails = max(seen(sent(asked))[0]) > 2000
+        return error(400, "no") if fails else right(asked, number)
+
+    assert probe(serve(script), "--space", "grid1000", "--limit", "40") == 1
+
+
+def test_nobody_answers(serve: Serve, capsys: Out) -> None:
+    server = serve(lambda asked, n: error(401, "no such key"))
+    assert probe(server, "--space", "grid1000") == 3
+    streams = capsys.readouterr()
+    assert "no such key" in streams.out + streams.err
+
+
+# --- twice, in the wrong order, with other words --------------------------------------------------
+
+
+def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
+    server = serve(answering(convention("grid1000/xyxy")))
+    assert probe(server, "--space=grid1000") == 0
+    assert probe(server, "--space=grid1000", "--limit=30") == 0
+    assert len(server.asked) == 30
+    assert probe(server, "--space=grid1000") == 0
+    assert len(server.asked) == 30
+    assert "--anew asks again" in capsys.readouterr().out
+    # Another space is another way of sending: it is asked anew, and refused is nothing.
+    assert probe(server, "--space=pixels") == 1
+    assert len(server.asked) == 50
+    assert probe(server, "--space=grid1000", "--anew") == 0
+    assert len(server.asked) == 70
+
+
+def test_a_deployment_that_was_mended_is_asked_anew(serve: Serve) -> None:
+    now = answering(convention("letterbox1000/xyxy"))
+    server = serve(lambda asked, number: now(asked, number))
+    assert probe(server, "--space=grid1000") == 1
+    now = answering(convention("grid1000/xyxy"))
+    assert probe(server, "--space=grid1000") == 1
+    assert probe(server, "--space=grid1000", "--anew") == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "space", "said"),
+    [
+        ("original/xyxy", None, "pixels"),
+        ("smart_3136_1003520/xyxy", "grid1000", None),
+        ("grid1000/xyxy", "grid1000", "grid1000"),
+    ],
+)
+def test_what_is_saved_is_accepted(
+    serve: Serve, tmp_path: Path, answers: str, space: str | None, said: str | None
+) -> None:
+    """A second probe with it is confirmed, and a sweep takes it."""
+    server = serve(answering(convention(answers)))
+    flags = ["--model=mine=the/served-one", "--save=new/mine.yaml", "--row=Qwen2.5-VL"]
+    if space is not None:
+        flags.append(f"--space={space}")
+    assert probe(server, *flags, "--model=mine=the/served-one") in (0, 1)
+    (entry,) = read_sweep(tmp_path / "new/mine.yaml").models
+    assert (entry.name, entry.served, entry.row) == ("mine", "the/served-one", "Qwen2.5-VL")
+    if said is not None:
+        assert entry.space == said
+    assert probe(server, "--config", "new/mine.yaml") == 0
+    assert server.asked[-1].body["model"] == "the/served-one"
+    assert main(["sweep", "new/mine.yaml", "--base-url", server.url, "--limit=3"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ("letterbox1000/xyxy", "no coordinate space of ours is like this"),
+        ("grid1000/xywh", "numbers come as xywh"),
+    ],
+)
+def test_what_no_run_can_be_scored_in_is_not_saved(
+    serve: Serve, tmp_path: Path, capsys: Out, answers: str, why: str
+) -> None:
+    server = serve(answering(convention(answers)))
+    assert probe(server, "--space=grid1000", "--save=mine.yaml") == 1
+    assert f"mine.yaml is not written: {why}" in capsys.readouterr().out
+    assert not (tmp_path / "mine.yaml").exists()
+
+
+def test_files(serve: Serve, tmp_path: Path) -> None:
+    server = serve(answering(convention("percent/xyxy")))
+    assert probe(server, "--space=grid1000", "--json=a/b.json", "--picture=c/d.png") == 1
+    told = json.loads((tmp_path / "a/b.json").read_text())
+    assert (told["outcome"], told["exit_status"]) == ("another convention", 1)
+    assert (told["declared"], told["named"]) == ("grid1000/xyxy", "percent/xyxy")
+    assert told["answers"] == {"boxes": 20, "no box": 0, "not readable": 0, "failed": 0}
+    assert told["space"] is None
+    first = told["sizes"][0]
+    assert first["said"] == pytest.approx([100 / 224] * 2, rel=0.05)
+    assert first["declared"] == pytest.approx([1000 / 224] * 2)
+    with Image.open(tmp_path / "c/d.png") as picture:
+        assert picture.format == "PNG"
+        assert len(picture.convert("RGB").getcolors(1 << 24) or ()) > 20
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--limit", "19"], "--limit 19: from 20 to 40"),
+        (["--limit", "41"], "--limit 41: from 20 to 40"),
+        (["--space", "grid100"], "grid1000"),
+        (["--format", "xyxy_jsno"], "xyxy_jsno"),
+        (["--row", "Qwen2.5"], "--row: no model 'Qwen2.5'"),
+        (["--config", "gone.yaml"], "gone.yaml"),
+        (["--extra-body", "[]"], "--extra-body"),
+    ],
+)
+def test_what_is_refused(serve: Serve, capsys: Out, flags: list[str], why: str) -> None:
+    server = serve(answering(convention("grid1000/xyxy")))
+    assert probe(server, *flags) == 2
+    assert why in capsys.readouterr().err
+    assert not server.asked
+
+
+def test_a_file_with_several_models(serve: Serve, tmp_path: Path, capsys: Out) -> None:
+    models = [{"name": "a", "space": "unit"}, {"name": "b", "space": "grid1000"}]
+    data = {"models": models, "datasets": ["FindIt_Probe_xyxy_json"]}
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump(data))
+    server = serve(answering(convention("grid1000/xyxy")))
+    assert probe(server, "--config", "two.yaml") == 2
+    assert "--model a or b" in capsys.readouterr().err
+    assert probe(server, "--config", "two.yaml", "--model", "b") == 0
+    assert probe(server, "--config", "two.yaml", "--model", "a") == 1
+
+
+def test_a_model_that_nothing_is_known_of(capsys: Out) -> None:
+    assert main(["probe", "--model", "nobody"]) == 2
+    assert "needs --row or --space, or --base-url" in capsys.readouterr().err
+    assert main(["probe"]) == 2
+
+
+def test_a_dry_run_asks_nothing(serve: Serve, capsys: Out) -> None:
+    server = serve(answering(convention("grid1000/xyxy")))
+    assert probe(server, "--dry-run") == 0
+    assert not server.asked
+    assert "20 model calls, 20 of them to be made" in capsys.readouterr().out
+
+
+def test_the_question_is_one_box_of_one_thing() -> None:
+    task = load_task("FindIt_Probe_xyxy_json")
+    assert len(task.queries) == 40
+    assert {len(query.truth.boxes) for query in task.queries.values()} == {1}

@@ -1,0 +1,59 @@
+"""``findit probe`` of FindIt-Nano: under a real ``transformers serve``, and on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from host_runs import RUN_FINDIT, environment, require_host, run
+from serving import served
+
+from vlmeval_findit.models.table import NANO_CHECKPOINT
+
+pytestmark = pytest.mark.host
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    require_host()
+    for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
+        pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
+    with served(Path(NANO_CHECKPOINT), tmp_path_factory.mktemp("serve") / "log.txt") as address:
+        yield address
+
+
+def probe(tmp_path: Path, *flags: str) -> tuple[int, str]:
+    done = run(RUN_FINDIT, ["probe", *flags], tmp_path, environment(tmp_path / "lmu"))
+    return done.returncode, done.stdout
+
+
+def test_a_served_model(one_thread: None, url: str, tmp_path: Path) -> None:
+    flags = ["--base-url", url, "--model", f"FindIt-Nano={NANO_CHECKPOINT}"]
+    status, out = probe(tmp_path, *flags, "--limit", "30", "--json", "found.json")
+    assert status == 0, out
+    assert "declared thousandths of width and height, xyxy: confirmed" in out
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["answers"]["boxes"] >= 28
+    # It was taught nothing of strips: there it does not find the shape, whatever the convention.
+    iou = {(one["width"], one["height"]): one["iou"] for one in found["sizes"]}
+    assert all(iou[size] > 0.5 for size in ((224, 224), (320, 240), (1280, 720), (1600, 2400)))
+    status, out = probe(tmp_path, *flags, "--limit", "20", "--space", "unit")
+    assert status == 1, out
+    assert "ANOTHER CONVENTION" in out
+
+
+def test_a_model_on_this_machine(one_thread: None, tmp_path: Path) -> None:
+    require_host()
+    pytest.importorskip("torch")
+    status, out = probe(tmp_path, "--model", "FindIt-Nano", "--limit", "30")
+    assert status == 0, out
+    assert "declared thousandths of width and height, xyxy: confirmed" in out
+    # What was asked is not asked again, and a space that is said is held against the answers.
+    status, out = probe(tmp_path, "--model", "FindIt-Nano", "--limit", "30", "--space", "pixels")
+    assert status == 1, out
+    assert "answers of an earlier probe lie in" in out
+    assert "declared pixels of the picture, xyxy; the answers are thousandths" in " ".join(
+        out.split()
+    )

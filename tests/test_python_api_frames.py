@@ -1,0 +1,76 @@
+"""Scored runs as data frames, and two of them held against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scored_runs import World, failing, speaking, world
+
+import vlmeval_findit as findit
+from vlmeval_findit.runs.intervals import intervals
+from vlmeval_findit.runs.scored_run import RunError
+
+pytest.importorskip("pandas")
+
+__all__ = ["world"]
+
+JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
+SEVERAL = "FindIt_Pascal_multilabel_xyxy_text"
+
+
+def test_one_row_a_run_one_row_a_query(world: World) -> None:
+    good = world.run("Good", JSON, speaking(JSON, 0.9))
+    world.run("Fails", JSON, failing)
+    world.run("Good", SEVERAL, speaking(SEVERAL, 0.5))
+    runs = findit.load_runs(world.runs)
+    assert [run.model for run in runs] == ["Fails", "Good", "Good"]
+    table = runs.frame().set_index(["model", "dataset"])
+    row = table.loc["Good", JSON]
+    for metric, value in good.figures.items():
+        if value is not None:
+            assert row[metric] == value
+    bounds = intervals(good)["F1@0.5"]
+    assert bounds is not None
+    assert (row["F1@0.5 low"], row["F1@0.5 high"]) == (bounds.low, bounds.high)
+    assert table.loc["Fails", JSON]["failed calls"] == 4
+    queries = runs.queries()
+    assert len(queries) == 12 + 12 + 5
+    of_good = queries[(queries.model == "Good") & (queries.dataset == JSON)]
+    sums = of_good[["tp", "n_pred", "n_gt"]].sum()
+    assert 200 * sums.tp / (sums.n_pred + sums.n_gt) == pytest.approx(good.figures["F1@0.5"])
+    failed = queries[queries.model == "Fails"]
+    # Failed, no box and boxes are told apart, and what a failed call left unanswered is no miss.
+    assert failed.failed.sum() == 4
+    assert set(failed[failed.failed].reason) == {"failed call"}
+    assert failed[failed.failed].n_gt.sum() == 0
+    assert queries.goodness.between(0, 100).all()
+
+
+def test_a_part_of_runs_is_runs(world: World) -> None:
+    for name in (JSON, SEVERAL):
+        world.run("Good", name, speaking(name, 0.9))
+    runs = findit.load_runs([world.runs, str(world.runs)])
+    assert len(runs) == 2
+    assert len(runs[:1].frame()) == 1
+    assert runs[:0].frame().empty
+    assert runs[:0].queries().empty
+
+
+def test_two_runs_are_compared(world: World) -> None:
+    world.run("Good", JSON, speaking(JSON, 1.0))
+    world.run("Poor", JSON, speaking(JSON, 0.2))
+    good, poor = findit.load_runs(world.runs)
+    found = findit.compare(good, poor)["F1@0.5"]
+    figures = [run.figures["F1@0.5"] or 0.0 for run in (good, poor)]
+    assert found.value == pytest.approx(figures[0] - figures[1])
+    assert found.significant
+    assert findit.compare(poor, good)["F1@0.5"].value == -found.value
+    assert findit.compare(good, good)["F1@0.5"].value == 0
+
+
+def test_what_is_no_run(world: World, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        findit.load_runs(tmp_path / "nowhere")
+    with pytest.raises(RunError, match="no scored run"):
+        findit.load_runs([str(tmp_path)])

@@ -1,0 +1,108 @@
+"""Models that are opened by name, and asked: a baseline, servers, one on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import ChatServer, completion, error, in_turn
+from PIL import Image
+
+import vlmeval_findit as findit
+from vlmeval_findit.boxes.spaces import SpaceError
+
+PICTURE = Image.new("RGB", (200, 100), (90, 120, 40))
+HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
+
+
+def test_a_baseline_is_asked(tmp_path: Path) -> None:
+    PICTURE.save(tmp_path / "a.png")
+    model = findit.open_model("FullImage")
+    for image in (PICTURE, tmp_path / "a.png", str(tmp_path / "a.png")):
+        answer = model.ask(image, "dog", "cxcywh_text")
+        assert answer.read.boxes == ((0.0, 0.0, 200.0, 100.0),)
+    both = model.ask([PICTURE, PICTURE], ["cat", "dog"], "xyxy_json")
+    assert (both.read.frames, both.read.labels) == ((0, 1), ("object", "object"))
+    shown = model.ask(PICTURE, "it", family=findit.Family.INSDET, references=[PICTURE])
+    assert shown.read.kind is findit.Kind.BOXES
+
+
+def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
+    with ChatServer(in_turn(completion(HIT), completion("[]"), completion("Hm."))) as server:
+        model = findit.open_model("Mine=served", server.url, space="grid1000")
+        kinds = [model.ask(PICTURE, "dog") for _ in range(3)]
+    assert repr(model) == "Model('Mine')"
+    assert kinds[0].read.boxes == ((20.0, 10.0, 100.0, 50.0),)
+    assert [one.read.kind.value for one in kinds] == ["boxes", "no box", "not readable"]
+    body = server.asked[0].body
+    assert body["model"] == "served"
+    assert 'Find every instance of "dog"' in str(body["messages"])
+    # What was answered is scored without saying the space again: the replies recorded it.
+    made = findit.score(
+        [one.reply for one in kinds],
+        [[[20, 10, 100, 50]]] * 3,
+        "xyxy_json_bbox_2d",
+        sizes=PICTURE.size,
+    )
+    assert made.figures["F1@0.5"] == 50
+
+
+def test_a_failed_call_is_an_answer_of_its_own_kind() -> None:
+    with ChatServer(in_turn(error(400, "no such model"))) as server:
+        answer = findit.open_model("Mine", server.url, space="unit").ask(PICTURE, "dog")
+    assert answer.read.kind is findit.Kind.FAILED
+    assert "no such model" in answer.reply.recorded.call["error"]
+
+
+def test_a_model_of_openrouter_needs_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    with pytest.raises(ValueError, match="OPENROUTER_API_KEY"):
+        findit.open_model("GPT-5.4")
+    with ChatServer(in_turn(completion("[[0, 0, 100, 50]]"))) as server:
+        monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
+        answer = findit.open_model("GPT-5.4").ask(PICTURE, "dog", "xyxy_text")
+    assert answer.read.boxes == ((0.0, 0.0, 100.0, 50.0),)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
+        ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
+        ("FindIt-Nano", {"dtyp": "float32"}, "no setting 'dtyp': did you mean dtype"),
+        ("Mine", {"base_url": "ftp://x"}, "should begin with http"),
+        ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "a server has its own"),
+    ],
+)
+def test_models_that_cannot_be_opened(name: str, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        findit.open_model(name, **more)
+
+
+def test_a_space_that_nobody_says_is_refused_before_the_call() -> None:
+    with ChatServer(in_turn(completion(HIT))) as server:
+        model = findit.open_model("Mine", server.url)
+        with pytest.raises(SpaceError, match="not known"):
+            model.ask(PICTURE, "dog")
+    assert not server.asked
+
+
+def test_what_is_no_picture_or_no_format_is_refused_before_the_call(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("no picture")
+    model = findit.open_model("FullImage")
+    with pytest.raises(OSError, match=r"a\.png"):
+        model.ask(tmp_path / "a.png", "dog")
+    with pytest.raises(ValueError, match="did you mean json"):
+        model.ask(PICTURE, "dog", "xyxy_jsn")
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_the_model_that_ships_with_the_package_answers() -> None:
+    pytest.importorskip("transformers")
+    picture = Image.new("RGB", (128, 96), (200, 60, 60))
+    answer = findit.open_model("FindIt-Nano", max_new_tokens=8).ask(picture, "red square")
+    assert answer.read.kind is not findit.Kind.FAILED
+    assert answer.reply.recorded.space == {"kind": "grid1000"}
+    assert answer.reply.recorded.model["row"] == "FindIt-Nano"

@@ -1,0 +1,223 @@
+"""Models by their names: on this machine, behind a server, or at OpenRouter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ..benchmarks import baselines
+from ..benchmarks.findit.benchmark import BENCHMARK
+from ..benchmarks.findit.datasets import Family
+from ..boxes.spaces import Space
+from ..core.benchmark import Baseline
+from ..core.image_files import header
+from ..core.messages import Message
+from ..core.question import Question
+from ..core.replies import Reply, recorded
+from ..core.spelling import nearest
+from ..core.work import Work
+from ..models.table import MODELS, ModelRow, find_model, local_names
+from .prompts import asked
+from .questions import SpaceLike
+from .reading import Read, read
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from ..models.http.chat import ChatModel
+    from ..models.http.endpoint import Endpoint
+
+    Shown = str | PathLike[str] | Image.Image
+
+Ask = Callable[[Message, Question], Reply]
+"""From a message, its images files, to what came of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a model answered: the reply with all that was recorded, and what was read from it."""
+
+    reply: Reply
+    read: Read
+
+
+class Model:
+    """A model that can be asked; :func:`open_model` makes it."""
+
+    def __init__(self, name: str, ask: Ask) -> None:
+        self.name = name
+        self._ask = ask
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r})"
+
+    def ask(
+        self,
+        image: Shown | Sequence[Shown],
+        label: str | Sequence[str],
+        format: str = "xyxy_json_bbox_2d",
+        *,
+        family: Family | str = Family.OBJDET,
+        references: Sequence[Shown] = (),
+        caption: str = "",
+    ) -> Answered:
+        """Ask for boxes.
+
+        A call that failed is an answer of the kind ``failed call``, whatever failed of it.
+
+        Args:
+            image: the picture, or the frames in their order: files or PIL images.
+            label: what to find, as of :func:`.prompt`.
+            format: how boxes are to be written, as in a FindIt name.
+            family: as of :func:`.prompt`.
+            references: as of :func:`.prompt`.
+            caption: as of :func:`.prompt`.
+
+        Raises:
+            VariantError: there is no such format or family.
+            ImageFileError: a file is no picture.
+        """
+        given = (
+            list(image) if isinstance(image, Sequence) and not isinstance(image, str) else [image]
+        )
+        with _files([*given, *references]) as paths:
+            shown, shots = paths[: len(given)], paths[len(given) :]
+            size = header(shown[0]).size
+            query, variant = asked(
+                label,
+                format,
+                shown,
+                family=family,
+                references=shots,
+                caption=caption,
+                size=size,
+            )
+            reply = self._ask(BENCHMARK.prompts()[0].message(query, variant), variant)
+        found = read(reply, format, size=size, frames=variant.frames, multilabel=variant.multilabel)
+        return Answered(reply, found)
+
+
+@contextmanager
+def _files(images: Sequence[Any]) -> Iterator[list[Path]]:
+    """Images as files; those that are none lie in a temporary folder meanwhile."""
+    with TemporaryDirectory(prefix="findit-") as folder:
+        paths = []
+        for at, one in enumerate(images):
+            path = Path(folder, f"{at}.png")
+            if isinstance(one, (str, PathLike)):
+                path = Path(one).absolute()
+            else:
+                one.convert("RGB").save(path)
+            paths.append(path)
+        yield paths
+
+
+def open_model(
+    name: str,
+    base_url: str | Sequence[str] | None = None,
+    *,
+    space: SpaceLike | None = None,
+    key: str | None = None,
+    **settings: Any,
+) -> Model:
+    """Open a model by its name; one of this machine is loaded now.
+
+    >>> open_model("FullImage")
+    Model('FullImage')
+
+    Args:
+        name: a model of ``run_findit.py models``; ``NAME=CHECKPOINT`` for one of another folder or
+            identifier. With ``base_url`` the server's name for it, or ``NAME=THE_SERVERS_NAME``.
+        base_url: an OpenAI-compatible server up to and with ``/v1``, or several.
+        space: in which coordinates it answers, where the model table does not say it.
+        key: of the server (None: FINDIT_SERVER_KEY); OpenRouter's is in OPENROUTER_API_KEY.
+        settings: of a model on this machine, fields of
+            :class:`..models.local.runner.RunSettings`.
+
+    Raises:
+        ValueError: there is no such model or setting, or a URL or key cannot be used.
+        OSError: the checkpoint is not there.
+    """
+    said = space.as_dict() if isinstance(space, Space) else space
+    if base_url is not None:
+        _refuse(settings, "a server has its own")
+        return _served(name, base_url, said, key)
+    short, _, checkpoint = name.partition("=")
+    if short in baselines():
+        _refuse(settings, f"{short} has none")
+        return Model(name, _asks_baseline(baselines()[short]))
+    row = find_model(short)
+    if row is not None and row.local is not None:
+        own = local_names().get(short, (row, next(iter(row.local.checkpoints.values()))))[1]
+        if said is not None:
+            settings["space"] = said
+        return Model(name, _asks_here(checkpoint or own, row, settings))
+    if row is not None and row.api is not None:
+        _refuse(settings, "OpenRouter has its own")
+        return _of_openrouter(short)
+    known = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
+    raise ValueError(f"no model {short!r}{nearest(short, known)}; base_url=… asks a server")
+
+
+def _refuse(settings: dict[str, Any], why: str) -> None:
+    if settings:
+        raise ValueError(f"{', '.join(settings)}: settings are of models on this machine; {why}")
+
+
+def _asks_baseline(baseline: Baseline) -> Ask:
+    def ask(message: Message, question: Question) -> Reply:
+        text, record = baseline.answer(message, question)
+        return Reply(0, text, record)
+
+    return ask
+
+
+def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
+    # torch: only where a model is really opened.
+    from ..models.local.runner import RunSettings, load_local
+
+    for one in settings:
+        if one not in RunSettings.__dataclass_fields__:
+            raise ValueError(f"no setting {one!r}{nearest(one, RunSettings.__dataclass_fields__)}")
+    runner = load_local(checkpoint, row, RunSettings(**settings))
+
+    def ask(message: Message, question: Question) -> Reply:
+        (one,) = runner.answer_batch([message], question)
+        return Reply(0, one.text, one.recorded)
+
+    return ask
+
+
+def _served(name: str, base_url: str | Sequence[str], space: Any, key: str | None) -> Model:
+    from ..models.http.chat import server_model
+    from ..models.http.services import endpoints, server_name
+
+    own, served = server_name(name)
+    return _over_http(server_model(own, served, space), endpoints(base_url, key))
+
+
+def _of_openrouter(name: str) -> Model:
+    from ..models.http.chat import openrouter_model
+    from ..models.http.endpoint import Endpoint
+    from ..models.http.services import openrouter_key, openrouter_url
+
+    return _over_http(openrouter_model(name), [Endpoint(openrouter_url(), openrouter_key())])
+
+
+def _over_http(model: ChatModel, servers: Sequence[Endpoint]) -> Model:
+    from ..models.http.asker import ChatAsker
+
+    asker = ChatAsker(model, servers)
+
+    def ask(message: Message, question: Question) -> Reply:
+        # A space that nothing says is an error of the caller, not a failed call.
+        model.space(question)
+        (one,) = asker.ask(Work((message,), (question,), {}, shares_images=False))
+        return Reply(0, one.text, recorded(one.extra))
+
+    return Model(model.name, ask)

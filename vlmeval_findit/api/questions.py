@@ -1,0 +1,153 @@
+"""Questions that are of no table: what somebody's own code asks, in the formats of the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.datasets import Dataset
+from ..benchmarks.findit.datasets import Family as Family
+from ..benchmarks.findit.names import parse_format
+from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.task import FindItTask
+from ..benchmarks.findit.variant import Variant, VariantError
+from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..core.question import Task
+from ..core.replies import Recorded, Reply
+from ..core.settings import Settings
+from ..core.spelling import nearest
+
+SpaceLike = str | Mapping[str, Any] | Space
+"""A coordinate space: its name, the fields of :class:`.Space`, or one."""
+
+Said = str | Reply | None
+"""What a model said: a text, a reply with its record, or None where the call failed."""
+
+_MOST_FRAMES = 9999
+
+_OWN = {
+    family.value: Dataset(
+        family.value,
+        family,
+        images="own",
+        has_multilabel=family in (Family.OBJDET, Family.OBJDET_VIDEO),
+        has_caption=True,
+        has_negatives=family is Family.REFEXP_ALL,
+        frames=_MOST_FRAMES if family.is_video else 1,
+    )
+    for family in Family
+}
+"""One's own questions as FindIt describes datasets: one row a family."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVariant(Variant):
+    """A way of asking that is of no table; ``dataset`` is the name of a family."""
+
+    @property
+    def data(self) -> Dataset:
+        return _OWN[self.dataset]
+
+
+@lru_cache(maxsize=1024)
+def variant_of(
+    format: str,
+    frames: int = 1,
+    multilabel: bool = False,
+    family: Family | str = Family.OBJDET,
+    caption: bool = False,
+) -> Variant:
+    """The way of asking that a format stands for.
+
+    >>> variant_of("xyxy_json_bbox_2d", frames=8).reply.key
+    'bbox_2d'
+    >>> variant_of("xyxy_jsn")
+    Traceback (most recent call last):
+    vlmeval_findit.benchmarks.findit.variant.VariantError: xyxy_jsn: no output format 'jsn': \
+did you mean json?
+
+    Args:
+        format: ``<representation>_<text|json>[_<key>][_<structure>]…``, the end of a FindIt name.
+        frames: how many frames of a video were shown; 1 is a picture.
+        multilabel: whether boxes have labels of their own.
+        family: what kind of thing is asked for.
+        caption: whether a caption is shown.
+
+    Raises:
+        VariantError: there is no such format; the message names the part and the nearest valid one.
+    """
+    if not isinstance(frames, int) or not 1 <= frames <= _MOST_FRAMES:
+        raise VariantError(f"frames: {frames!r} should be a whole number, 1 to {_MOST_FRAMES}")
+    row = _OWN[_over_frames(_family(family), frames).value]
+    parts = ["multilabel"] * multilabel + ["caption"] * caption
+    parts += [f"f{frames}"] * row.family.is_video
+    made, why = parse_format("_".join([*parts, format]), row, OwnVariant)
+    if made is None:
+        raise VariantError(f"{format}: {why}")
+    if (made.multilabel, made.caption, made.frames) != (multilabel, caption, frames):
+        raise VariantError(
+            f"{format}: frames, labels and captions are arguments of their own "
+            "(frames=8, multilabel=True), and no part of a format"
+        )
+    return made
+
+
+def _family(said: Family | str) -> Family:
+    known = {family.value: family for family in Family}
+    if isinstance(said, str) and said not in known:
+        raise VariantError(f"no family {said!r}{nearest(said, known)}")
+    return Family(said)
+
+
+def _over_frames(family: Family, frames: int) -> Family:
+    if frames == 1:
+        return family
+    known = {one.value: one for one in Family}
+    video = known.get(f"{family.value.removesuffix('_video')}_video")
+    if video is None:
+        raise VariantError(f"{family.value} is asked of one picture, not of {frames} frames")
+    return video
+
+
+def replies_of(said: Iterable[Said]) -> list[Reply]:
+    """Replies with their places as their indices."""
+    return [_reply(at, one) for at, one in enumerate(said)]
+
+
+_NO_ANSWER = Recorded(call={"error": "no reply"})
+_PLAIN = Recorded()
+_UNSTATED: Mapping[str, Any] = {}
+
+
+def _reply(at: int, said: Said) -> Reply:
+    if said is None:
+        return Reply(at, "", _NO_ANSWER, _UNSTATED)
+    if isinstance(said, str):
+        return Reply(at, said, _PLAIN, _UNSTATED)
+    if isinstance(said, Reply):
+        return Reply(at, said.text, said.recorded, _UNSTATED)
+    raise TypeError(f"reply {at}: {type(said).__name__} is no text (None: the call failed)")
+
+
+def task_of(variant: Variant, queries: Iterable[Query]) -> FindItTask:
+    """A task without a table."""
+    return Task("one's own", variant, Path(), {query.index: query for query in queries})
+
+
+def settings_of(space: SpaceLike | None, replies: Iterable[Reply]) -> Settings:
+    """The space that was said, as settings of a score.
+
+    Raises:
+        SpaceError: nothing says it; it is not guessed.
+    """
+    if space is None and not all(reply.failed or reply.recorded.space for reply in replies):
+        raise SpaceError(
+            f"the coordinate space of the replies is not known, and it is not guessed. "
+            f"Say space=… :\n{spaces_help()}"
+        )
+    if space is None:
+        space = next((r.recorded.space for r in replies if r.recorded.space), "grid1000")
+    return Settings(space=space.as_dict() if isinstance(space, Space) else space)

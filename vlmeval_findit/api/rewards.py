@@ -1,0 +1,180 @@
+"""The score as a reward: one number a reply, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..benchmarks.findit.metrics import METRICS, sums
+from ..benchmarks.findit.rejection import Outcome, outcome
+from ..benchmarks.findit.salvaging import salvaged_matches
+from ..benchmarks.findit.scoring import read_reply
+from ..benchmarks.findit.variant import Variant
+from ..boxes.matching import match
+from ..boxes.reading import reader
+from ..boxes.records import Reading, Truth
+from ..boxes.spaces import Space, scale_to_pixels, space_from
+from ..core.metric import Metric
+from ..core.replies import Reply
+from ..core.spelling import nearest
+from .questions import Said, SpaceLike, replies_of, variant_of
+from .sizes import Size, Sizes, one_each, sizes_of
+from .truths import Boxes, truths_of
+
+Rewards = NDArray[np.float64]
+
+
+class By(Enum):
+    """What a reward measures; the values are keys of FindIt's metrics."""
+
+    F1 = "f1"
+    """2 x found / (said + expected), at an IoU of 0.5."""
+    IOU = "miou"
+    """The mean over objects of the IoU with their box."""
+    ADHERENCE = "adherence"
+    """Whether the reply is as its format prescribes."""
+
+
+_METRICS = {by: metric for by in By for metric in METRICS if metric.key == by.value}
+
+
+@overload
+def reward(
+    replies: Said,
+    truths: Truth | Boxes,
+    format: str,
+    *,
+    sizes: Size,
+    space: SpaceLike,
+    frames: int = ...,
+    multilabel: bool = ...,
+    by: By | str = ...,
+) -> float: ...
+
+
+@overload
+def reward(
+    replies: Sequence[Said],
+    truths: Sequence[Truth | Boxes],
+    format: str,
+    *,
+    sizes: Sizes,
+    space: SpaceLike,
+    frames: int = ...,
+    multilabel: bool = ...,
+    by: By | str = ...,
+) -> Rewards: ...
+
+
+def reward(
+    replies: Any,
+    truths: Any,
+    format: str,
+    *,
+    sizes: Any,
+    space: SpaceLike,
+    frames: int = 1,
+    multilabel: bool = False,
+    by: By | str = By.F1,
+) -> Any:
+    """The reward of replies, 0 to 1 each: the score of the query alone.
+
+    Batches are what is quick: a single reply costs as much as twenty in one.
+
+    >>> box = [[0, 0, 320, 240]]
+    >>> how = {"sizes": (640, 480), "space": "grid1000"}
+    >>> reward(["[0, 0, 500, 500]", "[0, 0, 500, 100]", "hm"], [box] * 3, "xyxy_text", **how)
+    array([1., 0., 0.])
+    >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="miou", **how)
+    0.6000000238418579
+
+    Where nothing is to be found, saying so in the form that was asked for is 1 and all else is 0:
+    silence and words are no answer.  A failed call (None) is NaN: there is nothing to reward.
+
+    Args:
+        replies: one text, or many.
+        truths: as of :func:`.score`: of the one, or one a reply.
+        format: as in a FindIt name.
+        sizes: (width, height) in pixels of the original picture.
+        space: in which coordinates the model answers.
+        frames: how many frames every query has.
+        multilabel: whether boxes have labels of their own.
+        by: what is measured.
+
+    Returns:
+        A number for one reply; (N,) 64-bit floats for many.
+
+    Raises:
+        ValueError: there is not one truth a reply, a box is none, or ``by`` is nothing to measure.
+        VariantError, SpaceError: there is no such format or space.
+    """
+    variant, by = variant_of(format, frames, multilabel), _by(by)
+    known = space if isinstance(space, Space) else space_from(space)
+    if replies is None or isinstance(replies, (str, Reply)):
+        return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, by)[0])
+    return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, by)
+
+
+def _rewards(
+    said: Sequence[Said],
+    truths: Sequence[Truth | Boxes],
+    sizes: Sequence[Size],
+    space: Space,
+    variant: Variant,
+    by: By,
+) -> Rewards:
+    replies = replies_of(said)
+    one_each(truths, len(replies), "truths")
+    true = truths_of(truths, variant)
+    read = reader(variant.reply)
+    readings = [read_reply(reply, read) for reply in replies]
+    scale_of = {size: scale_to_pixels(space, *size) for size in {*sizes}}
+    scales = [scale_of[size] for size in sizes]
+    matched = match(readings, true, scales)
+    metric = _METRICS[by]
+    found = metric.values(_columns(metric, list(map(sums, readings, matched))))
+    if by is not By.ADHERENCE:
+        empty = [at for at, truth in enumerate(true) if not truth.boxes]
+        found[empty] = _rejected(
+            [replies[at] for at in empty], [readings[at] for at in empty], variant
+        )
+    found[[reply.failed for reply in replies]] = np.nan
+    rewards: Rewards = found / 100
+    return rewards
+
+
+def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Variant) -> Rewards:
+    """Whether each reply says that there is nothing, in percent."""
+    count = len(replies)
+    salvaged = salvaged_matches(
+        [reply.text for reply in replies],
+        [variant.reply] * count,
+        readings,
+        [_NOTHING] * count,
+        [(1.0, 1.0)] * count,
+    )
+    found = [
+        outcome(reply, reading, salvaged.get(at))
+        for at, (reply, reading) in enumerate(zip(replies, readings, strict=True))
+    ]
+    return np.array([100.0 * (one is Outcome.REJECTED) for one in found])
+
+
+_NOTHING = Truth((), ())
+
+
+def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, Rewards]:
+    """The sums that a metric is made of, one entry a row."""
+    names = {**metric.part, **metric.whole}
+    return {name: np.array([row.get(name, 0) for row in rows], dtype=float) for name in names}
+
+
+def _by(said: By | str) -> By:
+    known = {one.value: one for one in By}
+    if isinstance(said, str) and said not in known:
+        raise ValueError(f"by: no reward {said!r}{nearest(said, known)}")
+    return By(said)

@@ -1,0 +1,126 @@
+"""Replies against boxes: figures, queries, intervals; the numbers of ``run_findit.py score``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..benchmarks.findit.benchmark import BENCHMARK
+from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.variant import Variant
+from ..boxes.records import Truth
+from ..core.metric import figures
+from ..core.scored_row import ScoredRow
+from ..runs import score as runs_score
+from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .sizes import Sizes, one_each, sizes_of
+from .truths import Boxes, truths_of
+
+if TYPE_CHECKING:
+    from ..core.statistics import Interval
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of replies.
+
+    ``queries`` are in the order of the replies: sums, the reason, boxes in pixels, IoUs, hits
+    (:class:`..core.scored_row.ScoredRow`).  ``doctor`` is a line where the boxes fit another
+    coordinate space than was said.
+    """
+
+    queries: tuple[ScoredRow, ...]
+    sums: Mapping[str, float]
+    doctor: str | None
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        """The figures in percent, by the names of metrics; failed calls are in none of them."""
+        return figures((*BENCHMARK.metrics, BENCHMARK.with_failures), self.sums)
+
+    @cached_property
+    def intervals(self) -> Mapping[str, Interval | None]:
+        """The 95 % interval of every figure; None where it rests on too few pictures."""
+        # scipy: not where only figures are wanted.
+        from ..core.evidence import clustered, evidence_of
+        from ..core.statistics import figure_intervals
+
+        if not self.queries:
+            return {}
+        given = clustered(self.queries, "own")
+        return figure_intervals(evidence_of((*BENCHMARK.metrics, BENCHMARK.with_failures), given))
+
+    @property
+    def failed(self) -> int:
+        """How many calls failed."""
+        return sum(row.failed for row in self.queries)
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """How often each reason stands against a reply."""
+        return Counter(row.reason for row in self.queries if row.reason is not None)
+
+
+def score(
+    replies: Sequence[Said],
+    truths: Sequence[Truth | Boxes],
+    format: str,
+    *,
+    sizes: Sizes,
+    space: SpaceLike | None = None,
+    frames: int = 1,
+    multilabel: bool = False,
+    pictures: Sequence[str] | None = None,
+) -> Score:
+    """Score replies against boxes, as ``run_findit.py score`` does.
+
+    >>> replies = ["[[0, 0, 500, 500]]", "[]", "no idea", None]
+    >>> found = score(replies, [[[0, 0, 320, 240]]] * 4, "xyxy_text", sizes=(640, 480),
+    ...               space="grid1000")
+    >>> found.figures["F1@0.5"], found.figures["Adherence"], found.failed
+    (50.0, 66.66666666666667, 1)
+    >>> found.queries[0].details["ious"], found.reasons["no box"]
+    ([1.0], 1)
+
+    Args:
+        replies: what was said; None where the call failed.
+        truths: one a reply: (x1, y1, x2, y2) each in pixels of the original picture, or
+            :func:`.truth` where boxes have labels or frames; none: there is nothing to find.
+        format: as in a FindIt name.
+        sizes: (width, height) in pixels of the original picture: of all, or one a reply.
+        space: in which coordinates the model answers (None: as the replies recorded).
+        frames: how many frames every query has.
+        multilabel: whether boxes have labels of their own.
+        pictures: one a reply; intervals are over pictures (None: every reply has its own).
+
+    Raises:
+        ValueError: there is not one truth, size or picture a reply, or a box is none.
+        VariantError, SpaceError, IdentityError: as of :func:`.read`.
+    """
+    variant = variant_of(format, frames, multilabel)
+    said = replies_of(replies)
+    queries = _queries(len(said), truths, sizes, pictures, variant)
+    task = task_of(variant, queries)
+    made = runs_score.looked_at(runs_score.score("", task, said, settings_of(space, said), None))
+    return Score(made.rows, made.sums, made.doctor)
+
+
+def _queries(
+    count: int,
+    truths: Sequence[Truth | Boxes],
+    sizes: Sizes,
+    pictures: Sequence[str] | None,
+    variant: Variant,
+) -> list[Query]:
+    names = [str(at) for at in range(count)] if pictures is None else pictures
+    one_each(names, count, "pictures")
+    one_each(truths, count, "truths")
+    return [
+        Query(at, "", *size, (name,) * variant.frames, true)
+        for at, (size, name, true) in enumerate(
+            zip(sizes_of(sizes, count), names, truths_of(truths, variant), strict=True)
+        )
+    ]

@@ -1,0 +1,262 @@
+"""What is printed of a probe: a table by size of the picture, and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..boxes.records import Reason
+from ..boxes.representation import NO_RECTANGLE
+from ..boxes.spaces import Space
+from ..core.visible import visible
+from ..doctor.consultation import bend_as_dict
+from ..doctor.conventions import Convention
+from ..doctor.estimate import Bend
+from ..doctor.frames import Floats
+from ..doctor.of_run import RunReplies
+from ..doctor.probe import FEWEST, Finding, OfSize, Outcome
+from .doctor import folded, said_of, scale_and_offset, some
+
+_LOST = 0.5
+"""A median IoU below it says that a model does not find the shape."""
+
+_WITHOUT = (None, Reason.NO_BOX)
+"""Reasons of a reply without boxes that was read all the same."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A probe: its run at ``path``, what was found, and how boxes were ``asked`` for."""
+
+    model: str
+    dataset: str
+    path: Path
+    run: RunReplies
+    finding: Finding
+    sizes: Sequence[OfSize]
+    bend: Bend | None
+    asked: Convention
+
+    @property
+    def failed(self) -> int:
+        """How many calls failed."""
+        return sum(one.reply.failed for one in self.run.matched)
+
+    @property
+    def is_named(self) -> bool:
+        return self.finding.outcome in (Outcome.CONFIRMED, Outcome.NAMED)
+
+    @property
+    def space(self) -> Space | None:
+        """The space that runs are to declare; None where the score has none such."""
+        named = self.finding.named
+        if named is None:
+            return None
+        # With nothing declared pictures were sent as they are, and pixels are those of the sent.
+        return Space("pixels") if named.space.name == "original" else named.space.space
+
+    @property
+    def unusable(self) -> str | None:
+        """Why no run can be scored in what was named; None where one can, or nothing was named."""
+        named = self.finding.named
+        if named is None or not self.finding.outcome.is_clear:
+            return None
+        if named.order.name != self.asked.order.name:
+            return f"numbers come as {named.order.name}, and {self.asked.order.name} was asked for"
+        if self.space is None:
+            return "no coordinate space of ours is like this: mend the deployment"
+        return None
+
+    def counts(self) -> dict[str, int]:
+        """How many answers have boxes, have none, cannot be read, and how many calls failed."""
+        kinds = Counter(map(_kind, self.run.matched))
+        return {kind: kinds[kind] for kind in ("boxes", "no box", "not readable", "failed")}
+
+    def reasons(self) -> Counter[str]:
+        """Why answers could not be read."""
+        unread = (one for one in self.run.matched if _kind(one) == "not readable")
+        return Counter(one.reading.reason.value for one in unread if one.reading.reason)
+
+
+def _kind(one: Any) -> str:
+    if one.reply.failed:
+        return "failed"
+    if any(tuple(box) != NO_RECTANGLE for box in one.reading.boxes):
+        return "boxes"
+    return "no box" if one.reading.boxes or one.reading.reason in _WITHOUT else "not readable"
+
+
+# --- the terminal ---------------------------------------------------------------------------------
+
+
+def text_of(probed: Probed) -> Iterator[str]:
+    """The report of a probe, in lines of at most 80 characters."""
+    yield from folded([f"{visible(probed.model)}, asked {probed.dataset}", *_counted(probed)])
+    yield ""
+    yield from _table(probed)
+    yield ""
+    yield from folded([_verdict(probed), *_details(probed)])
+
+
+def _counted(probed: Probed) -> Iterator[str]:
+    counts = probed.counts()
+    total = sum(counts.values())
+    yield (
+        f"{total} scenes: {counts['boxes']} answered with boxes, {counts['no box']} without a box, "
+        f"{counts['not readable']} not readable, {counts['failed']} calls failed"
+    )
+    for reason, count in probed.reasons().most_common():
+        yield f"  not readable: {count} {reason}"
+    for error, count in _errors(probed).most_common(3):
+        yield f"  failed: {count} {visible(error)}"
+
+
+def _errors(probed: Probed) -> Counter[str]:
+    failed = (one.reply for one in probed.run.matched if one.reply.failed)
+    return Counter(str(reply.recorded.call.get("error") or reply.text)[:200] for reply in failed)
+
+
+def _table(probed: Probed) -> Iterator[str]:
+    finding = probed.finding
+    columns: list[tuple[str, Callable[[OfSize], Floats | None]]]
+    columns = [("said / true pixel", lambda one: one.said)]
+    if finding.declared is not None:
+        columns.append(("declared", lambda one: one.declared))
+    if finding.named is not None and finding.named != finding.declared:
+        columns.append(("named", lambda one: one.named))
+    yield f"{'':<11} {'':>5}" + "".join(f"{title:>18}" for title, _ in columns) + f"{'median':>8}"
+    yield f"{'picture':<11} {'boxes':>5}" + f"{'x':>9}{'y':>9}" * len(columns) + f"{'IoU':>8}"
+    for one in probed.sizes:
+        values = "".join(_pair(of(one)) for _, of in columns)
+        shown = "–" if np.isnan(one.iou) else f"{one.iou:.2f}"
+        yield f"{f'{one.width} x {one.height}':<11} {one.boxes:>5}{values}{shown:>8}"
+
+
+def _pair(ratio: Floats | None) -> str:
+    values = (np.nan, np.nan) if ratio is None else ratio
+    across, down = ("–" if np.isnan(value) else _short(value) for value in values)
+    return f"{across:>9}{down:>9}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) >= 0.01 else f"{value:.3g}"
+
+
+def _verdict(probed: Probed) -> str:
+    finding = probed.finding
+    outcome, named = finding.outcome, finding.named
+    declared = "nothing was declared"
+    if finding.declared is not None:
+        declared = f"declared {said_of(finding.declared)}"
+    if outcome is Outcome.CONFIRMED:
+        return f"{declared}: confirmed"
+    if outcome is Outcome.NOTHING or finding.diagnosis.found is None or named is None:
+        if finding.diagnosis.boxes < FEWEST:
+            why = f"{finding.diagnosis.boxes} boxes are too few (at least {FEWEST})"
+        else:
+            why = "the boxes do not follow the objects in any convention"
+        return f"{declared}; {why}: nothing can be said"
+    return f"{declared}; {_SAID[outcome](probed, said_of(named))}"
+
+
+def _other(probed: Probed, named: str) -> str:
+    found, answered = probed.finding.diagnosis.found, probed.finding.diagnosis.answered
+    agree = 0 if found is None else found.agree
+    return f"the answers are {named} ({agree} of {answered} agree): ANOTHER CONVENTION"
+
+
+def _mixed(probed: Probed, named: str) -> str:
+    found = probed.finding.diagnosis.found
+    if found is None or found.second is None:
+        return f"the answers are {named}, but not all of them: TWO CONVENTIONS"
+    share, other = 100 * found.second.share, said_of(found.second.convention)
+    return f"the answers are {named}, but about {share:.0f} % are {other}: TWO CONVENTIONS"
+
+
+def _undecided(probed: Probed, named: str) -> str:
+    found = probed.finding.diagnosis.found
+    rivals = () if found is None else found.rivals
+    more = f"; not excluded: {some(rivals)}" if rivals else ""
+    return f"the answers are most like {named}{more}: undecided"
+
+
+_SAID: Mapping[Outcome, Callable[[Probed, str], str]] = {
+    Outcome.NAMED: lambda probed, named: f"the answers are {named}",
+    Outcome.OTHER: _other,
+    Outcome.MIXED: _mixed,
+    Outcome.DRIFT: lambda probed, named: f"the answers are {named}, but SCALED OR MOVED",
+    Outcome.UNLISTED: lambda probed, named: (
+        f"the answers are nearest to {named}, but SCALED OR MOVED: no convention known"
+    ),
+    Outcome.UNDECIDED: _undecided,
+}
+
+
+def _details(probed: Probed) -> Iterator[str]:
+    finding, found = probed.finding, probed.finding.diagnosis.found
+    if found is None or finding.named is None or finding.fitted is None or probed.bend is None:
+        return
+    yield f"fitted in {finding.fitted.name}: {scale_and_offset(probed.bend)}"
+    alike = [name for name in found.alike if name != finding.named.name]
+    if alike and finding.outcome.is_clear:
+        yield f"not to be told from {finding.named.name} on these scenes: {some(alike)}"
+    if finding.outcome is Outcome.OTHER:
+        yield f"{found.llr:.0f} nats ahead of what is declared"
+    lost = [f"{one.width} x {one.height}" for one in probed.sizes if one.iou < _LOST]
+    if lost and finding.outcome.is_clear:
+        yield f"hardly found on {', '.join(lost)}: there the model errs, and not the convention"
+    if probed.unusable is not None:
+        yield f"no run can be scored like this: {probed.unusable}"
+
+
+# --- a file ---------------------------------------------------------------------------------------
+
+
+def as_dict(probed: Probed) -> dict[str, Any]:
+    """All of it, for a file."""
+    finding, found = probed.finding, probed.finding.diagnosis.found
+    return {
+        "model": probed.model,
+        "dataset": probed.dataset,
+        "run": str(probed.path),
+        "outcome": finding.outcome.value,
+        "declared": finding.declared and finding.declared.name,
+        "named": finding.named and finding.named.name,
+        "means": finding.named and said_of(finding.named),
+        "space": None if probed.unusable or not probed.space else probed.space.as_dict(),
+        "unusable": probed.unusable,
+        "answers": probed.counts(),
+        "sizes": [
+            {
+                "width": one.width,
+                "height": one.height,
+                "boxes": one.boxes,
+                "said": _numbers(one.said),
+                "declared": _numbers(one.declared),
+                "named": _numbers(one.named),
+                "iou": None if np.isnan(one.iou) else round(one.iou, 4),
+            }
+            for one in probed.sizes
+        ],
+        "evidence": None
+        if found is None
+        else {
+            "nats_ahead_of_declared": round(found.llr, 2),
+            "alike": list(found.alike),
+            "rivals": list(found.rivals),
+            "drift": round(found.unlisted.gain, 2),
+            "fitted_in": finding.fitted and finding.fitted.name,
+            "fit": probed.bend and bend_as_dict(probed.bend),
+        },
+    }
+
+
+def _numbers(ratio: Floats | None) -> list[float | None] | None:
+    if ratio is None:
+        return None
+    return [None if np.isnan(value) else round(float(value), 6) for value in ratio]

@@ -1,0 +1,4 @@
+"""Pictures of chosen sizes with one object each: what a deployment is probed with.
+
+``scenes`` → ``tables``.
+"""

@@ -1,0 +1,123 @@
+"""One large shape on a plain background, in ten sizes of picture: nothing that could be mistaken.
+
+Which sizes and places tell conventions apart best is a study's result: small pictures show least
+bounds, strips show rounding and padding, large pictures show greatest bounds and senders' limits.
+Shapes and colours are those of rendered scenes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...boxes.representation import Corners
+from ..rendered.drawing import COLOURS, SHAPES, Masks, Pixels, Rng
+
+SIZES = (
+    (224, 224),
+    (320, 240),
+    (240, 320),
+    (640, 128),
+    (128, 640),
+    (1280, 720),
+    (1080, 1920),
+    (2400, 1600),
+    (1600, 2400),
+    (4600, 1500),
+)
+"""(width, height) in pixels."""
+
+CENTRES = ((0.2, 0.3), (0.7, 0.68), (0.76, 0.22), (0.34, 0.78))
+"""About where an object's centre lies, in shares of width and height: four scenes a size.
+
+The first two lie across from each other, so that half of the scenes tell a scale from an offset.
+"""
+
+SIDES = (0.12, 0.28)
+"""An object's sides, from and to, in shares of width and height."""
+
+_LOOKS = (("circle", "red"), ("cross", "blue"), ("ring", "green"), ("circle", "purple"))
+_BACKGROUND = (208, 208, 204)
+_SEED = 13
+_JITTER = 0.03
+_LEAST_ASPECT = 1.25
+"""Of the two sides in shares: were they equal, some orders of numbers would look alike."""
+_STRETCH = 1.3
+"""How many times as long as wide a shape is, where the sides allow it: it is still a circle."""
+_DRAWN = 200
+"""Pairs of sides that are drawn, of which the best is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeScene:
+    """A picture and its one object.
+
+    ``box`` is (x1, y1, x2, y2) of the pixels that the object covers, the far sides exclusive.
+    """
+
+    pixels: Pixels
+    label: str
+    box: Corners
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) in pixels."""
+        return self.pixels.shape[1], self.pixels.shape[0]
+
+
+COUNT = len(SIZES) * len(CENTRES)
+
+
+def probe_scene(index: int) -> ProbeScene:
+    """The scene of a place below :data:`COUNT`.
+
+    The first ten are one of every size, and so are the next: any multiple of ten is a design.
+
+    >>> scene = probe_scene(3)
+    >>> scene.size, scene.label, scene.box
+    ((640, 128), 'the red circle', (69.0, 19.0, 155.0, 53.0))
+    """
+    turn, place = divmod(index, len(SIZES))
+    width, height = SIZES[place]
+    x1, y1, x2, y2 = _frame(Rng([_SEED, index]), CENTRES[turn], (width, height))
+    shape, colour = _LOOKS[turn]
+    pixels = np.empty((height, width, 3), np.uint8)
+    pixels[:] = _BACKGROUND
+    mask = _paint(pixels[y1:y2, x1:x2], shape, colour)
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    box = (x1 + columns[0], y1 + rows[0], x1 + columns[-1] + 1, y1 + rows[-1] + 1)
+    return ProbeScene(pixels, f"the {colour} {shape}", tuple(map(float, box)))  # type: ignore[arg-type]
+
+
+def _frame(
+    rng: Rng, centre: tuple[float, float], size: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """Where an object is painted, (x1, y1, x2, y2) in pixels."""
+    drawn = rng.uniform(*SIDES, (_DRAWN, 2))
+    in_shares = np.abs(np.log(drawn[:, 0] / drawn[:, 1]))
+    in_pixels = np.abs(np.log(drawn[:, 0] * size[0] / (drawn[:, 1] * size[1])))
+    off = np.abs(in_pixels - np.log(_STRETCH)) + 9.0 * (in_shares < np.log(_LEAST_ASPECT))
+    across, down = drawn[int(np.argmin(off))].tolist()
+    found = []
+    for middle, side, pixels in zip(centre, (across, down), size, strict=True):
+        middle += rng.uniform(-_JITTER, _JITTER)
+        found.append((round((middle - side / 2) * pixels), round((middle + side / 2) * pixels)))
+    (x1, x2), (y1, y2) = found
+    return x1, y1, x2, y2
+
+
+def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
+    """Fill a part of a picture with a shape, in place; gives the pixels that it covers.
+
+    :func:`..rendered.drawing.paint` paints on floating-point numbers and shapes as wide as high: of
+    these pictures the largest has seven million pixels.
+    """
+    height, width, _ = canvas.shape
+    x = (np.arange(width) + 0.5 - width / 2)[None, :] / (width / 2)
+    y = (np.arange(height) + 0.5 - height / 2)[:, None] / (height / 2)
+    distance = SHAPES[shape](x, y) * min(width, height) / 2
+    cover = np.clip(0.5 - distance, 0.0, 1.0)
+    ink = np.asarray(COLOURS[colour], dtype=np.float64)
+    canvas[:] = np.floor(canvas + (ink - canvas) * cover[..., None] + 0.5).astype(np.uint8)
+    return np.asarray(cover >= 0.5)
