@@ -632,3 +632,23 @@ def test_a_torn_ledger_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
 def test_results_that_are_none_say_why(kind: BatchKind, line: dict[str, Any], message: str) -> None:
     with pytest.raises(CallError, match=re.escape(message)):
         DIALECTS[kind].completion(line, False)
+
+
+def test_a_constrained_question_is_held_in_batches_too_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "FindIt_Demo_xyxy_json_constrained"
+    text = SWEEP.replace("[Demo]", f"[{name}]").replace("representations: [xyxy, cxcywh]\n", "")
+    text = text.replace("outputs: json\n", "")
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "anthropic")
+        (tmp_path / "sweep.yaml").write_text(text)
+        assert main(given) == 2
+        assert "without _constrained" in capsys.readouterr().err
+        assert not server.paths
+        given[given.index("anthropic")] = "openai"
+        assert main(given) == 0
+        (batch,) = server.batches.values()
+        assert {one["response_format"]["type"] for one in batch.requests.values()} == {
+            "json_schema"
+        }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.http.batch.dialects import BatchKind
+from ..models.http.batch.dialects import DIALECTS, BatchKind
 from ..models.http.chat import ChatModel, served_key, server_model, token_limit
 from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
 from ..models.http.services import endpoints
@@ -78,6 +78,12 @@ class ServersHost:
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         try:
+            kind = self._batching and self._batching.kind
+            if kind and question.reply_schema is not None and not DIALECTS[kind].holds_to_schemas:
+                raise ValueError(
+                    f"{question.name}: --batch {kind.value} holds no reply to a format: ask it one "
+                    "by one, or without _constrained"
+                )
             return chat_model(entry).describe(question, self._endpoints(entry))
         except ValueError as error:
             raise _said_of(entry, error) from None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....core.replies import Recorded
 from ....core.work import Answer, Work, said
-from ..asker import Made
+from ..asker import Made, was_free
 from ..chat import ChatModel
 from ..completion import CallError, Completion
 from ..estimate import load_of
@@ -94,6 +94,8 @@ class BatchAsker:
         if outcome.no_logprobs:
             self.tell(f"{outcome.no_logprobs}: its replies are kept without log-probabilities")
         completion = self.model.read(outcome, question)
+        if question.reply_schema is not None and was_free(completion):
+            self.tell("its replies are not held to the format: it decodes freely")
         recorded = replace(self.model.recorded(question, asked, completion), call=call)
         return Answer(completion.text, recorded.as_json())
 

@@ -47,6 +47,7 @@ class Dialect:
     requests: int
     size: int
     gives_logprobs: bool = True
+    holds_to_schemas: bool = True
 
 
 # --- OpenAI ---------------------------------------------------------------------------------------
@@ -161,6 +162,7 @@ DIALECTS = {
         requests=100_000,
         size=256 * 10**6,
         gives_logprobs=False,
+        holds_to_schemas=False,
     ),
     BatchKind.FILES: replace(_OPENAI, requests=sys.maxsize, size=sys.maxsize),
 }
