@@ -71,14 +71,14 @@ def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
     for one in dry.counts:
         if one.load is not None:
             print(f"{one.name} over HTTP: {_line(one.load)}")
-    _print_sums(dry)
+    _print_sums(dry, sweep.batch is not None)
     if sweep.race is not None:
         least = sum(least_of_a_race(sweep, sweep.race, group.cells) for group in groups)
         print(f"the race makes at least {least:,} of these calls, at most all")
     return 0
 
 
-def _print_sums(dry: DryRun) -> None:
+def _print_sums(dry: DryRun, half: bool) -> None:
     sums = [sum(getattr(one, name) for one in dry.counts) for name in ("cells", "queries")]
     calls = sum(one.calls for one in dry.counts)
     left = calls - sum(one.finished for one in dry.counts)
@@ -88,6 +88,8 @@ def _print_sums(dry: DryRun) -> None:
     )
     if any(one.load for one in dry.counts):
         print(f"over HTTP: {_line(_sum(dry.counts))}. Tokens are estimates.")
+        if half:
+            print("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
         print(f"{dry.missing:,} images are not there yet: equal ones are counted by their names,")
         print("and calls over HTTP that want them are not weighed")

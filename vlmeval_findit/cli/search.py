@@ -17,8 +17,16 @@ from ..runs.best_format import rule
 from ..sweep.config import ModelEntry, Race
 from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
+from .batch import add_batch_flag, batch_kind
 from .printing import report_spending
-from .sweep import CONFIDENCES_HELP, FORCE_HELP, add_executor_flags, budget_for, host_for, run
+from .sweep import (
+    CONFIDENCES_HELP,
+    FORCE_HELP,
+    add_executor_flags,
+    budget_for,
+    host_for,
+    run,
+)
 
 LIMIT = 50
 """Queries of the paper's search; it took 20 for proprietary models."""
@@ -64,6 +72,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
+    add_batch_flag(parser)
     args = parser.parse_args(argv)
     entry = _entry(args)
     tables = grid_tables()
@@ -81,11 +90,12 @@ def main(argv: Sequence[str]) -> int:
         skip_missing=args.skip_missing_images,
         force=args.force,
         confidences=args.confidences,
+        batch=batch_kind(args),
     )
     if args.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, None, bool(args.endpoints))
+        return of_sweep(sweep, None, bool(args.endpoints or sweep.batch))
     budget = budget_for(sweep, args)
     status = run(sweep, host_for(sweep, args, budget), None, args.out)
     return report_spending(budget) or status

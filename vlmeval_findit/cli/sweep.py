@@ -36,6 +36,7 @@ from ..sweep.search import (
 )
 from ..sweep.servers import ServersHost
 from ..sweep.stopping import stopped_by_signals
+from .batch import add_batch_flag, batch_kind, batching
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 
@@ -45,14 +46,15 @@ CONFIDENCES_HELP = (
 )
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
 
-SOME_FAILED, NO_MORE, INTERRUPTED = 1, 3, 130
+SOME_FAILED, NO_MORE, LATER, INTERRUPTED = 1, 3, 4, 130
 
 
 def main(argv: Sequence[str]) -> int:
     """Models x datasets x formats from a YAML file.
 
     Returns 0 when every call was answered, 1 when some failed (run again to ask them again), 3 when
-    the disk was full or the spending limit was reached, 130 when it was stopped.
+    the disk was full or the spending limit was reached, 4 when batches are not answered yet (run
+    again to collect them), 130 when it was stopped.
     """
     parser = argparse.ArgumentParser(prog="run_findit.py sweep", description=__doc__)
     parser.add_argument("config", type=Path, help="configs/<name>.yaml")
@@ -67,6 +69,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
+    add_batch_flag(parser)
     args = parser.parse_args(argv)
     sweep = _overridden(read_sweep(args.config), args)
     chosen = read_formats(args.formats) if args.formats else None
@@ -77,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     if args.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, chosen, bool(args.endpoints))
+        return of_sweep(sweep, chosen, bool(args.endpoints or sweep.batch))
     budget = budget_for(sweep, args)
     host = host_for(sweep, args, budget)
     status = run(sweep, host, chosen, sweep.work_dir / "best_formats.yaml")
@@ -138,10 +141,11 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
     if not inference.timeout > 0:
         raise ValueError(f"--timeout {inference.timeout:g}: seconds, more than 0")
-    if args.endpoints:
+    if args.endpoints or sweep.batch is not None:
         if args.executor == "ray":
-            raise ValueError("--endpoints and --executor ray: name one of them")
-        return ServersHost(args.endpoints.split(","), inference, args.header, budget)
+            raise ValueError("--endpoints or --batch, and --executor ray: name one of them")
+        urls = args.endpoints.split(",") if args.endpoints else []
+        return ServersHost(urls, inference, args.header, budget, batching(sweep, args.threads))
     if args.header:
         raise ValueError("--header is for the servers of --endpoints, and there are none")
     os.environ.setdefault("PRED_FORMAT", "json")
@@ -193,7 +197,8 @@ def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequenc
             return (), SOME_FAILED
         except UnfinishedError as error:
             print(f"error: {error}", file=sys.stderr)
-            return error.results, NO_MORE if error.spent else SOME_FAILED
+            status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
+            return error.results, status
     if line := tokens_line(progress.state.tokens):
         print(line, file=sys.stderr)
     for line in at_once_lines(progress.state.at_once):
@@ -245,6 +250,7 @@ def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
     given |= {"journal": args.journal, "force": args.force}
     given["confidences"] = args.confidences or sweep.confidences
+    given["batch"] = batch_kind(args)
     if args.limit is not None and args.limit < 1:
         raise ValueError(f"--limit {args.limit}: at least 1")
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})

@@ -38,6 +38,11 @@ class Stop(Enum):
 
     SPENT = "the spending limit is reached"
     HOPELESS = "no further call would be answered either"
+    LATER = "its answers come later"
+
+
+NOT_MADE = frozenset({Stop.SPENT, Stop.LATER})
+"""What is said of a call that was not made, or has no answer yet: nothing of it is kept."""
 
 
 class Answer(NamedTuple):
@@ -46,7 +51,7 @@ class Answer(NamedTuple):
     ``extra`` is what the model records with its reply, as VLMEvalKit's column ``extra_records``
     holds it; ``error`` says why there is no answer (None: there is one); ``seconds`` is its share
     of the time that its unit took.  ``stop`` says that this failure ends the run; a call that was
-    not made for it (``Stop.SPENT``) is none, and is kept nowhere.
+    not made for it (:data:`NOT_MADE`) is none, and is kept nowhere.
     """
 
     text: str

@@ -10,6 +10,8 @@ from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
+from .batch_ledger import refuse_calls_in_batches
+from .batches import BatchExecutor
 from .calls import Call, ImageHash
 from .cell_files import finish
 from .config import ModelEntry, Sweep
@@ -18,7 +20,7 @@ from .journal import Journal
 from .journal_lines import Record
 from .keeping import Calls, Keeping, Waiting, answer_calls, calls_left, count_failed
 from .outputs import Output, begin, found_here, made_before, record_of
-from .plan import Plan, UnitSizes, make_plan
+from .plan import Plan, UnitSizes, make_plan, unfinished, units
 from .results import Result, result_of
 from .stopping import Stopping
 
@@ -132,6 +134,19 @@ def written_result(engine: Engine, output: Output, keys: Sequence[str]) -> Resul
     return result
 
 
+def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None:
+    """Have the calls of a model on their way in batches, before another model is waited for.
+
+    Raises:
+        ValueError: some are on their way in other batches.
+    """
+    executor = engine.around.host.executor(entry)
+    if isinstance(executor, BatchExecutor):
+        plan = make_plan([output.cell for output in outputs], engine.hashes)
+        calls = units(plan.calls, UnitSizes())
+        executor.submit(unfinished(calls, calls_left(plan, engine.journal)), engine.around.stop)
+
+
 def ask(
     engine: Engine, entry: ModelEntry, outputs: Sequence[Output], executor: Executor, made: Made
 ) -> Answer | None:
@@ -140,12 +155,15 @@ def ask(
     Returns the answer after which no further call should be made, if there was one.
 
     Raises:
+        ValueError: calls are on their way in batches, and would be paid twice.
         JournalError: replies cannot be kept any more.
         StoppedError: somebody asked to stop.
     """
     journal, around = engine.journal, engine.around
     plan = make_plan([output.cell for output in outputs], engine.hashes)
     left = calls_left(plan, journal)
+    if engine.sweep.batch is None:
+        refuse_calls_in_batches(journal.path, left)
     waiting = Waiting(plan, left)
     complete = waiting.complete()
     outputs = [

@@ -15,6 +15,7 @@ from ..benchmarks.findit.grid import (
 )
 from ..benchmarks.findit.grid import variants as cells_of
 from ..core.question import Question
+from ..models.http.batch.dialects import BatchKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Inference:
 
     ``threads`` are calls at a time to an API or to each endpoint, ``timeout`` the seconds for one
     attempt of such a call, ``batch_size`` and ``variants``
-    the most calls that a local model gets together (of one variant; over one image), ``replicas``
+    the most calls that a local model gets together (of one variant; over one image), ``poll`` the
+    most seconds between two looks at a batch, ``replicas``
     the models of a Ray cluster (0: as many as fit), each with so many ``cpus`` and ``gpus``.
     """
 
@@ -55,6 +57,7 @@ class Inference:
     timeout: float = 600.0
     batch_size: int = 8
     variants: int = 32
+    poll: float = 60.0
     replicas: int = 0
     cpus: float = 1.0
     gpus: float = 0.0
@@ -74,7 +77,8 @@ class Sweep:
     ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
     together, in US dollars (None: no limit); ``force`` overrules what runs recorded;
     ``confidences``: log-probabilities of the replies' tokens are recorded; ``race`` says that the
-    formats of a stage race each other (None: all are asked everything).
+    formats of a stage race each other (None: all are asked everything); ``batch`` whose batch
+    interface answers (None: calls are made one by one).
     """
 
     models: tuple[ModelEntry, ...]
@@ -91,6 +95,7 @@ class Sweep:
     inference: Inference = field(default_factory=Inference)
     max_usd: float | None = None
     race: Race | None = None
+    batch: BatchKind | None = None
     source: Path | None = None
 
 

@@ -26,6 +26,7 @@ from ..core.model_names import check_model_name
 from ..core.prediction_reader import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
+from ..models.http.batch.dialects import BatchKind
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep
 from .yaml_lines import YamlValue, compose
@@ -61,6 +62,7 @@ _KEYS = (
     "max_usd",
     "race",
     "confidences",
+    "batch",
 )
 
 
@@ -96,6 +98,7 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         max_usd=_optional(fields.get("max_usd"), _positive),
         race=_optional(fields.get("race"), _race),
         confidences=bool(_optional(fields.get("confidences"), _yes_or_no)),
+        batch=_optional(fields.get("batch"), _batch),
     )
     _refuse_unused(sweep, fields)
     return sweep
@@ -360,6 +363,14 @@ def _race(given: YamlValue) -> Race | None:
     return Race(seed.value)
 
 
+def _batch(given: YamlValue) -> BatchKind:
+    kinds = [kind.value for kind in BatchKind]
+    word = _word(given)
+    if word not in kinds:
+        raise given.error(f"no batch interface {word!r}{nearest(word, kinds)}")
+    return BatchKind(word)
+
+
 def _mapping(given: YamlValue | None) -> Mapping[str, Any]:
     if given is None:
         return {}
@@ -402,7 +413,7 @@ def _inference(given: YamlValue | None) -> Inference:
 
 
 def _amount(name: str, given: YamlValue) -> Any:
-    if name == "timeout":
+    if name in ("timeout", "poll"):
         return _positive(given)
     if name not in _FRACTIONS:
         return _count(given)

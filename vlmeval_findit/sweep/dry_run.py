@@ -15,6 +15,7 @@ from typing import Any
 
 from ..benchmarks.findit.formats import Format
 from ..core.files import file_sha256
+from ..models.http.batch.dialects import HALF
 from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load, Scale
 from .calls import Call, Cell
@@ -29,13 +30,15 @@ from .run import Chosen, Tables, wanted_formats
 class Group:
     """What is counted together: some cells of one model.
 
-    ``model`` is its name in a journal, ``chat`` how it is asked where that is over HTTP.
+    ``model`` is its name in a journal, ``chat`` how it is asked where that is over HTTP, ``share``
+    what it pays of the price of single calls.
     """
 
     name: str
     model: str
     cells: tuple[Cell, ...]
     chat: ChatModel | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
             plans[same] = make_plan(group.cells, names)
         plan, done = plans[same], finished.get(group.model, frozenset())
         left = [call for call in plan.calls if call.key not in done]
-        load = None if group.chat is None else _load(left, group.chat, scale)
+        load = None if group.chat is None else _load(left, group.chat, scale).paid(group.share)
         finished_calls = len(plan.calls) - len(left)
         counts.append(
             Count(
@@ -126,8 +129,10 @@ def sweep_groups(
         given = settings[entry.name]
         return tuple(tables.cell(entry.name, one, sweep.limit, given) for one in found)
 
+    share = 1.0 if sweep.batch is None else HALF
     return [
-        Group(entry.name, entry.name, cells(entry), chats.get(entry.name)) for entry in sweep.models
+        Group(entry.name, entry.name, cells(entry), chats.get(entry.name), share)
+        for entry in sweep.models
     ]
 
 

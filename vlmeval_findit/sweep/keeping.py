@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
-from ..core.work import Answer, Stop
+from ..core.work import NOT_MADE, Answer
 from .calls import Call, Cell, ImageHash, unread
 from .executors import Executor
 from .journal import Journal
@@ -66,7 +66,7 @@ class Keeping:
             OSError: of another kind than a full disk.
         """
         both = zip(unit.calls, answers, strict=True)
-        made = [(call, answer) for call, answer in both if answer.stop is not Stop.SPENT]
+        made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
         try:
             if made:
                 self._journal.append(self._record(*pair) for pair in made)

@@ -15,7 +15,7 @@ from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Stop
-from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model
+from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model, submit
 from .calls import Cell, ImageHashes, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
@@ -35,6 +35,7 @@ class UnfinishedError(RuntimeError):
         super().__init__("\n".join(map(str, stopped)))
         self.results = results
         self.spent = any(one.stop is Stop.SPENT for one in stopped)
+        self.later = all(one.stop is Stop.LATER for one in stopped)
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -198,6 +199,9 @@ def _stages(
         for _, outputs in prepared:
             for output in outputs:
                 adopt_others(output, journal, hashes)
+        if sweep.batch is not None and sweep.race is None and len(prepared) > 1:
+            for entry, outputs in prepared:
+                submit(engine, entry, outputs)
         for entry, outputs in prepared:
             try:
                 results += _answered(engine, entry, outputs, cells_of_axes, races.get(entry.name))

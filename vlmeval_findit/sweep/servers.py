@@ -1,21 +1,30 @@
-"""OpenAI-compatible servers as the host of a sweep: ``--endpoints URL,URL``.  No VLMEvalKit."""
+"""OpenAI-compatible servers as the host of a sweep: ``--endpoints URL,URL``.  No VLMEvalKit.
+
+With ``--batch`` their batch interface, or files of requests for a program without a server.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
+from ..models.http.batch.dialects import DIALECTS, BatchKind
 from ..models.http.chat import ChatModel, served_key, server_model, token_limit
-from ..models.http.endpoint import Endpoint
+from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
 from ..models.http.services import endpoints
 from ..models.http.spending import Budget
+from .batches import BatchExecutor, Batching
 from .config import Inference, ModelEntry
 from .executors import Executor, ThreadsExecutor
 
 if TYPE_CHECKING:
     from ..models.http.asker import ChatAsker
+    from ..models.http.batch.asker import BatchAsker
+    from ..models.http.batch.services import BatchService
 
 _FIELD = "max_tokens_field"
 
@@ -28,9 +37,10 @@ class ServersHost:
         inference: how calls are made; ``threads`` at a time to each server.
         headers: ``NAME: VALUE`` each, of every request.
         budget: what all models may spend together (None: only count).
+        batching: that calls are made in batches (None: one by one).
 
     Raises:
-        ValueError: a URL or a header is none.
+        ValueError: a URL or a header is none, or batches are not taken there.
     """
 
     def __init__(
@@ -39,7 +49,11 @@ class ServersHost:
         inference: Inference,
         headers: Sequence[str] = (),
         budget: Budget | None = None,
+        batching: Batching | None = None,
     ) -> None:
+        self._batching = batching
+        if batching is not None:
+            _refuse_batches(batching.kind, urls)
         self._urls = urls
         self._headers = headers
         self._inference = inference
@@ -51,8 +65,11 @@ class ServersHost:
         try:
             if "max_usd" in entry.settings:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
-            chat_model(entry)
+            chat = chat_model(entry)
             self._endpoints(entry)
+            priced = chat.row is not None and chat.row.api is not None and chat.row.api.prices
+            if self._batching and not math.isinf(self._budget.limit) and not priced:
+                raise ValueError("what its batches cost is not known beforehand: no --max-usd")
         except ValueError as error:
             raise _said_of(entry, error) from None
 
@@ -61,6 +78,12 @@ class ServersHost:
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         try:
+            kind = self._batching and self._batching.kind
+            if kind and question.reply_schema is not None and not DIALECTS[kind].holds_to_schemas:
+                raise ValueError(
+                    f"{question.name}: --batch {kind.value} holds no reply to a format: ask it one "
+                    "by one, or without _constrained"
+                )
             return chat_model(entry).describe(question, self._endpoints(entry))
         except ValueError as error:
             raise _said_of(entry, error) from None
@@ -73,6 +96,11 @@ class ServersHost:
         return {}
 
     def executor(self, entry: ModelEntry) -> Executor:
+        batching = self._batching
+        if batching is not None:
+            load = partial(self._batch_asker, entry, batching)
+            return BatchExecutor(load, batching.journal, self._inference.poll, self._budget)
+
         def asker() -> ChatAsker:
             # Not at the top: what asks is not imported where nothing is asked.
             from ..models.http.asker import ChatAsker, Terms
@@ -82,10 +110,41 @@ class ServersHost:
 
         return ThreadsExecutor(lambda: [asker()], len(self._urls) * self._inference.threads)
 
+    def _batch_asker(self, entry: ModelEntry, batching: Batching) -> BatchAsker:
+        from ..models.http.batch.asker import BatchAsker
+        from ..models.http.batch.files import BatchFiles
+        from ..models.http.batch.services import AnthropicBatches, OpenAIBatches
+
+        service: BatchService
+        limit_field = LIMIT_FIELDS[0]
+        if batching.kind is BatchKind.FILES:
+            folder = batching.journal.with_name(f"{batching.journal.name}.batch-files")
+            service = BatchFiles(folder, entry.served or entry.name)
+        else:
+            (endpoint,) = self._endpoints(entry)
+            if batching.kind is BatchKind.ANTHROPIC:
+                service = AnthropicBatches(endpoint, self._inference.timeout)
+            else:
+                service = OpenAIBatches(endpoint, self._inference.timeout)
+                limit_field = endpoint.takes
+        return BatchAsker(chat_model(entry), service, limit_field, batching.told)
+
     def _endpoints(self, entry: ModelEntry) -> list[Endpoint]:
+        if not self._urls:
+            return []
         given = {} if entry.headers is None else dict(entry.headers)
         flags = endpoints(self._urls, headers=self._headers)[0].headers
         return endpoints(self._urls, headers={**flags, **given}, limit_field=_limit_field(entry))
+
+
+def _refuse_batches(kind: BatchKind, urls: Sequence[str]) -> None:
+    if kind is BatchKind.FILES and urls:
+        raise ValueError("--batch files asks no server: leave --endpoints away")
+    if kind is not BatchKind.FILES and len(urls) != 1:
+        raise ValueError(
+            f"--batch {kind.value} is for one server: --endpoints with its address, up to and with "
+            "/v1"
+        )
 
 
 def _said_of(entry: ModelEntry, error: ValueError) -> ValueError:

@@ -196,7 +196,7 @@ class ChatAsker:
             why = f"{made.outcome.no_logprobs}: its replies are kept without log-probabilities"
             self._say_once(made.server, why)
         completion = self._model.read(made.outcome, question)
-        if question.reply_schema is not None and _was_free(completion):
+        if question.reply_schema is not None and was_free(completion):
             self._say_once(made.server, "its replies are not held to the format: it decodes freely")
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return Answer(completion.text, recorded.as_json())
@@ -238,7 +238,7 @@ class ChatAsker:
             log.warning("%s: %s%s", server or self._model.name, message, more)
 
 
-def _was_free(completion: Completion) -> bool:
+def was_free(completion: Completion) -> bool:
     """Whether a whole reply is no list of JSON, so that nothing can have held it to one."""
     if completion.finish_reason != "stop":
         return False

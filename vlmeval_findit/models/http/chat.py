@@ -64,7 +64,7 @@ class ChatModel:
                 kind="chat completions",
                 row=self.row.name if self.row else None,
                 checkpoint=manner.model,
-                endpoint=", ".join(sorted({server.name for server in servers})),
+                endpoint=", ".join(sorted({server.name for server in servers})) or None,
                 settings=said,
             ),
             _recorded(space, question),

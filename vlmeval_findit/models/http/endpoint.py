@@ -63,9 +63,14 @@ class Endpoint:
     @property
     def url(self) -> str:
         """Where chat completions are, without credentials."""
+        return self.at("chat/completions")
+
+    def at(self, path: str, query: str = "") -> str:
+        """Where something else of the same API is."""
         parts = _parts(self.base_url)
-        path = f"{parts.path.rstrip('/')}/chat/completions"
-        return urlunsplit((parts.scheme, _host(parts), path, parts.query, ""))
+        whole = "&".join(filter(None, (parts.query, query)))
+        path = f"{parts.path.rstrip('/')}/{path}"
+        return urlunsplit((parts.scheme, _host(parts), path, whole, ""))
 
     @property
     def takes(self) -> str:

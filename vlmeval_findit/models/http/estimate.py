@@ -16,7 +16,7 @@ from ...boxes.spaces import Space, reference_size
 from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ..prices import Prices
-from .payload import ImageRule, Manner, SentImage, request
+from .payload import ImageRule, Manner, Request, SentImage, request
 
 CHARACTERS_A_TOKEN = 4
 """A usual share for English."""
@@ -55,6 +55,11 @@ class Load:
             self.usd_in + other.usd_in,
             self.usd_out_at_most + other.usd_out_at_most,
         )
+
+    def paid(self, share: float) -> Load:
+        """The same load at a share of its price."""
+        usd = self.usd_in * share, self.usd_out_at_most * share
+        return replace(self, usd_in=usd[0], usd_out_at_most=usd[1])
 
     def priced(self, place: int, calls: int, prices: Prices | None) -> Load:
         """One call's load, and its price: of so many calls over the same images that with a place.
@@ -103,19 +108,10 @@ class Scale:
             manner, images=lambda path, limit: self._weighed(manner.images, path, limit)
         )
         asked = request(message, question, space, light)
-        texts = [0 if part.kind is PartKind.IMAGE else len(part.value) for part in message]
-        images = sum(image_tokens(image, space) for image in asked.images)
-        places = [at for at, part in enumerate(message) if part.kind is PartKind.IMAGE]
-        before = texts[: places[-1]] if places else []
         lengths = (image.length for image in asked.images if isinstance(image, _Weighed))
-        return Load(
-            calls=1,
-            images=len(asked.images),
-            size=len(json.dumps(asked.body)) + sum(lengths),
-            tokens_in=sum(texts) // CHARACTERS_A_TOKEN + images,
-            tokens_out_at_most=manner.max_tokens or question.max_new_tokens,
-            tokens_beginning=sum(before) // CHARACTERS_A_TOKEN + images,
-        )
+        size = len(json.dumps(asked.body)) + sum(lengths)
+        limit = manner.max_tokens or question.max_new_tokens
+        return replace(load_of(asked, message, space, limit), size=size)
 
     def _weighed(self, rule: ImageRule, path: Path, limit: int | None) -> _Weighed:
         at = (rule, path, limit)
@@ -130,6 +126,21 @@ class Scale:
             except BaseException as error:
                 weighed.set_exception(error)
         return weighed.result()
+
+
+def load_of(asked: Request, message: Message, space: Space, limit: int) -> Load:
+    """What one request sends, without its size; ``limit`` is that of the reply's tokens."""
+    texts = [0 if part.kind is PartKind.IMAGE else len(part.value) for part in message]
+    images = sum(image_tokens(image, space) for image in asked.images)
+    places = [at for at, part in enumerate(message) if part.kind is PartKind.IMAGE]
+    before = texts[: places[-1]] if places else []
+    return Load(
+        calls=1,
+        images=len(asked.images),
+        tokens_in=sum(texts) // CHARACTERS_A_TOKEN + images,
+        tokens_out_at_most=limit,
+        tokens_beginning=sum(before) // CHARACTERS_A_TOKEN + images,
+    )
 
 
 def image_tokens(image: SentImage, space: Space) -> int:

@@ -34,6 +34,7 @@ class Budget:
         self.limit = limit
         self.spent = 0.0
         self.refused = 0
+        self.committed = 0.0
         self._dearest: float | None = None
         self._in_flight = 0
         self._unknown = False
@@ -57,6 +58,26 @@ class Budget:
             yield charge
         finally:
             self._end(charge.cost)
+
+    def commit(self, at_most: float | None) -> None:
+        """Spend what a whole batch costs at most (None: not known), or refuse it.
+
+        Raises:
+            SpendingError: it could pass the limit, and nothing of it may be sent.
+        """
+        with self._changed:
+            if math.isinf(self.limit):
+                return
+            if at_most is None:
+                self.refused += 1
+                raise SpendingError("what a batch costs is not known beforehand: no limit")
+            if self.committed + at_most > self.limit * (1 + 1e-9):
+                self.refused += 1
+                raise SpendingError(
+                    f"a batch that costs up to ${at_most:.4f} could pass the limit of "
+                    f"${self.limit:g} (${self.committed:.4f} may be spent by others)"
+                )
+            self.committed += at_most
 
     def _begin(self) -> None:
         with self._changed:

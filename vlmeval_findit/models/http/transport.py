@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -30,6 +30,24 @@ if TYPE_CHECKING:
 
 LARGEST_REPLY = 64 * 2**20
 """Bytes; a reply beyond is no chat completion."""
+
+LARGEST_FILE = 16 * 2**30
+"""Bytes of a reply that is written to a file."""
+
+
+class Sending(NamedTuple):
+    """One request: where it goes, with which headers and body, and where its reply goes.
+
+    With a ``form`` the body is its file, under the name that the form says as ``filename``; a reply
+    with a place ``into`` which it goes is returned empty.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: BinaryIO | None = None
+    form: Mapping[str, str] | None = None
+    into: BinaryIO | None = None
 
 
 class Transport:
@@ -46,7 +64,15 @@ class Transport:
         self._cancelled = False
 
     def post(self, endpoint: Endpoint, data: bytes) -> bytes:
-        """The body of a reply with status 200.
+        """The body of a reply with status 200 to a chat request.
+
+        Raises:
+            CallError: there is none.
+        """
+        return self.send(Sending("POST", endpoint.url, endpoint.request_headers(), BytesIO(data)))
+
+    def send(self, request: Sending) -> bytes:
+        """The body of a reply with status 200 or 201.
 
         Raises:
             CallError: there is none.
@@ -55,7 +81,7 @@ class Transport:
             if self._cancelled:
                 raise CallError("cancelled")
             sending = asyncio.run_coroutine_threadsafe(
-                _post(endpoint, data, self._timeout), _loop(os.getpid())
+                _sent(request, self._timeout), _loop(os.getpid())
             )
             self._on_their_way.add(sending)
         try:
@@ -97,8 +123,18 @@ def tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-async def _post(endpoint: Endpoint, data: bytes, timeout: float) -> bytes:
+async def _sent(request: Sending, timeout: float) -> bytes:
     import aiohttp
+
+    headers, body = dict(request.headers), request.body
+    if request.form is not None:
+        del headers["Content-Type"]  # that of a form says where its parts end
+        fields = dict(request.form)
+        form = aiohttp.FormData()
+        filename = fields.pop("filename")
+        for name, value in fields.items():
+            form.add_field(name, value)
+        form.add_field("file", body, filename=filename)
 
     # A connection a request: none is kept that the server may have closed meanwhile.
     connector = aiohttp.TCPConnector(ssl=tls_context(), force_close=True)
@@ -110,19 +146,21 @@ async def _post(endpoint: Endpoint, data: bytes, timeout: float) -> bytes:
     try:
         async with (
             session,
-            session.post(
-                endpoint.url,
-                data=BytesIO(data),
-                headers=endpoint.request_headers(),
+            session.request(
+                request.method,
+                request.url,
+                data=body if request.form is None else form,
+                headers=headers,
                 allow_redirects=False,
-                proxy=_proxy(endpoint.url),
+                proxy=_proxy(request.url),
             ) as reply,
         ):
-            body = await _body(reply)
-            if reply.status == 200:
-                return body
+            answered = reply.status in (200, 201)
+            said = await _body(reply, request.into if answered else None)
+            if answered:
+                return said
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
-            raise error_of(body, reply.status, reply.reason or "", after)
+            raise error_of(said, reply.status, reply.reason or "", after)
     except TimeoutError:
         raise CallError(f"no reply within {timeout:g} s", transient=True) from None
     except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
@@ -132,13 +170,17 @@ async def _post(endpoint: Endpoint, data: bytes, timeout: float) -> bytes:
         raise CallError(f"no reply ({kind}: {reason})", transient=True) from None
 
 
-async def _body(reply: aiohttp.ClientResponse) -> bytes:
+async def _body(reply: aiohttp.ClientResponse, into: BinaryIO | None) -> bytes:
     pieces, size = [], 0
+    most = LARGEST_REPLY if into is None else LARGEST_FILE
     async for piece in reply.content.iter_any():
-        pieces.append(piece)
+        if into is None:
+            pieces.append(piece)
+        else:
+            into.write(piece)
         size += len(piece)
-        if size > LARGEST_REPLY:
-            raise CallError(f"the reply is larger than {LARGEST_REPLY} bytes", reply.status)
+        if size > most:
+            raise CallError(f"the reply is larger than {most} bytes", reply.status)
     return b"".join(pieces)
 
 

@@ -1,0 +1,299 @@
+"""A server of the tests' own that takes batches as OpenAI and Anthropic do, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import email
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import time
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+Said = Callable[[Mapping[str, Any]], str]
+"""From a chat body (or Anthropic's) to the answer."""
+
+
+def words(body: Mapping[str, Any]) -> str:
+    """The texts of a request."""
+    parts = body["messages"][0]["content"]
+    return " ".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def one_box(body: Mapping[str, Any]) -> str:
+    """The same box to the same words."""
+    return f'[{{"bbox": [10, 20, {200 + len(words(body)) % 700}, 900]}}]'
+
+
+@dataclass
+class Batch:
+    """One batch: its requests by id, and how often somebody looked at it."""
+
+    id: str
+    requests: dict[str, Mapping[str, Any]]
+    metadata: Mapping[str, str]
+    made: float
+    looks: int = 0
+
+
+@dataclass
+class Manners:
+    """How the server behaves.
+
+    ``looks`` before a batch ends; ``fates`` by number of the request in its batch: ``errored`` or
+    ``expired``; ``status`` in which batches end; ``refused`` why a batch fails at once;
+    ``loses_reply``: so many batches are made and their maker is told of an error; ``hides`` so many
+    lists of batches are empty; ``falls_over``: so many questions about a batch are answered with
+    502; ``denies`` whatever is asked.
+    """
+
+    looks: int = 0
+    fates: Mapping[int, str] = field(default_factory=dict)
+    status: str = "completed"
+    refused: str = ""
+    loses_reply: int = 0
+    hides: int = 0
+    falls_over: int = 0
+    denies: bool = False
+    backwards: bool = True
+
+
+class BatchServer:
+    """``with BatchServer() as server``: takes batches and chats at ``server.url``."""
+
+    def __init__(self, said: Said = one_box, **manners: Any) -> None:
+        self.manners = Manners(**manners)
+        self.asked: Counter[str] = Counter()
+        self.single = 0
+        self.batches: dict[str, Batch] = {}
+        self.headers: list[Mapping[str, str]] = []
+        self.paths: list[str] = []
+        self.files: dict[str, bytes] = {}
+        self._said = said
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> BatchServer:
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def forget(self) -> None:
+        """Be as at the start, at the same address."""
+        self.asked.clear()
+        self.batches.clear()
+        self.files.clear()
+
+    # --- what both do -----------------------------------------------------------------------------
+
+    def _made(self, requests: dict[str, Any], metadata: Mapping[str, str]) -> Batch:
+        batch = Batch(f"batch_{len(self.batches)}", requests, metadata, time())
+        self.batches[batch.id] = batch
+        self.asked.update(requests.keys())
+        return batch
+
+    def _lost(self) -> bool:
+        self.manners.loses_reply -= 1
+        return self.manners.loses_reply >= 0
+
+    def _listed(self, query: Mapping[str, list[str]], after: str) -> tuple[list[Batch], bool]:
+        if self.manners.hides > 0:
+            self.manners.hides -= 1
+            return [], False
+        newest = list(self.batches.values())[::-1]
+        last = query.get(after, [""])[0]
+        start = next((at + 1 for at, one in enumerate(newest) if one.id == last), 0)
+        return newest[start : start + 2], len(newest) > start + 2  # pages of two
+
+    def _fates(self, batch: Batch) -> list[tuple[str, Mapping[str, Any], str]]:
+        fates = self.manners.fates
+        found = [
+            (key, body, fates.get(number, "succeeded"))
+            for number, (key, body) in enumerate(batch.requests.items())
+        ]
+        return found[::-1] if self.manners.backwards else found
+
+    # --- OpenAI -----------------------------------------------------------------------------------
+
+    def _openai(self, batch: Batch) -> dict[str, Any]:
+        ended = batch.looks > self.manners.looks
+        status = self.manners.status if ended else "in_progress"
+        status = "failed" if self.manners.refused else status
+        found = {
+            "id": batch.id, "object": "batch", "status": status,
+            "created_at": int(batch.made), "metadata": batch.metadata,
+            "request_counts": {
+                "total": len(batch.requests), "completed": min(batch.looks, len(batch.requests)),
+                "failed": 0,
+            },
+        }  # fmt: skip
+        if self.manners.refused:
+            return {**found, "errors": {"data": [{"message": self.manners.refused}]}}
+        if ended:
+            kinds = {fate == "succeeded" for _, _, fate in self._fates(batch)}
+            found |= {"output_file_id": f"out-{batch.id}"} if True in kinds else {}
+            found |= {"error_file_id": f"err-{batch.id}"} if False in kinds else {}
+        return found
+
+    def _openai_file(self, name: str) -> bytes:
+        kind, _, id = name.partition("-")
+        lines = []
+        for key, body, fate in self._fates(self.batches[id]):
+            if (fate == "succeeded") != (kind == "out"):
+                continue
+            reply = chat(self._said(body)) if fate == "succeeded" else None
+            response = {"status_code": 200, "request_id": "r", "body": reply}
+            error = None
+            if fate == "errored":
+                response = {"status_code": 400, "body": {"error": {"message": "too many pixels"}}}
+            if fate == "expired":
+                response, error = None, {"code": "batch_expired", "message": "came too late"}
+            lines.append({"id": "l", "custom_id": key, "response": response, "error": error})
+        return "\n".join(map(json.dumps, lines)).encode()
+
+    # --- Anthropic --------------------------------------------------------------------------------
+
+    def _anthropic(self, batch: Batch) -> dict[str, Any]:
+        ended, count = batch.looks > self.manners.looks, len(batch.requests)
+        done = "succeeded" if ended else "processing"
+        return {
+            "id": batch.id, "type": "message_batch",
+            "processing_status": "ended" if ended else "in_progress",
+            "created_at": datetime.fromtimestamp(batch.made, UTC).isoformat(),
+            "request_counts": {"processing": 0, "succeeded": 0, "errored": 0, done: count},
+            "results_url": f"http://elsewhere.invalid/{batch.id}/results" if ended else None,
+        }  # fmt: skip
+
+    def _anthropic_results(self, batch: Batch) -> bytes:
+        lines = []
+        for key, body, fate in self._fates(batch):
+            result: dict[str, Any] = {"type": fate}
+            if fate == "succeeded":
+                result["message"] = message(self._said(body))
+            if fate == "errored":
+                inner = {"type": "invalid_request_error", "message": "too many pixels"}
+                result["error"] = {"type": "error", "error": inner}
+            lines.append({"custom_id": key, "result": result})
+        return "\n".join(map(json.dumps, lines)).encode()
+
+    # --- the paths --------------------------------------------------------------------------------
+
+    def _get(self, path: str, query: Mapping[str, list[str]]) -> bytes | dict[str, Any]:
+        if self.manners.falls_over > 0:
+            self.manners.falls_over -= 1
+            raise ConnectionError
+        if path == "/batches":
+            batches, more = self._listed(query, "after")
+            return {"data": [self._openai(one) for one in batches], "has_more": more}
+        if path == "/messages/batches":
+            batches, more = self._listed(query, "after_id")
+            for one in batches:
+                one.looks += 1
+            return {"data": [self._anthropic(one) for one in batches], "has_more": more}
+        if path.startswith("/files/"):
+            return self._openai_file(path.split("/")[2])
+        name = path.split("/")[3 if path.startswith("/messages") else 2]
+        batch = self.batches[name]
+        if path.endswith("/results"):
+            return self._anthropic_results(batch)
+        batch.looks += 1
+        return self._anthropic(batch) if path.startswith("/messages") else self._openai(batch)
+
+    def _post(self, path: str, kind: str, data: bytes) -> dict[str, Any]:
+        if path == "/files":
+            whole = b"Content-Type: " + kind.encode() + b"\r\n\r\n" + data
+            parts = email.message_from_bytes(whole).get_payload()
+            assert isinstance(parts, list)
+            fields = {part.get_param("name", header="content-disposition"): part for part in parts}
+            assert fields["purpose"].get_payload() == "batch"
+            id = f"file-{len(self.files)}"
+            self.files[id] = fields["file"].get_payload(decode=True)
+            return {"id": id}
+        body = json.loads(data)
+        if path == "/chat/completions":
+            self.single += 1
+            return chat(self._said(body))
+        if path == "/batches":
+            assert body["completion_window"] == "24h"
+            lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
+            assert {(one["method"], one["url"]) for one in lines} == {("POST", body["endpoint"])}
+            requests = {one["custom_id"]: one["body"] for one in lines}
+            batch, shown = self._made(requests, body["metadata"]), self._openai
+        else:
+            requests = {one["custom_id"]: one["params"] for one in body["requests"]}
+            batch, shown = self._made(requests, {}), self._anthropic
+        if self._lost():
+            raise ConnectionError
+        return shown(batch)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                url = urlsplit(self.path)
+                self._answer(lambda: outer._get(url.path[3:], parse_qs(url.query)))
+
+            def do_POST(self) -> None:
+                data = self.rfile.read(int(self.headers["Content-Length"]))
+                kind = self.headers["Content-Type"]
+                self._answer(lambda: outer._post(self.path[3:], kind, data))
+
+            def _answer(self, make: Callable[[], bytes | dict[str, Any]]) -> None:
+                with outer._lock:
+                    named = {name.lower(): value for name, value in self.headers.items()}
+                    outer.headers.append(named)
+                    outer.paths.append(f"{self.command} {self.path}")
+                    try:
+                        if outer.manners.denies:
+                            raise PermissionError
+                        found, status = make(), 200
+                    except PermissionError:
+                        found, status = {"error": {"message": "this key may not"}}, 401
+                    except ConnectionError:
+                        found, status = {"error": {"message": "fell over"}}, 502
+                    except KeyError as error:
+                        found, status = {"error": {"message": f"no {error}"}}, 404
+                body = found if isinstance(found, bytes) else json.dumps(found).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        return Handler
+
+
+def chat(text: str) -> dict[str, Any]:
+    """A chat completion."""
+    return {
+        "id": "gen-1",
+        "model": "served",
+        "choices": [{"finish_reason": "stop", "message": {"content": text}}],
+        "usage": {"prompt_tokens": 900, "completion_tokens": 20},
+    }
+
+
+def message(text: str) -> dict[str, Any]:
+    """Anthropic's message, which thought before it spoke."""
+    return {
+        "id": "gen-1",
+        "model": "served",
+        "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": text}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 800, "cache_read_input_tokens": 100, "output_tokens": 20},
+    }

@@ -1,0 +1,654 @@
+"""Sweeps in batches: nothing is paid twice, whatever kills them, and all ends as one by one."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_server import BatchServer, Manners, chat, one_box
+from engine_fakes import answered_keys, files
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.replies import record_in
+from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
+from vlmeval_findit.models.http.batch.services import OpenAIBatches
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.sweep.batch_ledger import Ledger, Route
+from vlmeval_findit.sweep.journal import Journal, records
+from vlmeval_findit.sweep.journal_errors import DiskFullError
+
+NAMES = ("openai", "anthropic")
+
+SWEEP = """
+models: [{name: Mine, space: grid1000, served: org/mine}]
+datasets: [Demo]
+representations: [xyxy, cxcywh]
+outputs: json
+limit: 6
+inference: {poll: 0.05}
+"""
+CALLS = 12
+
+KILLED = """
+import os, signal, sys
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.replies import record_in
+from vlmeval_findit.models.http.batch.services import OpenAIBatches
+from vlmeval_findit.sweep.batch_ledger import Ledger
+from vlmeval_findit.sweep.journal import Journal
+from vlmeval_findit.core.replies import record_in
+from vlmeval_findit.models.http.batch.services import AnthropicBatches, OpenAIBatches
+
+def die(*arguments, **more):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+at = sys.argv.pop(1)
+if at == "intended":
+    OpenAIBatches.submit = AnthropicBatches.submit = die
+elif at == "submitted":
+    Ledger.made = die
+elif at == "noted":
+    OpenAIBatches.look = AnthropicBatches.look = die
+elif at == "collecting":
+    append, count = Journal.append, []
+    def appended(journal, made):
+        append(journal, made)
+        count.append(1)
+        if len(count) == 5:
+            die()
+    Journal.append = appended
+elif at == "collected":
+    Ledger.collected = die
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def command(folder: Path, *flags: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    (folder / "sweep.yaml").write_text(SWEEP)
+    places = ["--work-dir", str(folder / "out"), "--journal", str(folder / "calls.jsonl")]
+    return ["sweep", str(folder / "sweep.yaml"), *places, *flags]
+
+
+def batched(folder: Path, server: BatchServer, kind: str, *flags: str) -> list[str]:
+    return command(folder, "--endpoints", server.url, "--batch", kind, *flags)
+
+
+def results(folder: Path) -> dict[str, str]:
+    return files(folder / "out")
+
+
+def calls(folder: Path) -> list[dict[str, Any]]:
+    """What was recorded of every call."""
+    return [record_of(one)["call"] for one in records(folder / "calls.jsonl")]
+
+
+def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
+    """What our own model recorded in a line of the journal."""
+    return dict(record_in(line["extra_records"]))
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_batches_end_as_single_calls_do_and_leave_nothing_to_ask(kind: str, tmp_path: Path) -> None:
+    with BatchServer(looks=2) as server:
+        assert main(batched(tmp_path, server, kind)) == 0
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+        assert len(server.asked) == CALLS
+        assert {one["batch"] for one in calls(tmp_path)} == {"batch_0"}
+        asked = len(server.paths)
+        assert main(batched(tmp_path, server, kind)) == 0
+        assert main(command(tmp_path, "--endpoints", server.url)) == 0
+        assert len(server.paths) == asked, "twice, and without batches: nothing is asked"
+
+        single = tmp_path / "single"
+        assert main(command(single, "--endpoints", server.url)) == 0
+        assert server.single == CALLS
+    ours = {one["key"]: one for one in records(tmp_path / "calls.jsonl")}
+    theirs = {one["key"]: one for one in records(single / "calls.jsonl")}
+    assert ours.keys() == theirs.keys()
+    for key, one in ours.items():
+        other = theirs[key]
+        recorded = [record_of(of) for of in (one, other)]
+        assert recorded[0].pop("call")["server"] == recorded[1].pop("call")["server"]
+        if kind == "anthropic":
+            assert recorded[0].pop("thought") == "hm"
+            assert recorded[0]["tokens"].pop("cached") == 100
+        assert recorded[0] == recorded[1], "sizes of pictures, tokens, model, space"
+        for what in ("reply", "settings", "made_by", "finish_reason"):
+            assert one[what] == other[what]
+    scores = [{n: t for n, t in results(of).items() if "score" in n} for of in (tmp_path, single)]
+    assert scores[0] == scores[1]
+    assert scores[0]
+
+
+def test_requests_are_those_of_single_calls(tmp_path: Path) -> None:
+    bodies: dict[str, list[Any]] = {}
+
+    def said(body: Mapping[str, Any]) -> str:
+        bodies.setdefault(kind, []).append(body)
+        return one_box(body)
+
+    with BatchServer(said) as server:
+        for kind in (*NAMES, "single"):
+            way = [] if kind == "single" else ["--batch", kind]
+            assert main(command(tmp_path / kind, "--endpoints", server.url, *way)) == 0
+    sent = {kind: sorted(map(json.dumps, map(as_chat, of))) for kind, of in bodies.items()}
+    assert len(sent["single"]) == CALLS
+    assert sent["openai"] == sent["single"]
+    assert sent["anthropic"] == sent["single"]
+
+
+def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with pictures as in OpenAI's messages, its fields in order."""
+
+    def part(one: Mapping[str, Any]) -> Mapping[str, Any]:
+        if one["type"] != "image":
+            return one
+        source = one["source"]
+        url = f"data:{source['media_type']};{source['type']},{source['data']}"
+        return {"type": "image_url", "image_url": {"url": url}}
+
+    messages = [{**m, "content": [part(one) for one in m["content"]]} for m in body["messages"]]
+    return dict(sorted({**body, "messages": messages}.items()))
+
+
+@pytest.mark.parametrize(
+    ("at", "kind"),
+    [
+        ("intended", "openai"),
+        ("submitted", "openai"),
+        ("submitted", "anthropic"),
+        ("noted", "openai"),
+        ("collecting", "openai"),
+        ("collecting", "anthropic"),
+        ("collected", "openai"),
+    ],
+)
+def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
+    at: str, kind: str, tmp_path: Path
+) -> None:
+    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
+    with BatchServer(looks=1, fates={3: "expired"}) as server:
+        assert main(batched(quiet, server, kind)) == 1
+        server.forget()
+        driver = [sys.executable, "-c", KILLED, at]
+        done = subprocess.run([*driver, *batched(killed, server, kind)], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert len(server.batches) == (at != "intended")
+        assert main(batched(killed, server, kind)) == 1
+        assert len(server.batches) == 1
+        assert len(server.asked) == CALLS
+        assert set(server.asked.values()) == {1}, "every request was paid once"
+        assert results(killed) == results(quiet)
+        keys = answered_keys(killed / "calls.jsonl")
+        assert len(keys) == len(set(keys)) == CALLS - 1
+
+        # What failed is asked again by the next run, and it alone.
+        server.manners.fates = {}
+        assert main(batched(killed, server, kind)) == 0
+        assert sum(server.asked.values()) == CALLS + 1
+        assert results(killed).keys() == results(quiet).keys()
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_batch_whose_maker_heard_an_error_is_found(kind: str, tmp_path: Path) -> None:
+    with BatchServer(loses_reply=1) as server:
+        assert main(batched(tmp_path, server, kind)) == 0
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+
+
+def test_a_batch_that_is_not_listed_at_once_is_waited_for(tmp_path: Path) -> None:
+    with BatchServer(loses_reply=1, hides=1) as server:
+        (tmp_path / "x").mkdir()
+        given = batched(tmp_path / "x", server, "openai")
+        (tmp_path / "x" / "sweep.yaml").write_text(SWEEP.replace("poll: 0.05", "poll: 2"))
+        assert main(given) == 0
+        assert len(server.batches) == 1
+
+
+def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
+    with BatchServer(looks=0) as server:
+        # Somebody else's, of as many requests, at the same time.
+        other = {f"other-{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
+        server._made(other, {})
+        given = batched(tmp_path, server, "anthropic")
+        driver = [sys.executable, "-c", KILLED, "submitted"]
+        assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
+        assert len(server.batches) == 2
+        server._made({**other}, {})
+        for batch in server.batches.values():
+            batch.looks = 1  # they have ended
+        assert main(given) == 0
+        assert {one["batch"] for one in calls(tmp_path)} == {"batch_1"}
+        assert len(server.batches) == 3
+
+
+def test_while_a_batch_may_be_ours_nothing_is_submitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(looks=10**6) as server:
+        given = batched(tmp_path, server, "anthropic")
+        driver = [sys.executable, "-c", KILLED, "submitted"]
+        assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
+        done = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
+        assert done.poll() is None
+        deadline = time.monotonic() + 60
+        while "GET /v1/messages/batches?limit=100" not in server.paths:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(0.5)
+        assert done.poll() is None, "it waits"
+        assert len(server.batches) == 1
+        server.manners.looks = 0
+        assert done.wait(60) == 0
+        assert len(server.batches) == 1
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path: Path) -> None:
+    with BatchServer(fates={0: "errored", 5: "expired"}, status="expired") as server:
+        assert main(batched(tmp_path, server, kind)) == 1
+        failed = [one for one in records(tmp_path / "calls.jsonl") if one["error"]]
+        assert len(failed) == 2
+        assert any("too many pixels" in one["error"] for one in failed)
+        assert any("late" in one["error"] or "expired" in one["error"] for one in failed)
+        assert {record_of(one)["call"]["batch"] for one in failed} == {"batch_0"}
+        server.manners = Manners()
+        # Not by batch this time: both kinds of calls make one run.
+        assert main(command(tmp_path, "--endpoints", server.url)) == 0
+        assert server.single == 2
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
+def test_a_refused_batch_says_why_and_is_submitted_anew_by_the_next_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(refused="enqueued token limit reached") as server:
+        given = batched(tmp_path, server, "openai")
+        assert main(given) == 1
+        assert "was refused: enqueued token limit reached" in capsys.readouterr().err
+        server.manners = Manners()
+        assert main(given) == 0
+        assert len(server.batches) == 2
+
+
+def test_stopped_while_it_waits_the_next_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(looks=10**6) as server:
+        given = batched(tmp_path, server, "openai")
+        waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
+        deadline = time.monotonic() + 60
+        while not any(one.looks for one in server.batches.values()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+        # Neither a second sweep nor calls one by one while it waits.
+        assert main(given) != 0
+        assert "two sweeps cannot write" in capsys.readouterr().err
+        waiting.send_signal(signal.SIGINT)
+        assert waiting.wait(30) == 130
+        assert main(command(tmp_path, "--endpoints", server.url)) == 2
+        assert "12 of these calls are on their way in the batch batch_0" in capsys.readouterr().err
+        assert server.single == 0
+        # Nor with log-probabilities, which they were not asked for.
+        assert main([*given, "--confidences"]) == 2
+        assert "asked without --confidences" in capsys.readouterr().err
+        server.manners.looks = 0
+        # A smaller run first: what it does not want stays to be collected.
+        elsewhere = ["--work-dir", str(tmp_path / "few")]
+        assert main([*given, "--limit", "2", *elsewhere]) == 0
+        assert main(given) == 0
+        assert set(server.asked.values()) == {1}
+        assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
+def worked(path: Path, leave_out: int = 0) -> None:
+    """What ``vllm run-batch`` leaves."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    made = [
+        {
+            "id": "v",
+            "custom_id": one["custom_id"],
+            "response": {"status_code": 200, "request_id": "r", "body": chat(one_box(one["body"]))},
+            "error": None,
+        }
+        for one in lines[leave_out:]
+    ]
+    text = "".join(json.dumps(one) + "\n" for one in made[::-1])
+    path.with_name(f"{path.stem}.results.jsonl").write_text(text + '{"torn": ' * (leave_out > 0))
+
+
+def test_files_for_a_program_without_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = command(tmp_path, "--batch", "files")
+    for _ in range(2):
+        assert main(given) == 4
+        (path,) = (tmp_path / "calls.jsonl.batch-files").iterdir()
+        said = capsys.readouterr().err
+        assert f"vllm run-batch -i {path} -o {path.with_suffix('.results.jsonl')}" in said
+        assert "--model org/mine" in said
+    worked(path, leave_out=3)
+    assert main(given) == 4
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS - 3
+    worked(path)
+    assert main(given) == 0
+    assert main(given) == 0
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+    with BatchServer() as server:
+        assert main(command(tmp_path, "--endpoints", server.url)) == 0
+        assert not server.paths
+
+
+def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = OpenAIBatches.dialect
+    monkeypatch.setattr(OpenAIBatches, "dialect", replace(own, requests=5))
+    with BatchServer() as server:
+        assert main(batched(tmp_path / "number", server, "openai")) == 0
+        assert [len(one.requests) for one in server.batches.values()] == [5, 5, 2]
+        largest = max(map(len, server.files["file-0"].splitlines(keepends=True)))
+        server.forget()
+        size = int(2.5 * largest)
+        monkeypatch.setattr(OpenAIBatches, "dialect", replace(own, size=size))
+        assert main(batched(tmp_path / "size", server, "openai")) == 0
+        assert all(len(data) <= size for data in server.files.values())
+        assert len(server.asked) == CALLS
+        assert set(server.asked.values()) == {1}
+        server.forget()
+        monkeypatch.setattr(OpenAIBatches, "dialect", replace(own, size=100))
+        assert main(batched(tmp_path / "none", server, "openai")) == 1
+        assert not server.batches
+    assert "too large for a batch" in next(records(tmp_path / "none" / "calls.jsonl"))["error"]
+
+
+def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDIT_SERVER_KEY", "a-key-of-my-own")
+    with BatchServer() as server:
+        for kind in NAMES:
+            server.headers.clear()
+            assert main(batched(tmp_path / kind, server, kind)) == 0
+            for headers in server.headers:
+                if kind == "openai":
+                    assert headers["authorization"] == "Bearer a-key-of-my-own"
+                else:
+                    assert headers["x-api-key"] == "a-key-of-my-own"
+                    assert headers["anthropic-version"] == "2023-06-01"
+                    assert "authorization" not in headers
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"a-key-of-my-own" not in path.read_bytes()
+    ledger = (tmp_path / "openai" / "calls.jsonl.batches").read_text()
+    assert "base64" not in ledger
+    assert "image" not in ledger
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--batch", "openai"], "--batch openai is for one server"),
+        (["--batch", "openai", "--endpoints", "http://a/v1,http://b/v1"], "for one server"),
+        (["--batch", "files", "--endpoints", "http://a/v1"], "asks no server"),
+        (["--batch", "files", "--executor", "ray"], "name one of them"),
+        (["--batch", "files", "--threads", "3"], "a batch has none"),
+        (["--batch", "anthropic", "--endpoints", "http://a/v1", "--confidences"], "gives none"),
+        (["--batch", "openai", "--endpoints", "http://a/v1", "--max-usd", "1"], "not known"),
+    ],
+)
+def test_what_contradicts_is_refused(
+    flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(tmp_path, *flags)) == 2
+    assert message in capsys.readouterr().err
+
+
+PRICED = SWEEP.replace("{name: Mine, space: grid1000, served: org/mine}", "GPT-5.4")
+
+
+def test_a_batch_that_could_pass_the_limit_is_not_submitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "openai")
+        (tmp_path / "sweep.yaml").write_text(PRICED)
+        # 12 calls of at most 768 tokens, at half of 15 dollars a million, and what is sent.
+        least = 12 * 768 * 7.5 / 1e6
+        assert main([*given, "--max-usd", str(least)]) == 3
+        assert "could pass the limit" in capsys.readouterr().err
+        assert not server.batches
+        assert not records_in(tmp_path)
+        assert main([*given, "--max-usd", str(1.2 * least)]) == 0
+        assert main([*given, "--max-usd", "0.0001"]) == 0, "nothing is left to pay"
+        assert len(server.batches) == 1
+
+
+def records_in(folder: Path) -> list[Any]:
+    path = folder / "calls.jsonl"
+    return list(records(path)) if path.exists() else []
+
+
+def test_a_dry_run_halves_the_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command(tmp_path)
+    (tmp_path / "sweep.yaml").write_text(PRICED)
+    for flags, price in (([], 15), (["--batch", "openai"], 7.5)):
+        assert main(["sweep", str(tmp_path / "sweep.yaml"), "--dry-run", *flags]) == 0
+        out = capsys.readouterr().out
+        assert f"at most ${CALLS * 768 * price / 1e6:.2f} out" in out
+        assert ("half of the price" in out) == bool(flags)
+
+
+def test_what_could_not_be_kept_is_collected_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, appended = Journal.append, []
+
+    def full(journal: Journal, made: Any) -> None:
+        appended.append(made)
+        if len(appended) > 4:
+            raise DiskFullError(journal.path, 1)
+        append(journal, made)
+
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "openai")
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "append", full)
+            assert main(given) == 3
+        assert len(answered_keys(tmp_path / "calls.jsonl")) < CALLS
+        assert main(given) == 0
+        assert set(server.asked.values()) == {1}
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_service_that_falls_over_is_looked_at_again(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(falls_over=2) as server:
+        assert main(batched(tmp_path, server, kind)) == 0
+        assert "fell over; looking again" in capsys.readouterr().err
+        assert set(server.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_refused_key_ends_the_run_and_submits_nothing(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(denies=True) as server:
+        assert main(batched(tmp_path, server, kind)) == 1
+        assert "this key may not" in capsys.readouterr().err
+        server.manners = Manners()
+        assert main(batched(tmp_path, server, kind)) == 0
+        assert set(server.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_race_in_batches_goes_round_by_round(kind: str, tmp_path: Path) -> None:
+    names = "representations: [xyxy, cxcywh]"
+    several = "representations: [xyxy, xywh, cxcywh]"
+    with BatchServer() as server:
+        given = batched(tmp_path, server, kind)
+        text = SWEEP.replace(names, several).replace("limit: 6", "race: true")
+        (tmp_path / "sweep.yaml").write_text(text)
+        assert main(given) == 0
+        assert len(server.batches) > 1
+        assert set(server.asked.values()) == {1}
+        asked = len(server.paths)
+        assert main(given) == 0
+        assert len(server.paths) == asked
+
+
+def test_a_search_is_batched_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ["search", "--model", "Qwen3-VL", "--dataset", "Demo", "--limit", "2"]
+    with BatchServer() as server:
+        assert main([*given, "--endpoints", server.url, "--batch", "openai"]) == 0
+        assert set(server.asked.values()) == {1}
+        assert len(server.batches) == 2, "one a stage"
+
+
+def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> None:
+    several = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
+    seen: list[int] = []
+
+    class Counting(BatchServer):
+        def _openai(self, batch: Any) -> dict[str, Any]:
+            if batch.looks == 1:
+                seen.append(len(self.batches))
+            return super()._openai(batch)
+
+    with Counting() as server:
+        given = batched(tmp_path, server, "openai")
+        (tmp_path / "sweep.yaml").write_text(several)
+        assert main(given) == 0
+        assert seen == [2, 2]
+        assert {one.metadata["findit_batch"] for one in server.batches.values()}
+        assert set(server.asked.values()) == {1}
+        assert len(server.asked) == 2 * CALLS
+
+
+def test_files_of_all_models_are_written_at_once(tmp_path: Path) -> None:
+    given = command(tmp_path, "--batch", "files")
+    several = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
+    (tmp_path / "sweep.yaml").write_text(several)
+    assert main(given) == 4
+    paths = list((tmp_path / "calls.jsonl.batch-files").iterdir())
+    assert len(paths) == 2
+    worked(paths[0])
+    assert main(given) == 4
+    worked(paths[1])
+    assert main(given) == 0
+
+
+def test_log_probabilities_are_asked_for_in_batches_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "openai", "--confidences")
+        assert main(given) == 0
+        (batch,) = server.batches.values()
+        assert all(body["logprobs"] is True for body in batch.requests.values())
+        assert "its replies are kept without log-probabilities" in capsys.readouterr().err
+        assert all(one["confidences"] for one in records(tmp_path / "calls.jsonl"))
+        asked = len(server.paths)
+        assert main(given) == 0
+        assert main(batched(tmp_path, server, "openai")) == 0
+        assert len(server.paths) == asked
+
+
+def test_files_that_a_killed_run_did_not_write_are_written(tmp_path: Path) -> None:
+    given = command(tmp_path, "--batch", "files")
+    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("poll: 0.05", "poll: 3600"))
+    assert main(given) == 4
+    (path,) = (tmp_path / "calls.jsonl.batch-files").iterdir()
+    ledger = tmp_path / "calls.jsonl.batches"
+    intent = ledger.read_bytes().splitlines(keepends=True)[0]
+    ledger.write_bytes(intent)
+    assert main(given) == 4
+    assert list(path.parent.iterdir()) == [path], "killed before it was noted"
+    ledger.write_bytes(intent)
+    path.unlink()
+    assert main(given) == 4
+    (path,) = path.parent.iterdir()
+    worked(path)
+    assert main(given) == 0
+
+
+def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = command(tmp_path)
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SWEEP + "batch: files\n")
+    assert main(given) == 4
+    path.write_text(SWEEP + "batch: opneai\n")
+    assert main(given) == 2
+    assert "no batch interface 'opneai': did you mean openai?" in capsys.readouterr().err
+
+
+def test_a_torn_ledger_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "calls.jsonl")
+    route = Route(BatchKind.OPENAI, "http://a/v1", "Mine", confidences=False)
+    one = ledger.intend(route, ["a", "b"])
+    whole = ledger.path.read_bytes()
+    ledger.made(one.intent.name, "batch_7")
+    for cut in range(len(whole), ledger.path.stat().st_size):
+        ledger.path.write_bytes(whole + b'{"batch": "x", "id"'[: cut - len(whole)])
+        again = Ledger(tmp_path / "calls.jsonl")
+        assert again.with_any({"b"})[0].id == ""
+    again.made(one.intent.name, "batch_7")
+    again.collected(one.intent.name, ["a"])
+    known = Ledger(tmp_path / "calls.jsonl").batches()
+    assert [(of.id, of.live) for of in known] == [("batch_7", frozenset("b"))]
+    # The same calls again, all of which failed, are another batch.
+    assert again.intend(route, ["a", "b"]).intent.name != one.intent.name
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "message"),
+    [
+        (BatchKind.OPENAI, {}, "no reply"),
+        (BatchKind.OPENAI, {"response": [], "error": 7}, "7"),
+        # vllm run-batch: a status without a body, and the error a text.
+        (BatchKind.FILES, {"response": {"status_code": 400}, "error": "too long"}, "too long"),
+        (BatchKind.OPENAI, {"response": {"status_code": 200, "body": [1]}}, "not a JSON object"),
+        (BatchKind.OPENAI, {"response": {"status_code": 500, "body": "down"}}, "HTTP 500: down"),
+        (BatchKind.OPENAI, {"response": {"status_code": "?", "body": {"a": 1}}}, "no reply"),
+        (BatchKind.ANTHROPIC, {}, "without a result"),
+        (BatchKind.ANTHROPIC, {"result": {"type": "canceled"}}, "the request is canceled"),
+        (BatchKind.ANTHROPIC, {"result": {"type": "errored", "error": {}}}, "no reply"),
+        (BatchKind.ANTHROPIC, {"result": {"type": "succeeded", "message": 3}}, "succeeded"),
+    ],
+)
+def test_results_that_are_none_say_why(kind: BatchKind, line: dict[str, Any], message: str) -> None:
+    with pytest.raises(CallError, match=re.escape(message)):
+        DIALECTS[kind].completion(line, False)
+
+
+def test_a_constrained_question_is_held_in_batches_too_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "FindIt_Demo_xyxy_json_constrained"
+    text = SWEEP.replace("[Demo]", f"[{name}]").replace("representations: [xyxy, cxcywh]\n", "")
+    text = text.replace("outputs: json\n", "")
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "anthropic")
+        (tmp_path / "sweep.yaml").write_text(text)
+        assert main(given) == 2
+        assert "without _constrained" in capsys.readouterr().err
+        assert not server.paths
+        given[given.index("anthropic")] = "openai"
+        assert main(given) == 0
+        (batch,) = server.batches.values()
+        assert {one["response_format"]["type"] for one in batch.requests.values()} == {
+            "json_schema"
+        }

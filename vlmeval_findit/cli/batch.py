@@ -1,0 +1,40 @@
+"""``--batch`` of ``search`` and ``sweep``: calls in batches."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..models.http.batch.dialects import DIALECTS, BatchKind
+from ..sweep.batches import Batching
+from ..sweep.config import Sweep
+
+_HELP = (
+    "ask in batches, at half the price where a provider has such an interface: that of the one "
+    "address of --endpoints; files: write them for `vllm run-batch`, and read what it wrote"
+)
+
+
+def add_batch_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag."""
+    parser.add_argument("--batch", choices=[kind.value for kind in BatchKind], help=_HELP)
+
+
+def batch_kind(args: argparse.Namespace) -> BatchKind | None:
+    """The batch interface that the flags name."""
+    return BatchKind(args.batch) if args.batch else None
+
+
+def batching(sweep: Sweep, threads: int | None) -> Batching | None:
+    """How the calls of a sweep are batched; None: they are made one by one.
+
+    Raises:
+        ValueError: batches do not heed another flag.
+    """
+    if sweep.batch is None:
+        return None
+    if threads is not None:
+        raise ValueError("--threads: a batch has none")
+    if sweep.confidences and not DIALECTS[sweep.batch].gives_logprobs:
+        raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
+    return Batching(sweep.batch, sweep.journal, lambda line: print(line, file=sys.stderr))
