@@ -54,10 +54,10 @@ flags of ours, with --data:
                           (key, if any: FINDIT_SERVER_KEY; also --timeout, --header, --extra-body)
 
 exit status: 0; 1 something failed (run again to go on); 2 refused; 3 spending limit or full disk;
-             130 stopped; those of probe are its own (probe --help)
+             4 batches are still under way; 130 stopped; probe has its own (probe --help)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
-                [_<key>][_<structure>][_cx-<definitions|formula>]"""
+                [_<key>][_<structure>][_cx-<definitions|formula>][_vp-<mark>][_constrained]"""
 
 
 INTERRUPTED = 130
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
     1: something failed; 2: refused, nothing was run; 3: stopped at the spending limit, or the disk
-    is full; 130: interrupted.
+    is full; 4: batches are still under way; 130: interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "demo"
