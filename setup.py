@@ -107,6 +107,7 @@ setup(
             "ray>=2.9",
             "psutil",
             "jsonschema>=4",
+            "llguidance>=1.9",
             "fastapi",
             "uvicorn",
             "ruff==0.17.5",

@@ -35,7 +35,8 @@ from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.completion import Completion
 from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
-from vlmeval_findit.models.local.runner import RunSettings, load_local, plan
+from vlmeval_findit.models.local import runner
+from vlmeval_findit.models.local.runner import RunSettings, describe, load_local, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.runs.twins import syntax, twin_of
 from vlmeval_findit.sweep.calls import settings_of
@@ -200,6 +201,17 @@ def test_a_model_that_thinks_is_refused() -> None:
     assert plan(MODELS["Qwen3.5-nothink"], HELD, RunSettings()).schema == schema_of(HELD.reply)
 
 
+def test_a_library_that_is_not_there_is_named_before_anything_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "find_spec", lambda name: None)
+    row = MODELS["FindIt-Nano"]
+    with pytest.raises(ValueError, match=r"_constrained needs llguidance: pip install"):
+        describe(row, "anywhere", HELD, RunSettings(), "transformers")
+    assert describe(row, "anywhere", FREE, RunSettings(), "transformers").answering
+    assert describe(row, "anywhere", HELD, RunSettings(), "vllm").answering
+
+
 @pytest.mark.host
 @pytest.mark.usefixtures("one_thread")
 class TestDecoding:
@@ -209,6 +221,7 @@ class TestDecoding:
     @pytest.mark.parametrize("how", ["json_bbox_2d", "json_class_name", "json_decomposed"])
     def test_any_model_keeps_to_the_format(self, row: str, how: str, tmp_path: Path) -> None:
         pytest.importorskip("transformers")
+        pytest.importorskip("llguidance", reason="pip install '.[local]'")
         from tiny_checkpoints import build
 
         question = parse(f"FindIt_Pascal_multilabel_xyxy_{how}_constrained")

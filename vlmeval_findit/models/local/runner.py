@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
 from ...boxes.spaces import space_from
@@ -28,6 +29,9 @@ from .device import Placement, first_try
 from .pictures import expected_length
 
 log = logging.getLogger(__name__)
+
+GRAMMARS = "llguidance"
+"""The library that holds decoding to a grammar; see :mod:`.grammar`."""
 
 
 class LocalReply(NamedTuple):
@@ -109,8 +113,14 @@ def plan(
 def describe(
     row: ModelRow, checkpoint: str, question: Question, settings: RunSettings, engine: str
 ) -> Described:
-    """What a run of a checkpoint is, as far as is known without torch and without a network."""
+    """What a run of a checkpoint is, as far as is known without torch and without a network.
+
+    Raises:
+        ValueError: as of :func:`plan`; replies are to be held to a grammar, and nothing here can.
+    """
     how = plan(row, question, settings)
+    if how.schema is not None and engine == "transformers" and find_spec(GRAMMARS) is None:
+        raise ValueError(f"{question.name} needs {GRAMMARS}: pip install 'vlmeval_findit[local]'")
     set_by_user = {
         "bounds": how.bounds.as_dict(),
         "max_new_tokens": how.limit,
