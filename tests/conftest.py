@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import hypothesis
 import pytest
 from PIL import Image
 
@@ -22,8 +23,15 @@ OWN_SETTINGS = (
     "FINDIT_SKIP_MISSING",
     "FINDIT_REPLAY",
     "FINDIT_ENCODER",
+    "FINDIT_CONFIDENCES",
 )
 """Settings of a user's shell that must not reach a test."""
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
