@@ -9,6 +9,8 @@ from pathlib import Path
 from ..data.own.annotations import AnnotationError, Annotations, Units
 from ..data.own.build import build
 from ..data.own.exif import Drawn
+from .import_sets import is_meant
+from .import_sets import main as main_of_sets
 
 EPILOG = """\
 --coco FILE   instances: images, annotations with bbox [x, y, width, height], categories
@@ -17,6 +19,10 @@ EPILOG = """\
 --voc DIR     Annotations/*.xml; images: DIR/JPEGImages, unless --images says otherwise
 --csv FILE    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
               pixels unless --units says fractions; tabs where the file ends in .tsv
+--set NAME --from DIR
+              a published set in the format in which it is published, checked against what is
+              known of it; --sets lists them with their licences, --only takes some subsets of
+              one, --partial takes one that is not as published, --name calls it otherwise
 --vp-questions FROM
               VP-Bench questions about marks that are drawn on the pictures of FROM, a dataset of
               object detection: Scenes, Demo, Pascal, OpenImages or one of your own
@@ -29,6 +35,8 @@ which of the two was annotated, say --exif stored (boxes are taken as they are) 
 
 def main(argv: Sequence[str]) -> int:
     """Make a dataset of one's own."""
+    if is_meant(argv):
+        return main_of_sets(argv)
     parser = argparse.ArgumentParser(
         prog="run_findit.py import",
         description=__doc__,
@@ -40,6 +48,9 @@ def main(argv: Sequence[str]) -> int:
     source.add_argument("--yolo", type=Path, metavar="DIR")
     source.add_argument("--voc", type=Path, metavar="DIR")
     source.add_argument("--csv", type=Path, metavar="FILE")
+    # For help and messages: main_of_sets reads them.
+    source.add_argument("--set", metavar="NAME")
+    source.add_argument("--sets", action="store_true")
     source.add_argument("--vp-questions", metavar="FROM")
     parser.add_argument("--images", type=Path, metavar="DIR", help="folder of the images")
     parser.add_argument(

@@ -15,9 +15,7 @@ from pathlib import Path
 
 from ..own.annotations import AnnotationError
 from ..own.coco_in import read_coco
-from .importer import Content, Part, counted
-
-HOLDS = "annotations/instances_val2017.json and val2017/*.jpg"
+from .importer import Content, Part, detection
 
 INSTANCES = "instances_val2017.json"
 
@@ -31,12 +29,11 @@ def read(folder: Path) -> Sequence[Part]:
     places = (folder / "annotations" / INSTANCES, folder / INSTANCES)
     instances = next((place for place in places if place.is_file()), None)
     if instances is None:
-        raise AnnotationError(f"{places[0]} is missing; the folder should hold {HOLDS}")
+        raise AnnotationError(f"{places[0]} is missing")
     if not (folder / "val2017").is_dir():
-        raise AnnotationError(f"{folder / 'val2017'} is missing; the folder should hold {HOLDS}")
+        raise AnnotationError(f"{folder / 'val2017'} is missing")
     return (Part("", partial(_read, instances, folder / "val2017")),)
 
 
 def _read(instances: Path, images: Path) -> Content:
-    annotations = read_coco(instances)
-    return Content(annotations, images, counted(annotations))
+    return detection(read_coco(instances), images)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from ..own.annotations import Annotations
-from ..own.asked import AskedSet
+from ..own.asked import AskedSet, asked_of
 from .shards import Embedded
 
 
@@ -60,7 +60,7 @@ class Content:
     ``missing`` says what of the published files is not there.
     """
 
-    asked: Annotations | AskedSet
+    asked: AskedSet
     images: Path | Embedded
     found: Counts
     missing: tuple[str, ...] = ()
@@ -105,32 +105,33 @@ class Importer:
         return self.parts.get(part, Counts()) if part else self.counts
 
 
-# --- counting -------------------------------------------------------------------------------------
+# --- what readers give ----------------------------------------------------------------------------
 
 
-def counted(annotations: Annotations) -> Counts:
-    """The counts of annotated pictures, those without objects too."""
-    return Counts(
+def detection(annotations: Annotations, images: Path) -> Content:
+    """Annotated objects, and the counts of all annotated pictures, those without objects too.
+
+    Raises:
+        AnnotationError: there are no objects.
+    """
+    found = Counts(
         images=len(annotations.images),
         boxes=len(annotations.boxes),
         queries=len({(box.image, box.label) for box in annotations.boxes}),
         classes=len(annotations.category_ids),
         left_out=annotations.left_out.total(),
     )
+    return Content(asked_of(annotations), images, found)
 
 
-def counted_queries(asked: AskedSet, objects: Iterable[object] | None = None) -> Counts:
-    """The counts of questions.
-
-    Args:
-        asked: the questions.
-        objects: what tells the object of a box from others, where several queries share one.
-    """
+def expressions(asked: AskedSet, images: Path | Embedded) -> Content:
+    """Queries with their counts; a box that several of them ask for is one, by its place."""
     queries = asked.queries
-    boxes = sum(len(query.truth.boxes) for query in queries)
-    return Counts(
+    found = Counts(
         images=len({name for query in queries for name in query.images}),
-        boxes=boxes if objects is None else len(set(objects)),
+        boxes=len({query.place(i) for query in queries for i in range(len(query.truth.boxes))}),
         queries=len(queries),
         negatives=sum(not query.truth.boxes for query in queries),
     )
+    missing = images.shards.missing if isinstance(images, Embedded) else ()
+    return Content(asked, images, found, missing)

@@ -1,7 +1,7 @@
 """RefCOCO-M: the validation split of RefCOCO with new masks, without harmful expressions.
 
 Published at huggingface.co/datasets/moondream/refcoco-m.  Established from its card: the columns,
-1,190 pictures, 2,080 objects, 5,598 expressions, ``bbox`` as [x, y, width, height] in COCO's pixels,
+1,190 pictures, 2,080 objects, 5,598 expressions, ``bbox`` as [x, y, width, height] in pixels,
 masks as COCO's run lengths of [height, width], the licence.  Not established: whether ``bbox`` is
 RefCOCO's or that of the new mask.  Every expression of an object is a query of its own, as in the
 authors' evaluation, which is of masks; boxes are asked here, and masks are not read.
@@ -22,10 +22,8 @@ from ...boxes.records import Truth
 from ...core.image_files import Size
 from ..own.annotations import AnnotationError, number
 from ..own.asked import AskedQuery, AskedSet
-from .importer import Content, Part, counted_queries
-from .shards import Embedded, Packed, Row, Shards, shards_of, text_of
-
-HOLDS = "data/validation-*.parquet"
+from .importer import Content, Part, expressions
+from .shards import Embedded, Row, Shards, line_of, shards_of
 
 COLUMNS = ("image", "file_name", "samples")
 
@@ -36,24 +34,24 @@ def read(folder: Path) -> Sequence[Part]:
     Raises:
         AnnotationError: the folder has no file of the split.
     """
-    return (Part("", partial(_read, shards_of(folder, "validation", HOLDS))),)
+    return (Part("", partial(_read, shards_of(folder, "validation"))),)
 
 
 def _read(shards: Shards) -> Content:
     queries: list[AskedQuery] = []
-    pictures, objects = [], []
+    names: list[str] = []
+    sizes: dict[str, Size] = {}
     for row in shards.rows(COLUMNS):
-        name = text_of(row, "file_name")
-        size = None
+        name = line_of(row, "file_name")
+        names.append(name)
         for at, sample in enumerate(_samples(row)):
             where = f"{row.where}, samples[{at}]"
-            size = _size(sample, where) or size
-            objects.append(where)
+            size = _size(sample, where)
+            if size is not None:
+                sizes[name] = size
             queries += _queries(sample, name, where)
-        pictures.append(Packed(name, size))
-    asked = AskedSet(shards.files[0], Family.REFEXP, tuple(queries))
-    images = Embedded(shards, "image", tuple(pictures))
-    return Content(asked, images, counted_queries(asked, objects), shards.missing)
+    asked = AskedSet(shards.files[0], Family.REFEXP, tuple(queries), sizes=sizes)
+    return expressions(asked, Embedded(shards, "image", tuple(names)))
 
 
 def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
@@ -78,7 +76,14 @@ def _queries(sample: Mapping[str, Any], image: str, where: str) -> list[AskedQue
     ):
         raise AnnotationError(f"{where}, sentences: {sentences!r} is no list of expressions")
     return [
-        AskedQuery((image,), " ".join(one.split()), truth, f"{where}, sentences[{at}]", tags=tags)
+        AskedQuery(
+            (image,),
+            " ".join(one.split()),
+            truth,
+            f"{where}, sentences[{at}]",
+            tags=tags,
+            places=(f"{where}, bbox",),
+        )
         for at, one in enumerate(sentences)
     ]
 

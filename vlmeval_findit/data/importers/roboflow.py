@@ -32,13 +32,10 @@ from typing import Any
 
 from ..own.annotations import AnnotationError, Annotations
 from ..own.coco_in import coco_annotations, coco_values
-from .importer import Content, Counts, Part, counted
+from .importer import Content, Part, detection
 
 CLEANED = "annotations_without_background.json"
 EXPORTED = "_annotations.coco.json"
-
-ODINW_HOLDS = "a folder a subset (Aquarium, …), as the zip files unpack"
-RF100_HOLDS = f"a folder a subset with test/{EXPORTED} and its pictures"
 
 ODINW_13: Mapping[str, str] = MappingProxyType(
     {
@@ -58,18 +55,6 @@ ODINW_13: Mapping[str, str] = MappingProxyType(
     }
 )
 """The subsets, and the folder within a subset's in which its splits lie."""
-
-_CLASSES = (5, 7, 1, 1, 2, 1, 20, 1, 1, 1, 3, 2, 5)
-_TEST = (7, 63, 10, 480, 5, 3, 3422, 297, 67, 17, 58, 20, 126)
-_VALID = (15, 127, 19, 480, 5, 4, 3422, 297, 133, 29, 116, 41, 250)
-"""Classes, and pictures of the splits, in the order of the subsets."""
-
-
-def odinw_counts(split: str) -> Mapping[str, Counts]:
-    """What is known of the subsets of ODinW-13 in a split, ``test`` or ``valid``."""
-    images = _TEST if split == "test" else _VALID
-    rows = zip(ODINW_13, images, _CLASSES, strict=True)
-    return {name: Counts(images=count, classes=classes) for name, count, classes in rows}
 
 
 def read_odinw_test(folder: Path) -> Sequence[Part]:
@@ -98,7 +83,7 @@ def _read_odinw(folder: Path, split: str) -> Sequence[Part]:
         if places:
             wanted = "valid" if name == "PascalVOC" else split
             parts.append(Part(name, partial(_read_subset, places, wanted)))
-    return _some(parts, folder, ODINW_HOLDS)
+    return _some(parts, folder)
 
 
 def read_rf100vl(folder: Path) -> Sequence[Part]:
@@ -109,16 +94,16 @@ def read_rf100vl(folder: Path) -> Sequence[Part]:
     """
     subsets = [place for place in sorted(folder.iterdir()) if any(_splits(place))]
     parts = [Part(place.name, partial(_read_subset, [place], "test")) for place in subsets]
-    return _some(parts, folder, RF100_HOLDS)
+    return _some(parts, folder)
 
 
 def _splits(subset: Path) -> Iterator[Path]:
     return subset.glob(f"*/{EXPORTED}")
 
 
-def _some(parts: Sequence[Part], folder: Path, holds: str) -> Sequence[Part]:
+def _some(parts: Sequence[Part], folder: Path) -> Sequence[Part]:
     if not parts:
-        raise AnnotationError(f"{folder}: no subset is there; it should hold {holds}")
+        raise AnnotationError(f"{folder}: no subset is there")
     return parts
 
 
@@ -133,11 +118,9 @@ def _read_subset(places: Sequence[Path], split: str) -> Content:
         )
         for instances, images in found:
             if instances.is_file():
-                annotations = _without_flat_boxes(_read_coco(instances))
-                return Content(annotations, images, counted(annotations))
-    raise AnnotationError(
-        f"{places[0]}: no split {split!r}: neither {split}/{CLEANED} nor {split}/{EXPORTED} is there"
-    )
+                return detection(_without_flat_boxes(_read_coco(instances)), images)
+    files = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
+    raise AnnotationError(f"{places[0]}: no split {split!r}: {files} is there")
 
 
 def _read_coco(path: Path) -> Annotations:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.files import write_once
-from ...core.image_files import ImageFileError, Size, header, misfit
 from ...core.paths import unsafe
 from ...core.spelling import nearest
 from ..own.annotations import AnnotationError
@@ -30,14 +29,6 @@ class Row(NamedTuple):
 
     where: str
     cells: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A picture's name once it is a file, and the (width, height) that its row states, if any."""
-
-    name: str
-    size: Size | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,36 +66,29 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Pictures that lie in a column: ``pictures[i]`` is the one of the i-th row."""
+    """Pictures that lie in a column: ``names[i]`` is what that of the i-th row is to be called."""
 
     shards: Shards
     column: str
-    pictures: tuple[Packed, ...]
+    names: tuple[str, ...]
 
     def unpack(self, folder: Path) -> None:
         """Write every picture as a file, unless it is there already, byte by byte as it is packed.
 
         Raises:
-            AnnotationError: one is not packed, or has another size than its row states.
+            AnnotationError: one is not packed, or its name is none of a file below the folder, or
+                that of another.
         """
-        written: dict[str, str] = {}
-        rows = self.shards.rows([self.column])
-        for row, packed in zip(rows, self.pictures, strict=True):
+        seen: dict[str, str] = {}
+        for row, name in zip(self.shards.rows([self.column]), self.names, strict=True):
             where = f"{row.where}, column {self.column}"
-            why = unsafe(packed.name)
+            why = unsafe(name)
             if why:
-                raise AnnotationError(f"{where}: the name {packed.name!r} {why}")
-            if packed.name in written:
-                raise AnnotationError(f"{where}: {packed.name} is that of {written[packed.name]}")
-            written[packed.name] = row.where
-            path = folder / packed.name
-            write_once(path, picture_of(row, self.column))
-            try:
-                why = misfit(header(path), packed.size)
-            except ImageFileError as error:
-                why = error.why
-            if why:
-                raise AnnotationError(f"{where}: {packed.name} {why}")
+                raise AnnotationError(f"{where}: the name {name!r} {why}")
+            if name in seen:
+                raise AnnotationError(f"{where}: {name} is also what {seen[name]} has")
+            seen[name] = row.where
+            write_once(folder / name, picture_of(row, self.column))
 
 
 def picture_of(row: Row, column: str) -> bytes:
@@ -135,13 +119,12 @@ def suffix_of(row: Row, column: str) -> str:
     raise AnnotationError(f"{row.where}, column {column}: is no JPEG, PNG or WebP picture")
 
 
-def shards_of(folder: Path, split: str, holds: str) -> Shards:
+def shards_of(folder: Path, split: str) -> Shards:
     """The files of a split, in a folder's ``data`` or in the folder itself.
 
     Args:
         folder: where they are looked for.
         split: how their names begin.
-        holds: what the folder should hold, for messages.
 
     Raises:
         AnnotationError: there is none.
@@ -150,7 +133,7 @@ def shards_of(folder: Path, split: str, holds: str) -> Shards:
         found = sorted(place.glob(f"{split}-*.parquet")) or sorted(place.glob(f"{split}.parquet"))
         if found:
             return Shards(tuple(found), tuple(_missing(found)))
-    raise AnnotationError(f"{folder}: no {split}-*.parquet, nor in data; it should hold {holds}")
+    raise AnnotationError(f"{folder}: no {split}-*.parquet there, nor in data")
 
 
 def _missing(found: Sequence[Path]) -> Iterator[str]:
@@ -165,7 +148,7 @@ def _missing(found: Sequence[Path]) -> Iterator[str]:
 # --- cells ----------------------------------------------------------------------------------------
 
 
-def text_of(row: Row, column: str) -> str:
+def line_of(row: Row, column: str) -> str:
     """A cell's text, on one line and with single blanks.
 
     Raises:

@@ -19,7 +19,15 @@ def read_coco(path: Path) -> Annotations:
     Raises:
         AnnotationError: it is no such file, or an annotation names what there is not.
     """
-    values = _json_of(path)
+    return coco_annotations(path, coco_values(path))
+
+
+def coco_annotations(path: Path, values: Any) -> Annotations:
+    """What a COCO instances file holds; see :func:`read_coco`.
+
+    Raises:
+        AnnotationError: it is no such file, or an annotation names what there is not.
+    """
     images = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
     boxes = []
@@ -42,7 +50,13 @@ def read_coco(path: Path) -> Annotations:
     )
 
 
-def _json_of(path: Path) -> Any:
+def coco_values(path: Path) -> Any:
+    """The JSON of a file, in which no key stands twice in an object.
+
+    Raises:
+        AnnotationError: it is no such file.
+    """
+
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
