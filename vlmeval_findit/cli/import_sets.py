@@ -13,6 +13,7 @@ from ..data.importers.importer import Importer
 from ..data.importers.table import IMPORTERS
 from ..data.own.annotations import AnnotationError
 from ..data.own.exif import Drawn
+from .imported import described
 
 _WIDTH = 79
 """Columns of the list: a terminal has 80."""
@@ -100,9 +101,6 @@ def _make(name: str, wanted: Wanted) -> int:
     if refused:
         names = ", ".join(one.dataset for one in refused)
         print(f"{len(refused)} of {len(made) + len(refused)} could not be made: {names}")
-    if made:
-        first = made[0].built.datasets[0].name
-        print(f"Run it: python run_findit.py --data FindIt_{first}_xyxy_json --model MODEL")
     return 0 if not refused else 1 if made else 2
 
 
@@ -111,10 +109,4 @@ def _print(one: Brought) -> None:
         print(f"{one.dataset}: not as published: {why}")
     if one.without_query:
         print(f"{one.dataset}: {one.without_query} pictures without an object make no query")
-    for note in one.built.notes:
-        print(note)
-    for reason, count in one.built.left_out.items():
-        print(f"left out: {count} {reason}")
-    for table in one.built.tables:
-        print(f"{table.table:<24}{table.queries:>6} queries{table.boxes:>8} boxes: {table.path}")
-    print(f"Images: {one.images}")
+    print(described(one.built, one.images))

@@ -19,8 +19,8 @@ from ...core.files import atomic_write
 from ...core.lock import alone
 from ...core.own_images import OwnRow, own_rows
 from ...core.table_facts import meta_path
-from .annotations import AnnotationError, Annotations
-from .asked import AskedQuery, AskedSet, asked_of, by_label
+from .annotations import AnnotationError
+from .asked import AskedQuery, AskedSet, by_label
 from .checks import Sizes, check_asked, check_placed
 from .exif import Drawn
 from .naming import check_name
@@ -29,11 +29,12 @@ from .pictures import checked_pictures, placed
 
 @dataclass(frozen=True, slots=True)
 class BuiltSet:
-    """One dataset, ``FindIt_<name>_…``: its row in the registry, and its tables."""
+    """One dataset, ``FindIt_<name>_…``: its row in the registry, tables, and values of its tags."""
 
     name: str
     row: OwnRow
     tables: tuple[Prepared, ...]
+    tags: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,6 @@ class Built:
     @property
     def tables(self) -> tuple[Prepared, ...]:
         return tuple(table for one in self.datasets for table in one.tables)
-
-
-def build(
-    name: str, annotations: Annotations, images: Path, replace: bool, drawn: Drawn | None = None
-) -> Built:
-    """Annotated objects as a dataset of object detection; see :func:`build_asked`."""
-    return build_asked(name, [asked_of(annotations)], images, replace, drawn)
 
 
 def build_asked(
@@ -156,7 +150,16 @@ def _write(
         negatives=any(not query.truth.boxes for rows in queries.values() for query in rows),
         frames=frames,
     )
-    return BuiltSet(name, row, tables)
+    return BuiltSet(name, row, tables, _values(checked))
+
+
+def _values(queries: Sequence[AskedQuery]) -> Mapping[str, Sequence[str]]:
+    """The values of every kind of tag."""
+    found: dict[str, set[str]] = {}
+    for query in queries:
+        for kind, value in query.tags.items():
+            found.setdefault(kind, set()).add(value)
+    return {kind: sorted(values) for kind, values in found.items()}
 
 
 def _queries(asked: Sequence[AskedQuery], sizes: Sizes, frames: int) -> Iterator[Query]:
