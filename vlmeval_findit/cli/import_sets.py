@@ -60,7 +60,7 @@ def _show() -> int:
     """Print the table."""
     for row in IMPORTERS.values():
         print(f"{row.name}\n{textwrap.indent(_description(row), '    ')}")
-    print("\nimport --set NAME --from DIR; licences are as published, the owners' pages decide")
+    print("\nimport --set NAME --from DIR\nLicences are as published; the owners' pages decide.")
     return 0
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.data_root import lmu_data_root
-from ...core.image_files import ImageFileError
 from ...core.spelling import nearest
 from ..own.annotations import AnnotationError
 from ..own.build import Built, build_asked
@@ -69,7 +68,7 @@ def bring(row: Importer, wanted: Wanted) -> Iterator[Brought | Refused]:
         name = row.dataset(part.name, wanted.name)
         try:
             yield _bring(row, part, name, wanted)
-        except (AnnotationError, ImageFileError) as error:
+        except AnnotationError as error:
             if row.datasets == 1:
                 raise
             yield Refused(name, str(error))
