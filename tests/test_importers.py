@@ -27,8 +27,10 @@ from vlmeval_findit.cli import import_sets, main
 from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
 from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.core.plugin_table import Table
+from vlmeval_findit.core.plugins import FILES_VARIABLE, Group
 from vlmeval_findit.core.table_facts import meta_path
-from vlmeval_findit.data.importers.importer import Counts
+from vlmeval_findit.data.importers.importer import Counts, Importer
 from vlmeval_findit.data.importers.table import IMPORTERS
 from vlmeval_findit.data.own.naming import check_name
 from vlmeval_findit.runs.scored_run import Run
@@ -52,8 +54,8 @@ def bring(name: str, folder: Path, *more: str) -> int:
 
 def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
     """Let a row know these counts, which a stand-in can have."""
-    rows = {**IMPORTERS, name: replace(IMPORTERS[name], **change)}
-    monkeypatch.setattr(import_sets, "IMPORTERS", rows)
+    rows = {**IMPORTERS.ours, name: replace(IMPORTERS[name], **change)}
+    monkeypatch.setattr(import_sets, "IMPORTERS", Table(Group.IMPORTERS, rows, Importer))
 
 
 def run(tmp_path: Path, name: str, is_right: Callable[[Query], bool], sayer: str = "M") -> Run:
@@ -513,6 +515,36 @@ def test_readers_are_imported_when_they_are_used() -> None:
         "assert not [n for n in sys.modules if n.rpartition('.')[2] in (*late, 'pyarrow', 'torch')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+PLUGIN = """
+from functools import partial
+from vlmeval_findit.data.importers.importer import Importer, Part, detection
+from vlmeval_findit.data.own.coco_in import read_coco
+
+def content(folder):
+    return detection(read_coco(folder / "boxes.json"), folder)
+
+IMPORTERS = Importer(
+    name="Zoo", title="A zoo", licence="ours", source="a drawer", holds="boxes.json",
+    read=lambda folder: [Part("", partial(content, folder))],
+)
+"""
+
+
+def test_a_plug_in_adds_a_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "zoo.py"
+    plugin.write_text(PLUGIN)
+    monkeypatch.setenv(FILES_VARIABLE, str(plugin))
+    folder = tmp_path / "drawer"
+    published.write_coco(folder / "boxes.json", folder, published.subset("emu"))
+    assert main(["import", "--sets"]) == 0
+    assert "added by zoo" in capsys.readouterr().out
+    assert bring("Zoo", folder) == 0
+    assert run(tmp_path, "FindIt_Zoo_xyxy_json", lambda query: True).figures["F1@0.5"] == 100
+    assert meta("Zoo")["plug-in"].startswith("zoo.py sha256:")
 
 
 def test_pictures_have_the_size_that_stand_ins_state() -> None:

@@ -71,7 +71,9 @@ def _description(row: Importer) -> str:
         counts = f"{images:,} images"
     datasets = f"{row.datasets} datasets" if row.datasets > 1 else ""
     known = ", ".join(filter(None, (datasets, counts))) or "counts not established"
+    plugin = IMPORTERS.plugin_of(row.name)
     lines = (
+        *([f"added by {plugin}"] if plugin else []),
         row.title,
         known,
         f"licence: {row.licence}",

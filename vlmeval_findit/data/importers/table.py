@@ -5,11 +5,13 @@ A licence is what is published with the set; the owners' pages decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ...core.plugin_table import Table
+from ...core.plugins import Group
 from .importer import Counts, Importer, Part
 
 
@@ -102,5 +104,5 @@ _ROWS = (
     ),
 )
 
-IMPORTERS: Mapping[str, Importer] = {row.name: row for row in _ROWS}
+IMPORTERS: Table[Importer] = Table(Group.IMPORTERS, {row.name: row for row in _ROWS}, Importer)
 """The rows by name, which is also what their datasets are called."""
