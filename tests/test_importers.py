@@ -506,6 +506,16 @@ def test_the_list_fits_a_terminal_and_names_every_licence(
     assert "804 boxes, 1,005 queries, 201 negatives" in said
 
 
+def test_the_docs_name_every_set_with_its_counts_and_licence() -> None:
+    docs = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    section = docs.partition("\n## Published sets\n")[2].partition("\n## ")[0]
+    for row in IMPORTERS.ours.values():
+        line = next(line for line in section.splitlines() if line.startswith(f"| `{row.name}` |"))
+        images = sum(one.images or 0 for one in row.parts.values())
+        assert (f"{images:,} images" if images else str(row.counts)) in line
+        assert row.licence in line
+
+
 def test_readers_are_imported_when_they_are_used() -> None:
     code = (
         "import sys\n"
