@@ -10,6 +10,8 @@ from ..data.own.annotations import AnnotationError, Annotations, Units
 from ..data.own.asked import AskedSet, asked_of
 from ..data.own.build import build_asked
 from ..data.own.exif import Drawn
+from .import_sets import is_meant
+from .import_sets import main as main_of_sets
 from .imported import described
 
 EPILOG = """\
@@ -26,6 +28,10 @@ EPILOG = """\
               With labels a box is {"box": [x1, y1, x2, y2], "label": "cat"}; with images there
               is a list of boxes a frame. tags are {"kind": "value"} or a list of words: scores
               are told apart by them. See docs/data.md
+--set NAME --from DIR
+              a published set in the format in which it is published, checked against what is
+              known of it; --sets lists them with their licences, --only takes some subsets of
+              one, --partial takes one that is not as published, --name calls it otherwise
 --vp-questions FROM
               VP-Bench questions about marks that are drawn on the pictures of FROM, a dataset of
               object detection: Scenes, Demo, Pascal, OpenImages or one of your own
@@ -38,6 +44,8 @@ which of the two was annotated, say --exif stored (boxes are taken as they are) 
 
 def main(argv: Sequence[str]) -> int:
     """Make a dataset of one's own."""
+    if is_meant(argv):
+        return main_of_sets(argv)
     parser = argparse.ArgumentParser(
         prog="run_findit.py import",
         description=__doc__,
@@ -50,6 +58,9 @@ def main(argv: Sequence[str]) -> int:
     source.add_argument("--voc", type=Path, metavar="DIR")
     source.add_argument("--csv", type=Path, metavar="FILE")
     source.add_argument("--jsonl", type=Path, metavar="FILE")
+    # For help and messages: main_of_sets reads them.
+    source.add_argument("--set", metavar="NAME")
+    source.add_argument("--sets", action="store_true")
     source.add_argument("--vp-questions", metavar="FROM")
     parser.add_argument("--images", type=Path, metavar="DIR", help="folder of the images")
     parser.add_argument(

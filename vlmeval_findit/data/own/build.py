@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import Family
@@ -55,6 +56,7 @@ def build_asked(
     images: Path,
     replace: bool,
     drawn: Drawn | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> Built:
     """Check queries and make them datasets: tables below LMUData, and their rows in its registry.
 
@@ -67,6 +69,7 @@ def build_asked(
         images: the folder that the image names are relative to; it is used where it lies.
         replace: whether datasets of one's own of this name may be replaced.
         drawn: on which pictures boxes were drawn, where a viewer turns them.
+        origin: what else is known of where they came from, for the ``.meta.json``.
 
     Raises:
         AnnotationError: the name cannot be used, or a query, image or box is not as it should be.
@@ -84,7 +87,9 @@ def build_asked(
         checked[one], said = placed(asked, pictures, drawn)
         check_placed(checked[one], sizes)
         notes |= dict.fromkeys(said)
-    built = tuple(_write(one, named[one], checked[one], sizes, images) for one in named)
+    built = tuple(
+        _write(one, named[one], checked[one], sizes, images, origin or {}) for one in named
+    )
     _register(built)
     left_out = sum((asked.left_out for asked in sets), Counter[str]())
     return Built(built, tuple(notes), left_out)
@@ -113,7 +118,12 @@ def _named(name: str, sets: Sequence[AskedSet]) -> Mapping[str, AskedSet]:
 
 
 def _write(
-    name: str, asked: AskedSet, checked: Sequence[AskedQuery], sizes: Sizes, images: Path
+    name: str,
+    asked: AskedSet,
+    checked: Sequence[AskedQuery],
+    sizes: Sizes,
+    images: Path,
+    origin: Mapping[str, Any],
 ) -> BuiltSet:
     """The tables of a dataset; those that one of its name had and this has not are deleted."""
     single = [query for query in checked if isinstance(query.label, str)]
@@ -122,7 +132,7 @@ def _write(
     single = single or [one for query in multi for one in by_label(query)]
     frames = asked.frames or len(checked[0].images)
     out = lmu_data_root()
-    origin = {"source": asked.source.name, "imported as": name}
+    origin = {"source": asked.source.name, "imported as": name, **origin}
     queries = {name: [*_queries(single, sizes, frames)]}
     if multi:
         queries[f"{name}_multilabel"] = [*_queries(multi, sizes, frames)]

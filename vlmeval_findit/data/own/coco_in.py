@@ -18,7 +18,15 @@ def read_coco(path: Path) -> Annotations:
     Raises:
         AnnotationError: it is no such file, or an annotation names what there is not.
     """
-    values = json_of(text_of(path), str(path), "a COCO file")
+    return coco_annotations(path, coco_values(path))
+
+
+def coco_annotations(path: Path, values: Any) -> Annotations:
+    """What a COCO instances file holds; see :func:`read_coco`.
+
+    Raises:
+        AnnotationError: it is no such file, or an annotation names what there is not.
+    """
     images = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
     boxes = []
@@ -39,6 +47,15 @@ def read_coco(path: Path) -> Annotations:
         category_ids={category["name"]: number for number, category in categories.items()},
         left_out=left_out,
     )
+
+
+def coco_values(path: Path) -> Any:
+    """The JSON of a file.
+
+    Raises:
+        AnnotationError: it is none, or a key stands twice in an object.
+    """
+    return json_of(text_of(path), str(path), "a COCO file")
 
 
 def _section(path: Path, values: Any, name: str) -> list[dict[str, Any]]:
