@@ -90,7 +90,7 @@ def test_coco_val2017(
     said = capsys.readouterr().out
     assert "annotations CC BY 4.0" in said
     assert "left out: 1 crowd regions" in said
-    assert "1 pictures without an object make no query" in said
+    assert "pictures without an object, which make no query: 1" in said
     name = "FindIt_COCO_val2017_xyxy_json"
     assert all_images_are_there(name)
     labels = [(query.label, len(query.truth.boxes)) for query in load_task(name).queries.values()]

@@ -16,7 +16,7 @@ from .plugin_files import without_plugins
 COMMANDS = {
     "fetch": ("fetch", "get annotations and the images that they name"),
     "prepare": ("prepare", "turn the release's Parquet subsets into tables"),
-    "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
+    "import": ("import_data", "make a dataset of files of your own, or of a published set"),
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
     "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
