@@ -85,9 +85,7 @@ def write_lines(path: Path, lines: Iterable[Line | str]) -> Path:
     return path
 
 
-def import_lines(
-    folder: Path, lines: Iterable[Line | str], *flags: str, name: str = "Mine"
-) -> int:
+def import_lines(folder: Path, lines: Iterable[Line | str], *flags: str, name: str = "Mine") -> int:
     """Import lines whose pictures lie in ``folder/pictures``."""
     path = write_lines(folder / "mine.jsonl", lines)
     pictures = folder / "pictures"
