@@ -76,6 +76,7 @@ def make_pictures(folder: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = random.integers(0, 255, (HEIGHT, WIDTH, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(path)
+    Image.new("RGB", (32, 32)).save(folder / "small.png")
     return folder
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.evidence import clustered, evidence_of, slice_of
-from ..core.metric import Metric, is_sliced, sliced
+from ..core.metric import Metric, Sums, is_sliced, sliced, weighted
 from ..core.scored_row import ScoredRow
 from ..core.statistics import figure_intervals
 from .board import Board
@@ -112,13 +112,18 @@ def _rows_of(one: FormatRow, metrics: Sequence[Metric]) -> list[TableRow]:
                     name: figure
                     for metric in metrics
                     for name, figure in {
-                        metric.name: metric.value(sums),
+                        metric.name: _figure(metric, sums),
                         **bounds_fields(metric.name, bounds.get(metric.name)),
                     }.items()
                 },
             }
         )
     return made
+
+
+def _figure(metric: Metric, sums: Sums) -> float | None:
+    """None where the slice has nothing to divide by, as one of queries with nothing to find."""
+    return metric.value(sums) if weighted(sums, metric.whole) else None
 
 
 def _of_slices(metric: Metric) -> bool:
