@@ -71,7 +71,7 @@ def _some(words: Sequence[str]) -> str:
 
 def _counts(table: Prepared) -> str:
     without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
-    return f"  {table.table:<24}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
+    return f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
 
 
 def _wrapped(head: str, text: str) -> str:
