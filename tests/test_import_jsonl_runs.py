@@ -245,7 +245,7 @@ def test_every_command_knows_them(
     suggested = out.splitlines()[-1].split()
     name = suggested[suggested.index("--data") + 1]
     assert parse(name).family.value == family
-    path = run_of({}, parse(name).name)
+    path = run_of({}, name)
     for command in (
         ["show", "--data", name],
         ["anatomy", str(path)],
