@@ -86,6 +86,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        from ..core.extras import missing
+
+        line = missing(error)
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
+        return 2
     except (ValueError, OSError) as error:
         from ..core.redaction import scrub
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..core.extras import install
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
 from ..core.shipped import config_here_or_shipped
@@ -155,9 +156,7 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     try:
         from ..host.sweep_host import VLMEvalKitHost
     except ImportError as error:
-        raise ValueError(
-            f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]'"
-        ) from None
+        raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
     from ..sweep.ray_executor import RayExecutor
