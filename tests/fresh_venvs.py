@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from host_runs import REPOSITORY
@@ -111,7 +112,7 @@ class FreshVenv:
 def installed(wheel: Path, extras: Sequence[str], folder: Path) -> FreshVenv:
     """Install a wheel, as ``pip install WHEEL[extras]`` would on a machine that has the packages.
 
-    Skips where the environment of the tests lacks one.
+    Skips where the environment of the tests lacks one, and fails where it promises to have all.
     """
     venv = bare_venv(folder / "venv")
     pip(venv, "install", "--no-deps", "--no-index", str(wheel))
@@ -142,13 +143,19 @@ def _asked_for(
         try:
             distribution = importlib.metadata.distribution(asked.name)
         except importlib.metadata.PackageNotFoundError:
-            pytest.skip(f"{asked.name} is not installed, and the wheel asks for {need}")
+            _not_here(f"{asked.name} is not installed, and the wheel asks for {need}")
         if not asked.specifier.contains(distribution.version, prereleases=True):
-            pytest.skip(f"{asked.name} {distribution.version} is not what is asked for: {need}")
+            _not_here(f"{asked.name} {distribution.version} is not what is asked for: {need}")
         found[utils.canonicalize_name(asked.name)] = distribution
         theirs = distribution.requires or []
         waiting += [(one, extra) for one in theirs for extra in asked.extras or {""}]
     return list(found.values())
+
+
+def _not_here(reason: str) -> NoReturn:
+    if os.environ.get("FINDIT_REQUIRE_HOST") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
-from fresh_venvs import bare_venv, build, copy_of_the_clone, needs_of, pip
+from fresh_venvs import bare_venv, build, copy_of_the_clone, pip
 from host_runs import REPOSITORY
 
 HOOK = "vlmeval_findit_hook.pth"

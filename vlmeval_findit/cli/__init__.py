@@ -98,8 +98,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         from ..core.redaction import scrub
 
         # Ours derive from ValueError: what was given cannot be used, and the message says why.
-        print(f"error: {scrub(str(error))}", file=sys.stderr)
+        print(f"error: {scrub(said_of(error))}", file=sys.stderr)
         return 2
+
+
+def said_of(error: ValueError | OSError) -> str:
+    """The message of an error, and what to do about it where it is of the machine's making."""
+    if not isinstance(error, OSError):
+        return str(error)
+    from ..core.data_root import advice
+
+    return f"{error}{advice(error)}"
 
 
 def _main_of(module: str, argv: Sequence[str]) -> int:
