@@ -97,12 +97,15 @@ TEST = [
     "pytest-benchmark>=4",
     "trustme>=1.1",
     "selenium>=4.20",
-    # What the tests of other extras need: frames, Ray, figures, `transformers serve`.
+    # What the tests of other extras need: frames, Ray, figures, photographs, marks.
     *EXTRAS["video"],
     *EXTRAS["cluster"],
     *EXTRAS["confidences"],
+    *EXTRAS["photos"],
+    *EXTRAS["marks"],
     GRAMMAR,
     "supervision>=0.26",
+    # `transformers serve`
     "psutil",
     "jsonschema>=4",
     "fastapi",

@@ -167,7 +167,9 @@ def test_the_command_has_three_ways_in(light: FreshVenv, command: list[str]) -> 
     """``uvx`` and ``pipx run`` look for a script that is called like the package."""
     done = light.run(*command, "--help")
     assert done.returncode == 0, done.stderr
+    assert "usage: findit " in done.stdout
     assert "leaderboard" in done.stdout
+    assert "run_findit.py" not in done.stdout
 
 
 def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> None:
@@ -215,6 +217,7 @@ def test_folders_beside_an_installation_are_not_ours(light: FreshVenv) -> None:
     done = light.findit("show", "--data", "FindIt_Pascal_xyxy_json", "--index", "0")
     assert done.returncode == 2
     assert "no table Pascal.tsv in " in done.stderr
+    assert "make it with: findit fetch Pascal" in done.stderr
     assert "site-packages" not in done.stderr
 
 

@@ -73,7 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):
-        print(USAGE)
+        from ..core.shipped import as_called
+
+        print(as_called(USAGE))
         return 0
     try:
         if first.startswith("-"):
@@ -104,11 +106,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def said_of(error: ValueError | OSError) -> str:
     """The message of an error, and what to do about it where it is of the machine's making."""
-    if not isinstance(error, OSError):
-        return str(error)
     from ..core.data_root import advice
+    from ..core.shipped import as_called
 
-    return f"{error}{advice(error)}"
+    return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")
 
 
 def _main_of(module: str, argv: Sequence[str]) -> int:

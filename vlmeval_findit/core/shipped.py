@@ -16,6 +16,13 @@ def clone() -> Path | None:
     return beside if (beside / "run_findit.py").is_file() else None
 
 
+def as_called(text: str) -> str:
+    """A text that names our command, with the name that it has here: ``findit`` outside a clone."""
+    if clone() is not None:
+        return text
+    return text.replace("python run_findit.py", "findit").replace("run_findit.py", "findit")
+
+
 def shipped_configs() -> Path:
     """The folder of the configurations that come with the package."""
     beside = clone()
