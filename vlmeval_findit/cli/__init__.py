@@ -84,7 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):
-        print(USAGE)
+        from ..core.shipped import as_called
+
+        print(as_called(USAGE))
         return 0
     try:
         if first.startswith("-"):
@@ -97,12 +99,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        from ..core.extras import missing
+
+        line = missing(error)
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
+        return 2
     except (ValueError, OSError) as error:
         from ..core.redaction import scrub
 
         # Ours derive from ValueError: what was given cannot be used, and the message says why.
-        print(f"error: {scrub(str(error))}", file=sys.stderr)
+        print(f"error: {scrub(said_of(error))}", file=sys.stderr)
         return 2
+
+
+def said_of(error: ValueError | OSError) -> str:
+    """The message of an error, and what to do about it where it is of the machine's making."""
+    from ..core.data_root import advice
+    from ..core.shipped import as_called
+
+    return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")
 
 
 def _main_of(module: str, argv: Sequence[str]) -> int:
