@@ -13,7 +13,7 @@ from typing import Any
 from .journal_errors import JournalError
 from .journal_lines import MAX_LINE, plain_record, problem_of
 
-AT_A_TIME = 64 << 20
+AT_A_TIME = 8 << 20
 """Bytes that one look reads at most, but for a single longer line."""
 
 
