@@ -94,6 +94,10 @@ setup(
         "marks": ["opencv-python>=4.13,<5"],
         "ray": ["ray>=2.9"],
         "ap": ["pycocotools>=2.0.8"],
+        # push --upload; writing the folder needs nothing more.
+        "publish": ["huggingface_hub>=0.30"],
+        # A tracking server, or a store in a file (sqlite:///…).
+        "track": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
         "test": [
             "pytest>=8",
             "pytest-xdist>=3.6",
@@ -108,6 +112,8 @@ setup(
             "psutil",
             "jsonschema>=4",
             "llguidance>=1.9",
+            "datasets>=3",
+            "huggingface_hub>=0.30",
             "fastapi",
             "uvicorn",
             "ruff==0.17.5",

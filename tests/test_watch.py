@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,10 +22,9 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.lock import Lock, is_held
 from vlmeval_findit.core.visible import duration
 from vlmeval_findit.report.followed import Followed
-from vlmeval_findit.report.live_cells import CellView, Place, Snapshot, State
+from vlmeval_findit.report.live_cells import Place, Snapshot, State
 from vlmeval_findit.report.live_page import make_live_page
 from vlmeval_findit.runs.scored_run import load_runs
-from vlmeval_findit.sweep.journal import Journal
 from vlmeval_findit.sweep.journal_tail import JournalTail
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -245,7 +242,9 @@ def test_a_lock_is_seen_without_being_touched(tmp_path: Path) -> None:
     lock.release()
     assert not is_held(path)
     # Left by a process of another machine: alive as long as it says so.
-    path.write_text(f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration=60.0\n")
+    path.write_text(
+        f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration=60.0\n"
+    )
     assert is_held(path)
     long_ago = time.time() - 3600
     os.utime(path, (long_ago, long_ago))

@@ -20,8 +20,7 @@ from typing import Any
 
 from ..core.files import sha256_of
 from ..core.redaction import quoted
-from ..leaderboard.board import boards
-from ..leaderboard.slices import slice_rows
+from ..leaderboard.slices import slices_of
 from ..report.transcripts import gather
 from ..runs.scored_run import Run
 from .copies import copy_run, private_of
@@ -96,7 +95,6 @@ class Tracker:
             TrackingError: the server refused, or could not be reached; what came before is logged.
         """
         private = private_of(runs)
-        slices = [row for board in boards(runs) for row in slice_rows(board)]
         for run in runs:
             key = key_of(run)
             with self._errors():
@@ -104,14 +102,8 @@ class Tracker:
             if known:
                 yield Tracked(run, Logged.KNOWN)
                 continue
-            own = [
-                row
-                for row in slices
-                if (row["model"], row["dataset"], row["format"])
-                == (run.model, run.question.column, run.question.format)
-            ]
             with self._errors():
-                note = self._log(run, key, private, own)
+                note = self._log(run, key, private)
             yield Tracked(run, Logged.NEW, note)
 
     def _known(self, key: str) -> bool:
@@ -125,9 +117,7 @@ class Tracker:
                 self._client.delete_run(found.info.run_id)
         return whole
 
-    def _log(
-        self, run: Run, key: str, private: Private, slices: Sequence[dict[str, Any]]
-    ) -> str:
+    def _log(self, run: Run, key: str, private: Private) -> str:
         from mlflow.entities import Metric, Param, RunTag
 
         (row,) = run_rows([run], [run.path.stem])
@@ -135,7 +125,7 @@ class Tracker:
         made = self._client.create_run(self._experiment, tags={KEY: key}, run_name=name)
         at = made.info.run_id
         try:
-            numbers = dict(_metrics(row)) | dict(_of_slices(slices))
+            numbers = dict(_metrics(row)) | dict(_of_slices(slices_of(run)))
             metrics = [Metric(name, value, 0, 0) for name, value in numbers.items()]
             params = [Param(name, private.ours(text)[:_LONGEST]) for name, text in _params(row)]
             self._client.log_batch(at, params=params, tags=[RunTag("model", run.model)])
@@ -213,9 +203,8 @@ def _metrics(row: Any) -> Iterator[tuple[str, float]]:
 def _of_slices(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, float]]:
     for row in rows:
         before = plain_name(f"{row['slice']}={row['value']}".replace("/", "_").replace("=", ": "))
-        about = ("dataset", "model", "format", "reported", "slice", "value")
         for name, value in row.items():
-            if name not in about and isinstance(value, int | float):
+            if name not in ("slice", "value") and isinstance(value, int | float):
                 yield f"{before}/{plain_name(name)}", float(value)
 
 

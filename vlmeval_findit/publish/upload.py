@@ -89,4 +89,5 @@ def _hub() -> ModuleType:
         raise UploadRefusedError(
             "--upload needs huggingface_hub: pip install 'vlmeval-findit[publish]'"
         ) from None
-    return huggingface_hub
+    module: ModuleType = huggingface_hub
+    return module
