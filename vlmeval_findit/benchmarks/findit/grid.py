@@ -8,13 +8,20 @@ representation, as in the paper's format search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
-from ...boxes.representation import REPRESENTATIONS
+from ...boxes.reply_format import (
+    DEFAULT_KEY,
+    DEFAULT_STRUCTURE,
+    KEYS,
+    OUTPUTS,
+    STRUCTURES,
+    default_key,
+)
+from ...boxes.representation import GRID, REPRESENTATIONS
 from .datasets import DATASETS, Dataset
 from .formats import Format
 from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
@@ -63,9 +70,12 @@ def benchmark() -> tuple[Table, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The values of every axis of a format; ``representations`` may be (``winner``,)."""
+    """The values of every axis of a format; ``representations`` may be (``winner``,).
 
-    representations: tuple[str, ...] = tuple(REPRESENTATIONS)
+    The default key is that of each representation: ``bbox`` of boxes, ``point`` of points.
+    """
+
+    representations: tuple[str, ...] = GRID
     outputs: tuple[str, ...] = OUTPUTS
     keys: tuple[str, ...] = (DEFAULT_KEY,)
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
@@ -101,7 +111,7 @@ AXIS_FIELDS = {
 """Axis by axis the field of :class:`Format`."""
 
 AXIS_VALUES: dict[str, tuple[str, ...]] = {
-    "representations": tuple(REPRESENTATIONS),
+    "representations": GRID,
     "outputs": OUTPUTS,
     "keys": KEYS,
     "structures": STRUCTURES,
@@ -112,6 +122,12 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {
 """What ``all`` means on every axis."""
 
 
+def axis_values(axis: str, value: object) -> Collection[str]:
+    """What an axis can have: a value that ``all`` does not mean may be another representation."""
+    known = AXIS_VALUES[axis]
+    return REPRESENTATIONS if axis == "representations" and value not in known else known
+
+
 def formats(axes: Axes) -> Iterator[Format]:
     """Every format of the axes once, in the order of their lists; whether one fits is not asked."""
     seen: set[Format] = set()
@@ -119,8 +135,8 @@ def formats(axes: Axes) -> Iterator[Format]:
     for representation, output, key, structure, centre, mark, decoding in product(*lists):
         if output == "text":
             key, structure, decoding = DEFAULT_KEY, DEFAULT_STRUCTURE, NONE
-        if structure == "decomposed":
-            key = DEFAULT_KEY
+        if structure == "decomposed" or key == DEFAULT_KEY:
+            key = default_key(representation)
         experiments = (None if value == NONE else value for value in (centre, mark, decoding))
         made = Format(representation, output, key, structure, *experiments)
         if made not in seen:

@@ -1,0 +1,62 @@
+"""Points: whether one lies in an object.
+
+In the object's mask, where it has one; else in its box, whose edges are part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .records import Truth
+
+Boxes = NDArray[np.float64]
+
+
+def lies_in(
+    said: Boxes, true: Boxes, truths: Sequence[Truth], objects: NDArray[np.intp]
+) -> NDArray[np.float32]:
+    """Whether point ``said[i]`` lies in object ``true[i]``: 1 or 0.
+
+    Args:
+        said: (N, 4) points in pixels, (x, y, x, y); of a box the centre counts.
+        true: (N, 4) boxes of the objects (x1, y1, x2, y2) in pixels.
+        truths: where the masks of the objects are.
+        objects: (N,) the place of object ``true[i]`` among all objects of ``truths``.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e300 is a number that a model can say
+        x, y = (said[:, :2] + said[:, 2:]).T / 2
+        x1, y1, x2, y2 = true.T
+        found = ((x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)).astype(np.float32)
+    if any(truth.masks for truth in truths):
+        masks = list(chain.from_iterable(t.masks or (None,) * len(t.boxes) for t in truths))
+        for at, place in enumerate(objects.tolist()):
+            mask = masks[place]
+            if mask is not None:
+                found[at] = mask.covers(float(x[at]), float(y[at]))
+    return found
+
+
+def points_inside(points: Sequence[Sequence[float]], frames: Sequence[int], truth: Truth) -> int:
+    """How many points lie in any object of their frame; several may lie in one.
+
+    >>> points_inside([(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)], [], Truth(((0, 0, 4, 4),), (0,)))
+    2
+    """
+    if not points or not truth.boxes:
+        return 0
+    where = frames or [0] * len(points)
+    pairs = [
+        (point, at)
+        for point, frame in enumerate(where)
+        for at, of in enumerate(truth.frames)
+        if of == frame
+    ]
+    if not pairs:
+        return 0
+    said, true = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
+    left, right = np.array(pairs, dtype=np.intp).T
+    return len(set(left[lies_in(said[left], true[right], [truth], right) > 0].tolist()))
