@@ -8,9 +8,13 @@ an answer in it is judged.  Everything is in the units of the reply; pixels come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+from ..core.plugin_table import Table
+from ..core.plugins import Group
 
 Corners = tuple[float, float, float, float]
 """A box as (x_min, y_min, x_max, y_max)."""
@@ -189,4 +193,38 @@ _NAMED = (
 GRID: tuple[str, ...] = tuple(row.name for row in _ROWS)
 """The paper's eight: what "all" means.  Any other is asked where it is named."""
 
-REPRESENTATIONS: dict[str, Representation] = {row.name: row for row in (*_ROWS, *_NAMED)}
+
+def _problem(row: Representation) -> str | None:
+    """Why a plug-in's row cannot be used."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", row.name) or re.fullmatch(_GRAMMAR, row.name):
+        return f"{row.name!r} cannot stand in a name: letters, digits and '-', no word of the grid"
+    if not isinstance(row.width, int) or row.width < 1:
+        return f"width should not be {row.width!r}"
+    for what, words in (("fields", row.fields), ("keys", row.keys)):
+        if len(words) not in (0, row.width):
+            return f"{what} are {len(words)} for {row.width} numbers"
+    if not row.json_keys or not {*row.json_keys} <= {*BOX_KEYS, *POINT_KEYS}:
+        return f"json_keys should be some of {', '.join((*BOX_KEYS, *POINT_KEYS))}"
+    box = (1.0, 2.0, 5.0, 9.0)
+    said = _SAID[row.judged](box)
+    back = tuple(row.to_corners(row.from_corners(box)))
+    return None if back == said else f"{said} comes back as {back!r:.60}"
+
+
+_SAID: Mapping[Judged, Callable[[Corners], Corners]] = {
+    Judged.BY_OVERLAP: lambda box: box,
+    Judged.BY_LYING_INSIDE: lambda b: (
+        (b[0] + b[2]) / 2,
+        (b[1] + b[3]) / 2,
+        (b[0] + b[2]) / 2,
+        (b[1] + b[3]) / 2,
+    ),
+}
+"""What of a box is said: all of it, or its centre."""
+
+
+_GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"
+
+REPRESENTATIONS: Table[Representation] = Table(
+    Group.REPRESENTATIONS, {row.name: row for row in (*_ROWS, *_NAMED)}, Representation, _problem
+)

@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     built = build(args.name, _read(args, folder), folder, args.replace, drawn)
     for note in built.notes:
         print(note)
-    for reason, count in built.annotations.left_out.items():
+    for reason, count in built.left_out.items():
         print(f"left out: {count} {reason}")
     for table in built.tables:
         print(f"{table.table:<24}{table.queries:>6} queries{table.boxes:>8} boxes: {table.path}")

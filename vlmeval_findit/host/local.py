@@ -142,7 +142,8 @@ def _with_vllm(said: bool | None) -> bool:
 
 
 def _own_checkpoint(row: ModelRow) -> str:
-    return next(identifier for one, identifier in local_names().values() if one is row)
+    assert row.local is not None
+    return next(iter(row.local.checkpoints.values()))
 
 
 def _load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> Runner:

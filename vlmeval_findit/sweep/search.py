@@ -267,8 +267,8 @@ def _winner(entry: YamlValue) -> Format:
         if name not in fields:
             raise winner.error(f"{name} is missing")
     for name, given in fields.items():
-        if given.value not in (known := axis_values(_AXES[name], given.value)):
-            raise given.error(f"no {name} {given.value!r} (there are: {', '.join(known)})")
+        if given.value not in (there := axis_values(_AXES[name], given.value)):
+            raise given.error(f"no {name} {given.value!r} (there are: {', '.join(there)})")
     values: dict[str, Any] = {
         name: None if given.value == NONE else given.value for name, given in fields.items()
     }
