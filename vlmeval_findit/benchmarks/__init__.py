@@ -93,12 +93,12 @@ def protocols() -> Protocols:
 
 
 def benchmark_of(name: str) -> Benchmark:
-    """The benchmark that a name belongs to.
+    """The benchmark that a name belongs to, with the figures of this question.
 
     Raises:
         QuestionError: it belongs to none.
     """
-    return _made_of(prefixes()[prefix_of(name)])
+    return _made_of(prefixes()[prefix_of(name)]).judging(name)
 
 
 def prefix_of(name: str) -> str:

@@ -30,7 +30,8 @@ def lies_in(
     with np.errstate(over="ignore", invalid="ignore"):  # 1e300 is a number that a model can say
         x, y = (said[:, :2] + said[:, 2:]).T / 2
         x1, y1, x2, y2 = true.T
-        found = ((x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)).astype(np.float32)
+        inside = (x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)
+    found: NDArray[np.float32] = inside.astype(np.float32)
     if any(truth.masks for truth in truths):
         masks = list(chain.from_iterable(t.masks or (None,) * len(t.boxes) for t in truths))
         for at, place in enumerate(objects.tolist()):

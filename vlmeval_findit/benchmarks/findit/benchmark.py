@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.anatomy import Anatomy
+from ...boxes.error_kinds import Event
+from ...boxes.records import Reason
+from ...boxes.representation import Judged
+from ...core.anatomy import Anatomy, WrongAnswers
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
 from ...core.identity import Described, Identity
 from ...core.metric import Metric
+from ...core.question import QuestionError
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -20,20 +24,35 @@ from .baselines import BASELINES
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .grid import Table, all_tables
-from .metrics import COUNTS, F1_FAILED_MISSED, F1_SALVAGED, METRICS, RANKING
+from .metrics import (
+    COUNTS,
+    F1_FAILED_MISSED,
+    F1_SALVAGED,
+    METRICS,
+    POINTING,
+    POINTING_COUNTS,
+    POINTING_FAILED_MISSED,
+    POINTING_RANKING,
+    POINTING_SALVAGED,
+    RANKING,
+)
 from .names import parse
 from .rejection import Outcome
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
-from .scoring import events_of, match_replies, scored_row
+from .scoring import MatchedReply, events_of, match_replies, scored_row
 from .task import FindItTask, load_task
 from .variant import Variant
 
 
 class FindIt(Benchmark):
-    """Boxes of what is named, described or shown, in every format of the grid."""
+    """Boxes of what is named, described or shown, in every format of the grid.
+
+    ``judged`` is how the answers are judged that it has figures of.
+    """
 
     name = "FindIt"
+    judged = Judged.BY_OVERLAP
     metrics: tuple[Metric, ...] = METRICS
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
@@ -43,6 +62,16 @@ class FindIt(Benchmark):
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
     baselines = BASELINES
+
+    def __init__(self, others: Sequence[FindIt] = ()) -> None:
+        self.others: Sequence[FindIt] = others
+
+    def judging(self, name: str) -> FindIt:
+        try:
+            judged = self.parse(name).judged
+        except QuestionError:
+            return self
+        return next((one for one in self.others if one.judged is judged), self)
 
     def parse(self, name: str) -> Variant:
         return parse(name)
@@ -91,10 +120,14 @@ class FindIt(Benchmark):
         return BatchScore(
             tuple(
                 scored_row(one, is_video, events)
-                for one, events in zip(found, events_of(found), strict=True)
+                for one, events in zip(found, self.events(found), strict=True)
             ),
             tuple(space.as_dict() for space in spaces),
         )
+
+    def events(self, found: Sequence[MatchedReply]) -> Sequence[Sequence[Event]]:
+        """What went wrong in each query, where that is told by its boxes."""
+        return events_of(found)
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)
@@ -103,7 +136,7 @@ class FindIt(Benchmark):
         """F1@0.5 of this query alone; 100 where nothing is to be found and the answer says so."""
         return 100.0 if Outcome.REJECTED.sum in row.sums else super().goodness(row)
 
-    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve:
+    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return curve(rows)
 
     def host_class(self, question: Variant) -> str:
@@ -120,4 +153,29 @@ HOST_CLASSES: Mapping[Family, str] = {
 }
 """By the family of a dataset the class that VLMEvalKit's ``--config`` files name."""
 
-BENCHMARK = FindIt()
+
+class FindItPoints(FindIt):
+    """Points on what is named, described or shown: the same questions, judged by lying inside."""
+
+    name = "FindIt-points"
+    judged = Judged.BY_LYING_INSIDE
+    metrics = POINTING
+    ranking = POINTING_RANKING
+    with_failures = POINTING_FAILED_MISSED
+    salvaged = POINTING_SALVAGED
+    anatomy = WrongAnswers(
+        POINTING_FAILED_MISSED,
+        tuple(one.value for one in Reason if one is not Reason.FAILED_CALL),
+    )
+    counts = POINTING_COUNTS
+
+    def events(self, found: Sequence[MatchedReply]) -> Sequence[Sequence[Event]]:
+        """None: points that are no hits are of no size and near nothing; see ``anatomy``."""
+        return [()] * len(found)
+
+    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
+        """None: a point lies in an object or does not."""
+        return None
+
+
+BENCHMARK = FindIt(others=(FindItPoints(),))
