@@ -110,7 +110,7 @@ def score(
     queries = _queries(len(said), truths, sizes, pictures, variant)
     task = task_of(variant, queries)
     made = runs_score.looked_at(runs_score.score("", task, said, settings_of(space, said), None))
-    return Score(made.rows, made.sums, made.doctor, BENCHMARK.judging(variant.name))
+    return Score(made.rows, made.sums, made.doctor, BENCHMARK.judging(variant))
 
 
 def _queries(

@@ -98,7 +98,11 @@ def benchmark_of(name: str) -> Benchmark:
     Raises:
         QuestionError: it belongs to none.
     """
-    return _made_of(prefixes()[prefix_of(name)]).judging(name)
+    found = _made_of(prefixes()[prefix_of(name)])
+    try:
+        return found.judging(found.parse(name)) if found.others else found
+    except QuestionError:
+        return found
 
 
 def prefix_of(name: str) -> str:

@@ -133,7 +133,7 @@ class Benchmark(Protocol):
     reasons: tuple[str, ...] = ()
     others: Sequence[Benchmark] = ()
 
-    def judging(self, name: str) -> Benchmark:
+    def judging(self, question: Any) -> Benchmark:
         """The benchmark with the figures of one question: itself, or one of ``others``."""
         return self
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...boxes.error_kinds import Event
 from ...boxes.records import Reason
 from ...boxes.representation import Judged
 from ...core.anatomy import Anatomy, WrongAnswers
@@ -14,7 +13,6 @@ from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
 from ...core.identity import Described, Identity
 from ...core.metric import Metric
-from ...core.question import QuestionError
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -40,7 +38,7 @@ from .names import parse
 from .rejection import Outcome
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
-from .scoring import MatchedReply, events_of, match_replies, scored_row
+from .scoring import events_of, match_replies, scored_row
 from .task import FindItTask, load_task
 from .variant import Variant
 
@@ -66,12 +64,8 @@ class FindIt(Benchmark):
     def __init__(self, others: Sequence[FindIt] = ()) -> None:
         self.others: Sequence[FindIt] = others
 
-    def judging(self, name: str) -> FindIt:
-        try:
-            judged = self.parse(name).judged
-        except QuestionError:
-            return self
-        return next((one for one in self.others if one.judged is judged), self)
+    def judging(self, question: Any) -> FindIt:
+        return next((one for one in self.others if one.judged is question.judged), self)
 
     def parse(self, name: str) -> Variant:
         return parse(name)
@@ -120,14 +114,10 @@ class FindIt(Benchmark):
         return BatchScore(
             tuple(
                 scored_row(one, is_video, events)
-                for one, events in zip(found, self.events(found), strict=True)
+                for one, events in zip(found, events_of(found), strict=True)
             ),
             tuple(space.as_dict() for space in spaces),
         )
-
-    def events(self, found: Sequence[MatchedReply]) -> Sequence[Sequence[Event]]:
-        """What went wrong in each query, where that is told by its boxes."""
-        return events_of(found)
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)
@@ -168,10 +158,6 @@ class FindItPoints(FindIt):
         tuple(one.value for one in Reason if one is not Reason.FAILED_CALL),
     )
     counts = POINTING_COUNTS
-
-    def events(self, found: Sequence[MatchedReply]) -> Sequence[Sequence[Event]]:
-        """None: points that are no hits are of no size and near nothing; see ``anatomy``."""
-        return [()] * len(found)
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
         """None: a point lies in an object or does not."""

@@ -140,19 +140,19 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
 
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
-    """What went wrong in each query."""
-    return dissect(
-        [
-            Answered(
-                one.matched,
-                one.reading,
-                one.query.truth,
-                one.cut,
-                one.recoverable,
-                one.rejection is Outcome.REJECTED,
-            )
-            for one in found
-        ]
+    """What went wrong in each query, told by its boxes: nothing is told so of points."""
+    events = iter(dissect([_answered(one) for one in found if one.judged is Judged.BY_OVERLAP]))
+    return [next(events) if one.judged is Judged.BY_OVERLAP else [] for one in found]
+
+
+def _answered(one: MatchedReply) -> Answered:
+    return Answered(
+        one.matched,
+        one.reading,
+        one.query.truth,
+        one.cut,
+        one.recoverable,
+        one.rejection is Outcome.REJECTED,
     )
 
 
