@@ -61,6 +61,7 @@ class Prepared:
     path: Path
     queries: int
     boxes: int
+    without_box: int
     size: int
     oddities: tuple[Oddity, ...]
 
@@ -96,7 +97,9 @@ def write_rows(
     boxes = sum(len(query.truth.boxes) for query in queries)
     facts = {"queries": len(queries), "boxes": boxes, "oddities": [asdict(o) for o in odd]}
     write_cells(path, columns, cells, origin, lambda: facts)
-    return Prepared(path.stem, path, len(queries), boxes, path.stat().st_size, tuple(odd))
+    without = sum(not query.truth.boxes for query in queries)
+    size = path.stat().st_size
+    return Prepared(path.stem, path, len(queries), boxes, without, size, tuple(odd))
 
 
 def _cells(query: Query) -> list[Any]:

@@ -22,7 +22,7 @@ class AskedQuery:
     labels are a tuple, and then every box of the truth has its own.  A truth without boxes is a
     negative: there is nothing to find.  ``tags`` are the slices that it belongs to, value by kind.
     ``where`` is for messages: the file and the place in it; ``places`` are those of the boxes,
-    where they are not ``where, boxes[i]``.
+    where they are not ``where, boxes[i]`` (of a video ``where, boxes[frame][i]``).
     """
 
     images: tuple[str, ...]
@@ -41,7 +41,12 @@ class AskedQuery:
 
     def place(self, box: int) -> str:
         """Where a box is, for messages."""
-        return self.places[box] if self.places else f"{self.where}, boxes[{box}]"
+        if self.places:
+            return self.places[box]
+        if len(self.images) == 1:
+            return f"{self.where}, boxes[{box}]"
+        frame = self.truth.frames[box]
+        return f"{self.where}, boxes[{frame}][{box - self.truth.frames.index(frame)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +122,5 @@ def _of_label(query: AskedQuery, label: str) -> AskedQuery:
         query,
         label=label,
         truth=Truth(tuple(truth.boxes[i] for i in kept), tuple(truth.frames[i] for i in kept)),
-        places=tuple(query.place(i) for i in kept),
+        places=tuple(map(query.place, kept)),
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import Family
@@ -18,8 +19,8 @@ from ...core.files import atomic_write
 from ...core.lock import alone
 from ...core.own_images import OwnRow, own_rows
 from ...core.table_facts import meta_path
-from .annotations import AnnotationError, Annotations
-from .asked import AskedQuery, AskedSet, asked_of, by_label
+from .annotations import AnnotationError
+from .asked import AskedQuery, AskedSet, by_label
 from .checks import Sizes, check_asked, check_placed
 from .exif import Drawn
 from .naming import check_name
@@ -28,11 +29,12 @@ from .pictures import checked_pictures, placed
 
 @dataclass(frozen=True, slots=True)
 class BuiltSet:
-    """One dataset, ``FindIt_<name>_…``: its row in the registry, and its tables."""
+    """One dataset, ``FindIt_<name>_…``: its row in the registry, tables, and values of its tags."""
 
     name: str
     row: OwnRow
     tables: tuple[Prepared, ...]
+    tags: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +50,13 @@ class Built:
         return tuple(table for one in self.datasets for table in one.tables)
 
 
-def build(
-    name: str, annotations: Annotations, images: Path, replace: bool, drawn: Drawn | None = None
-) -> Built:
-    """Annotated objects as a dataset of object detection; see :func:`build_asked`."""
-    return build_asked(name, [asked_of(annotations)], images, replace, drawn)
-
-
 def build_asked(
     name: str,
     sets: Sequence[AskedSet],
     images: Path,
     replace: bool,
     drawn: Drawn | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> Built:
     """Check queries and make them datasets: tables below LMUData, and their rows in its registry.
 
@@ -73,6 +69,7 @@ def build_asked(
         images: the folder that the image names are relative to; it is used where it lies.
         replace: whether datasets of one's own of this name may be replaced.
         drawn: on which pictures boxes were drawn, where a viewer turns them.
+        origin: what else is known of where they came from, for the ``.meta.json``.
 
     Raises:
         AnnotationError: the name cannot be used, or a query, image or box is not as it should be.
@@ -90,7 +87,9 @@ def build_asked(
         checked[one], said = placed(asked, pictures, drawn)
         check_placed(checked[one], sizes)
         notes |= dict.fromkeys(said)
-    built = tuple(_write(one, named[one], checked[one], sizes, images) for one in named)
+    built = tuple(
+        _write(one, named[one], checked[one], sizes, images, origin or {}) for one in named
+    )
     _register(built)
     left_out = sum((asked.left_out for asked in sets), Counter[str]())
     return Built(built, tuple(notes), left_out)
@@ -119,7 +118,12 @@ def _named(name: str, sets: Sequence[AskedSet]) -> Mapping[str, AskedSet]:
 
 
 def _write(
-    name: str, asked: AskedSet, checked: Sequence[AskedQuery], sizes: Sizes, images: Path
+    name: str,
+    asked: AskedSet,
+    checked: Sequence[AskedQuery],
+    sizes: Sizes,
+    images: Path,
+    origin: Mapping[str, Any],
 ) -> BuiltSet:
     """The tables of a dataset; those that one of its name had and this has not are deleted."""
     single = [query for query in checked if isinstance(query.label, str)]
@@ -128,7 +132,7 @@ def _write(
     single = single or [one for query in multi for one in by_label(query)]
     frames = asked.frames or len(checked[0].images)
     out = lmu_data_root()
-    origin = {"source": asked.source.name, "imported as": name}
+    origin = {"source": asked.source.name, "imported as": name, **origin}
     queries = {name: [*_queries(single, sizes, frames)]}
     if multi:
         queries[f"{name}_multilabel"] = [*_queries(multi, sizes, frames)]
@@ -146,7 +150,16 @@ def _write(
         negatives=any(not query.truth.boxes for rows in queries.values() for query in rows),
         frames=frames,
     )
-    return BuiltSet(name, row, tables)
+    return BuiltSet(name, row, tables, _values(checked))
+
+
+def _values(queries: Sequence[AskedQuery]) -> Mapping[str, Sequence[str]]:
+    """The values of every kind of tag."""
+    found: dict[str, set[str]] = {}
+    for query in queries:
+        for kind, value in query.tags.items():
+            found.setdefault(kind, set()).add(value)
+    return {kind: sorted(values) for kind, values in found.items()}
 
 
 def _queries(asked: Sequence[AskedQuery], sizes: Sizes, frames: int) -> Iterator[Query]:
