@@ -11,8 +11,15 @@ from .representation import Corners
 
 
 class Mask(Protocol):
-    """The pixels of an object.  ``packed`` are its run lengths as COCO packs them."""
+    """The pixels of an object, among ``height`` x ``width`` of its picture.
 
+    ``packed`` are its run lengths as COCO packs them.
+    """
+
+    @property
+    def height(self) -> int: ...
+    @property
+    def width(self) -> int: ...
     @property
     def packed(self) -> str: ...
 
