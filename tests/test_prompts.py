@@ -72,7 +72,8 @@ SPELT_OUT = (
     "iGround_f3_unconstrained_text", "iGround_multilabel_f3_unconstrained_text",
     "iGround_f3_all_text", "iGround_f3_all_json",
     # Every key and structure.
-    *(f"Pascal_xyxy_json_{key}{structure}" for key in BOX_KEYS[1:-1] for structure in ("", "_nested")),
+    *(f"Pascal_xyxy_json_{key}{structure}"
+      for key in BOX_KEYS[1:-1] for structure in ("", "_nested")),
     *(f"Pascal_multilabel_xyxy_json_{key}{structure}"
       for key in BOX_KEYS for structure in ("", "_nested")),
     *(f"Pascal_{name}_json_decomposed" for name in BOXES if REPRESENTATIONS[name].keys),

@@ -8,14 +8,13 @@ little more than reading them.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .labels import plain_label as plain_label
 from .pointing import lies_in
 from .records import NO_BOX, Matched, Reading, Truth
 from .representation import Judged
@@ -28,14 +27,6 @@ _BATCH = 1024
 
 Array = NDArray[np.float32]
 Indices = NDArray[np.intp]
-
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-@lru_cache(maxsize=65536)
-def plain_label(label: str) -> str:
-    """A label as it is compared: lower case, no ASCII punctuation, single blanks."""
-    return " ".join(label.lower().translate(_PUNCTUATION).split())
 
 
 def iou(left: Array, right: Array) -> Array:

@@ -11,7 +11,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from .records import Truth
+from .labels import plain_label
+from .records import Matched, Reading, Truth
 
 Boxes = NDArray[np.float64]
 
@@ -41,23 +42,29 @@ def lies_in(
     return found
 
 
-def points_inside(points: Sequence[Sequence[float]], frames: Sequence[int], truth: Truth) -> int:
-    """How many points lie in any object of their frame; several may lie in one.
+def points_inside(matched: Matched, reading: Reading, truth: Truth) -> int:
+    """How many points lie in any object of their frame and label; several may lie in one.
 
-    >>> points_inside([(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)], [], Truth(((0, 0, 4, 4),), (0,)))
+    >>> points = [(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)]
+    >>> points_inside(Matched(points, [1], [True], [0], ()), Reading(points, [], [], None),
+    ...               Truth(((0, 0, 4, 4),), (0,)))
     2
     """
+    points = matched.boxes
     if not points or not truth.boxes:
         return 0
-    where = frames or [0] * len(points)
+    where = reading.frames or [0] * len(points)
+    said = [plain_label(label) for label in reading.labels] or [""] * len(points)
+    true = [plain_label(label) for label in truth.labels] or [""] * len(truth.boxes)
+    asked = list(zip(truth.frames, true, strict=True))
     pairs = [
         (point, at)
-        for point, frame in enumerate(where)
-        for at, of in enumerate(truth.frames)
-        if of == frame
+        for point, this in enumerate(zip(where, said, strict=True))
+        for at, other in enumerate(asked)
+        if this == other
     ]
     if not pairs:
         return 0
-    said, true = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
+    boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
     left, right = np.array(pairs, dtype=np.intp).T
-    return len(set(left[lies_in(said[left], true[right], [truth], right) > 0].tolist()))
+    return len(set(left[lies_in(boxes[left], targets[right], [truth], right) > 0].tolist()))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...boxes.records import Reason
 from ...boxes.representation import Judged
-from ...core.anatomy import Anatomy, WrongAnswers
+from ...core.anatomy import Anatomy
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
 from ...core.drawing import Curve, Drawing
@@ -35,6 +35,7 @@ from .metrics import (
     RANKING,
 )
 from .names import parse
+from .point_anatomy import PointAnatomy
 from .rejection import Outcome
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
@@ -153,7 +154,7 @@ class FindItPoints(FindIt):
     ranking = POINTING_RANKING
     with_failures = POINTING_FAILED_MISSED
     salvaged = POINTING_SALVAGED
-    anatomy = WrongAnswers(
+    anatomy: Anatomy = PointAnatomy(
         POINTING_FAILED_MISSED,
         tuple(one.value for one in Reason if one is not Reason.FAILED_CALL),
     )

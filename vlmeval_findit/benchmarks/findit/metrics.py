@@ -135,7 +135,7 @@ def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, fl
     if replied["failed"]:
         counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
         return {**replied, **counted, "objects_failed": objects}
-    inside = points_inside(matched.boxes, reading.frames, truth)
+    inside = points_inside(matched, reading, truth)
     return {
         **replied,
         "pointed": matched.tp,
