@@ -452,8 +452,9 @@ def test_a_sweep_never_compares_boxes_with_points() -> None:
     ):
         with pytest.raises(ConfigError, match=r"line [34]: .* have no common best format"):
             parse_sweep(start + mixed)
-    with pytest.raises(ConfigError, match="line 4: keys: bbox_2d fits no cell"):
-        parse_sweep(start + "representations: point\nkeys: bbox_2d\noutputs: json")
+    for key in ("bbox", "bbox_2d"):
+        with pytest.raises(ConfigError, match=f"line 4: keys: {key} fits no cell"):
+            parse_sweep(start + f"representations: point\nkeys: [point, {key}]\noutputs: json")
 
 
 def test_the_release_has_no_words_for_points(tmp_path: Path, monkeypatch: Any) -> None:
