@@ -27,8 +27,10 @@ from vlmeval_findit.cli import import_sets, main
 from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
 from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.core.plugin_table import Table
+from vlmeval_findit.core.plugins import FILES_VARIABLE, Group
 from vlmeval_findit.core.table_facts import meta_path
-from vlmeval_findit.data.importers.importer import Counts
+from vlmeval_findit.data.importers.importer import Counts, Importer
 from vlmeval_findit.data.importers.table import IMPORTERS
 from vlmeval_findit.data.own.naming import check_name
 from vlmeval_findit.runs.scored_run import Run
@@ -52,8 +54,8 @@ def bring(name: str, folder: Path, *more: str) -> int:
 
 def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
     """Let a row know these counts, which a stand-in can have."""
-    rows = {**IMPORTERS, name: replace(IMPORTERS[name], **change)}
-    monkeypatch.setattr(import_sets, "IMPORTERS", rows)
+    rows = {**IMPORTERS.ours, name: replace(IMPORTERS[name], **change)}
+    monkeypatch.setattr(import_sets, "IMPORTERS", Table(Group.IMPORTERS, rows, Importer))
 
 
 def run(tmp_path: Path, name: str, is_right: Callable[[Query], bool], sayer: str = "M") -> Run:
@@ -88,7 +90,7 @@ def test_coco_val2017(
     said = capsys.readouterr().out
     assert "annotations CC BY 4.0" in said
     assert "left out: 1 crowd regions" in said
-    assert "1 pictures without an object make no query" in said
+    assert "pictures without an object, which make no query: 1" in said
     name = "FindIt_COCO_val2017_xyxy_json"
     assert all_images_are_there(name)
     labels = [(query.label, len(query.truth.boxes)) for query in load_task(name).queries.values()]
@@ -332,7 +334,7 @@ def test_files_of_parquet_that_cannot_be_used(
     second.unlink()
     assert bring("GroundingME", folder) == 2
     said = capsys.readouterr().err
-    assert "test-00001-of-00002.parquet is missing; 2 boxes, published are 804; 2 queries" in said
+    assert "test-00001-of-00002.parquet is missing; 2 queries, published are 1,005" in said
     assert bring("GroundingME", folder, "--partial") == 0
     assert "test-00001-of-00002.parquet is missing" in meta("GroundingME")["unlike published"]
     second.write_text("a page")
@@ -372,7 +374,7 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("change", "why"),
     [
         (lambda row: row.update(file_name="../x.jpg"), "'../x.jpg' climbs out of its folder"),
-        (lambda row: row.update(file_name="/x.jpg"), "'/x.jpg' has an absolute path"),
+        (lambda row: row.update(file_name="C:x.jpg"), "'C:x.jpg' has an absolute path"),
         (lambda row: row.update(samples=None), "row 0, column samples: is no list of objects"),
         (lambda row: row["samples"][1].update(bbox=[1.0]), "samples[1], bbox: [1.0] is not [x, y"),
         (lambda row: row["samples"][1].update(sentences=[""]), "samples[1], sentences: [''] is no"),
@@ -390,7 +392,7 @@ def test_rows_of_refcoco_m_that_cannot_be_used(
     assert bring("RefCOCO-M", published.write_refcoco_m(tmp_path / "a", rows), "--partial") == 2
     assert why in capsys.readouterr().err
     assert not own_datasets_file().exists()
-    assert not (tmp_path / "x.jpg").exists()
+    assert not list(tmp_path.rglob("x.jpg"))
 
 
 def test_two_rows_with_one_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -480,13 +482,14 @@ def test_arguments_that_contradict_each_other(
 
 
 def test_one_dataset_has_nothing_to_choose(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = published.write_groundingme(tmp_path / "hub")
     assert bring("GroundingME", folder, "--only", "Rejection") == 2
     assert "GroundingME is one dataset: there is nothing to choose" in capsys.readouterr().err
     assert bring("GroundingME", folder, "--partial", "--name", "My_json") == 2
     assert "'json' is an output format" in capsys.readouterr().err
+    assert not list(data_root.iterdir())
 
 
 def test_the_list_fits_a_terminal_and_names_every_licence(
@@ -501,7 +504,17 @@ def test_the_list_fits_a_terminal_and_names_every_licence(
         assert row.source in said
         assert row.holds in said
     assert "13 datasets, 4,575 images" in said
-    assert "804 boxes, 1,005 queries, 201 negatives" in said
+    assert "1,005 queries" in said
+
+
+def test_the_docs_name_every_set_with_its_counts_and_licence() -> None:
+    docs = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    section = docs.partition("\n## Published sets\n")[2].partition("\n## ")[0]
+    for row in IMPORTERS.ours.values():
+        line = next(line for line in section.splitlines() if line.startswith(f"| `{row.name}` |"))
+        images = sum(one.images or 0 for one in row.parts.values())
+        assert (f"{images:,} images" if images else str(row.counts)) in line
+        assert row.licence in line
 
 
 def test_readers_are_imported_when_they_are_used() -> None:
@@ -513,6 +526,36 @@ def test_readers_are_imported_when_they_are_used() -> None:
         "assert not [n for n in sys.modules if n.rpartition('.')[2] in (*late, 'pyarrow', 'torch')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+PLUGIN = """
+from functools import partial
+from vlmeval_findit.data.importers.importer import Importer, Part, detection
+from vlmeval_findit.data.own.coco_in import read_coco
+
+def content(folder):
+    return detection(read_coco(folder / "boxes.json"), folder)
+
+IMPORTERS = Importer(
+    name="Zoo", title="A zoo", licence="ours", source="a drawer", holds="boxes.json",
+    read=lambda folder: [Part("", partial(content, folder))],
+)
+"""
+
+
+def test_a_plug_in_adds_a_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "zoo.py"
+    plugin.write_text(PLUGIN)
+    monkeypatch.setenv(FILES_VARIABLE, str(plugin))
+    folder = tmp_path / "drawer"
+    published.write_coco(folder / "boxes.json", folder, published.subset("emu"))
+    assert main(["import", "--sets"]) == 0
+    assert "added by zoo" in capsys.readouterr().out
+    assert bring("Zoo", folder) == 0
+    assert run(tmp_path, "FindIt_Zoo_xyxy_json", lambda query: True).figures["F1@0.5"] == 100
+    assert meta("Zoo")["plug-in"].startswith("zoo.py sha256:")
 
 
 def test_pictures_have_the_size_that_stand_ins_state() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from .plugins import (
     Broken,
     Group,
+    Later,
     Offer,
     Plugin,
     is_loading,
@@ -117,17 +118,19 @@ class Table(Mapping[str, Row]):
 
     def _take(self, offer: Offer) -> None:
         assert self._asking is not None
-        name, reason = "", None
+        row, name, reason = offer.row, "", None
         try:
-            if not isinstance(offer.row, self._kind):
-                reason = f"should be a {self._kind.__name__}, and is {offer.row!r:.60}"
+            if isinstance(row, Later):
+                row = row.make()
+            if not isinstance(row, self._kind):
+                reason = f"should be a {self._kind.__name__}, and is {row!r:.60}"
             else:
-                name = self._name(offer.row)
-                reason = self._no_name(name) or self._problem(offer.row)
+                name = self._name(row)
+                reason = self._no_name(name) or self._problem(row)
         except (Exception, SystemExit) as error:
             reason = why(error)
         if reason is None:
-            self._asking[name] = Added(offer.row, offer.plugin)  # type: ignore[arg-type]
+            self._asking[name] = Added(row, offer.plugin)  # type: ignore[arg-type]
         else:
             report(Broken(self.group, offer.plugin, str(name), reason))
 

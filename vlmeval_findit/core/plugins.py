@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -70,6 +70,12 @@ class Offer(NamedTuple):
 
     plugin: Plugin
     row: object
+
+
+class Later(NamedTuple):
+    """A row that is made when the rows before it are there."""
+
+    make: Callable[[], object]
 
 
 class Broken(NamedTuple):

@@ -206,7 +206,7 @@ def class_of(row: ModelRow) -> type[FindItLocalModel]:
 
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:
     """An entry of the host's ``supported_VLM``."""
-    return partial(class_of(row), model_path=checkpoint, row=row.name)
+    return partial(class_of(row), model_path=checkpoint, row=row.name, **row.settings)
 
 
 def make_known(name: str, checkpoint: str, row: str | None = None) -> None:

@@ -8,16 +8,17 @@ is an error, never a guess.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
+from ..core.data_root import own_models_file
 from ..core.model_names import check_model_name
 from ..core.plugin_table import Table
-from ..core.plugins import Group
+from ..core.plugins import Broken, Group, Offer, Plugin, report, why
 from ..core.question import PlainQuestion, Question
 from ..core.settings import Settings
 from ..core.spelling import nearest
@@ -129,7 +130,9 @@ class ModelRow:
     the coordinate space by question, ``schemes`` how ``unconstrained`` prompts are answered,
     ``api`` how it is asked where it is proprietary, ``opens_thought`` whether its chat template
     begins the reply inside a thought, so that a server's reply lacks the mark that opens it,
-    ``local`` how it is run on this machine (None: it is not).
+    ``local`` how it is run on this machine (None: it is not).  Of a model of one's own
+    (:mod:`.own_models`): ``served`` is what servers call it (None: its name), ``settings`` what it
+    is run with on this machine, ``states_space`` whether its owner said the space.
     """
 
     name: str
@@ -139,6 +142,9 @@ class ModelRow:
     api: ApiFacts | None = None
     opens_thought: bool = False
     local: LocalFamily | None = None
+    served: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    states_space: bool = False
 
     @property
     def entry(self) -> str:
@@ -385,7 +391,23 @@ def _problem_here(family: LocalFamily) -> str | None:
     return None
 
 
-MODELS: Table[ModelRow] = Table(Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem)
+def _own() -> Sequence[Offer]:
+    """The models of one's own, which :mod:`.own_models` reads where there are any."""
+    path = own_models_file()
+    if not path.is_file():
+        return ()
+    from .own_models import offers
+
+    try:
+        return offers(path)
+    except (ValueError, OSError) as error:
+        report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
+        return ()
+
+
+MODELS: Table[ModelRow] = Table(
+    Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem, more=_own
+)
 
 
 def find_model(name: str) -> ModelRow | None:

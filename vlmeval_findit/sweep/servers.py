@@ -15,7 +15,7 @@ from ..core.question import Question
 from ..models.http.batch.dialects import DIALECTS, BatchKind
 from ..models.http.chat import ChatModel, served_key, server_model, token_limit
 from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
-from ..models.http.services import endpoints
+from ..models.http.services import endpoints, served_as
 from ..models.http.spending import Budget
 from .batches import BatchExecutor, Batching
 from .config import Inference, ModelEntry
@@ -119,7 +119,7 @@ class ServersHost:
         limit_field = LIMIT_FIELDS[0]
         if batching.kind is BatchKind.FILES:
             folder = batching.journal.with_name(f"{batching.journal.name}.batch-files")
-            service = BatchFiles(folder, entry.served or entry.name)
+            service = BatchFiles(folder, entry.served or served_as(entry.name))
         else:
             (endpoint,) = self._endpoints(entry)
             if batching.kind is BatchKind.ANTHROPIC:

@@ -14,6 +14,7 @@ from ..own.exif import Drawn
 from ..own.naming import check_name
 from .importer import Content, Importer, Part, unlike
 from .shards import Embedded
+from .table import IMPORTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,9 @@ def _bring(row: Importer, part: Part, name: str, wanted: Wanted) -> Brought:
     differences = _differences(row, part, content, wanted)
     images = _images(name, content)
     origin = {"set": row.name, "published at": row.source, "licence": row.licence}
+    plugin = IMPORTERS.plugin_of(row.name)
+    if plugin is not None:
+        origin["plug-in"] = str(plugin)
     if differences:
         origin["unlike published"] = "; ".join(differences)
     built = build_asked(

@@ -5,11 +5,13 @@ A licence is what is published with the set; the owners' pages decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ...core.plugin_table import Table
+from ...core.plugins import Group
 from .importer import Counts, Importer, Part
 
 
@@ -89,7 +91,7 @@ _ROWS = (
         source="https://huggingface.co/datasets/lirang04/GroundingME",
         holds="data/test-*.parquet",
         read=_by("groundingme"),
-        counts=Counts(boxes=804, queries=1005, negatives=201),
+        counts=Counts(queries=1005),
     ),
     Importer(
         name="RefCOCO-M",
@@ -125,5 +127,5 @@ _ROWS = (
     ),
 )
 
-IMPORTERS: Mapping[str, Importer] = {row.name: row for row in _ROWS}
+IMPORTERS: Table[Importer] = Table(Group.IMPORTERS, {row.name: row for row in _ROWS}, Importer)
 """The rows by name, which is also what their datasets are called."""

@@ -17,7 +17,7 @@ from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .payload import Beginning, Manner, Request, openrouter_manner, request, server_manner
 from .schema import unwrapped
-from .services import proprietary, server_space, template_fields
+from .services import proprietary, served_as, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
 """Names of the setting that limits a reply's tokens."""
@@ -148,7 +148,9 @@ def server_model(
         name,
         known,
         rule,
-        lambda space: _limited(server_manner(served or name, space, sent, facts), max_tokens),
+        lambda space: _limited(
+            server_manner(served or served_as(name), space, sent, facts), max_tokens
+        ),
     )
 
 
@@ -157,7 +159,7 @@ def served_key(name: str, served: str | None, fields: Mapping[str, Any]) -> dict
 
     Served by another program, the same weights may say something else.
     """
-    return {**fields, "served": served or name}
+    return {**fields, "served": served or served_as(name)}
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
