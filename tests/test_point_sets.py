@@ -18,11 +18,13 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.cli import main
 from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.metric import figures
 from vlmeval_findit.core.scored_row import add_up
 from vlmeval_findit.data.importers.importer import Counts
 from vlmeval_findit.data.importers.table import IMPORTERS
+from vlmeval_findit.marks.rle import packed_mask
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["data_root"]
@@ -341,3 +343,62 @@ def test_masks_follow_their_boxes_into_other_tables(tmp_path: Path) -> None:
     assert replace(first, index=7).truth.masks == first.truth.masks
     inside = [[mask.covers(x, y) for x in range(WIDTH)] for y in range(0, HEIGHT, 7)]
     assert inside == (ring()[::7] > 0).tolist()
+
+
+# --- import --jsonl -------------------------------------------------------------------------------
+
+NOTCH = [0, 0, 20, 10]
+
+
+def test_boxes_of_ones_own_may_have_masks(tmp_path: Path) -> None:
+    grey(tmp_path / "pictures" / "a.png")
+    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+    mask[0:10, 0:5] = 255
+    Image.fromarray(mask).save(tmp_path / "half.png")
+    counts = [0, 10, *([90, 10] * 4), HEIGHT * WIDTH - 410]
+    runs = {"size": [HEIGHT, WIDTH], "counts": counts}
+    packed = {"size": [HEIGHT, WIDTH], "counts": packed_mask(mask).packed}
+    boxes = [
+        NOTCH,
+        {"box": NOTCH},
+        *({"box": NOTCH, "mask": m} for m in ("half.png", runs, packed)),
+    ]
+    lines = [
+        {"image": "a.png", "expression": f"number {at}", "boxes": [box]}
+        for at, box in enumerate(boxes)
+    ]
+    several = {"box": NOTCH, "label": "cat", "mask": "half.png"}
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    images = ["--images", str(tmp_path / "pictures")]
+    assert main(["import", "--jsonl", str(path), *images, "--name", "Mine"]) == 0
+    run = answered(tmp_path, "FindIt_Mine_point_json_point_2d", {at: [(12, 5)] for at in range(5)})
+    # In every box, and in none of the masks.
+    assert [row.sums["pointed"] for row in run.rows] == [1, 1, 0, 0, 0]
+    labelled = {"image": "a.png", "labels": ["cat", "dog"], "boxes": [several]}
+    path.write_text(json.dumps(labelled))
+    assert main(["import", "--jsonl", str(path), *images, "--name", "Two"]) == 0
+    for table in ("Two", "Two_multilabel"):
+        assert any(query.truth.masks for query in read_table(find_table(table))), table
+
+
+@pytest.mark.parametrize(
+    ("mask", "why"),
+    [
+        (7, "boxes[0], mask: 7 is neither"),
+        ({"size": [HEIGHT, WIDTH]}, "is neither"),
+        ({"size": [HEIGHT, WIDTH], "counts": "99"}, "the runs of a mask come to"),
+        ({"size": [2, 2], "counts": [0, 4]}, "the mask is 2x2, but a.png 200x100"),
+        ("no.png", "no.png"),
+        ("/etc/passwd", "has an absolute path"),
+    ],
+)
+def test_a_mask_that_cannot_be_used_is_named(
+    tmp_path: Path, mask: Any, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grey(tmp_path / "a.png")
+    line = {"image": "a.png", "expression": "it", "boxes": [{"box": NOTCH, "mask": mask}]}
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(line))
+    assert main(["import", "--jsonl", str(path), "--images", str(tmp_path), "--name", "M"]) == 2
+    assert why in capsys.readouterr().err

@@ -140,6 +140,11 @@ def rle_of(coco: Mapping[str, Any]) -> RLE:
     return RLE(height, width, tuple(runs))
 
 
+def packed_runs(runs: RLE) -> PackedMask:
+    """Run lengths as tables hold them."""
+    return PackedMask(runs.height, runs.width, _packed(runs.counts))
+
+
 def _packed(counts: Sequence[int]) -> str:
     """COCO's text of run lengths: what :func:`_unpacked` reads."""
     letters = []

@@ -29,11 +29,10 @@ import numpy as np
 
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
-from ...core.image_files import decode
-from ...core.paths import unsafe
 from ...marks.rle import packed_mask
 from ..own.annotations import AnnotationError, json_of, text_of
 from ..own.asked import AskedQuery, AskedSet
+from ..own.masks import pixels_of
 from .importer import Content, Part, expressions
 
 PARTS = ("Location", "Placement", "Unseen")
@@ -88,16 +87,7 @@ def _text(row: Mapping[str, Any], field: str, where: str) -> str:
 
 def _truth(folder: Path, name: str, where: str) -> Truth:
     """The mask of a file and the box around it."""
-    why = unsafe(name)
-    if why:
-        raise AnnotationError(f"{where}: {name!r} {why}")
-    try:
-        # The first of three channels, as the authors take it; of one channel all three are it.
-        inside = np.asarray(decode(folder / name))[:, :, 0] != 0
-    except (OSError, ValueError) as error:
-        raise AnnotationError(f"{where}: {error}") from None
-    if not inside.any():
-        raise AnnotationError(f"{where}: the mask {name} is empty")
+    inside = pixels_of(folder, name, where)
     columns, rows = np.flatnonzero(inside.any(axis=0)), np.flatnonzero(inside.any(axis=1))
     box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
     x1, y1, x2, y2 = map(float, box)
