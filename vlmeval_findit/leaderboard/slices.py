@@ -10,6 +10,7 @@ from ..core.evidence import clustered, evidence_of, slice_of
 from ..core.metric import Metric, Sums, is_sliced, sliced, weighted
 from ..core.scored_row import ScoredRow
 from ..core.statistics import figure_intervals
+from ..runs.scored_run import Run
 from .board import Board
 from .formats import FormatRow
 from .rows import TableRow, bounds_fields
@@ -91,7 +92,25 @@ def _text(row: TableRow, metric: str) -> str:
 
 
 def _rows_of(one: FormatRow, metrics: Sequence[Metric]) -> list[TableRow]:
-    run = one.run
+    return [
+        {
+            "dataset": one.column,
+            "model": one.run.model,
+            "format": one.run.question.format,
+            "reported": "yes" if one.reported else "",
+            **row,
+        }
+        for row in slices_of(one.run, metrics)
+    ]
+
+
+def slices_of(run: Run, metrics: Sequence[Metric] | None = None) -> list[TableRow]:
+    """One row a slice of a run: its kind and value, its rows and plain ratios with intervals.
+
+    ``metrics`` are those that are wanted (None: the benchmark's).
+    """
+    if metrics is None:
+        metrics = [metric for metric in run.benchmark.metrics if not _of_slices(metric)]
     counts = Counter(key for row in run.rows for key in row.slices.items())
     names = _names(run.rows)
     given = clustered(run.rows, run.question.images)
@@ -99,25 +118,15 @@ def _rows_of(one: FormatRow, metrics: Sequence[Metric]) -> list[TableRow]:
     for (kind, value), count in sorted(counts.items()):
         sums = {name: run.sums.get(sliced(name, kind, value), 0) for name in names}
         bounds = figure_intervals(evidence_of(metrics, slice_of(given, kind, value)))
-        made.append(
-            {
-                "dataset": one.column,
-                "model": run.model,
-                "format": run.question.format,
-                "reported": "yes" if one.reported else "",
-                "slice": kind,
-                "value": value,
-                "rows": count,
-                **{
-                    name: figure
-                    for metric in metrics
-                    for name, figure in {
-                        metric.name: _figure(metric, sums),
-                        **bounds_fields(metric.name, bounds.get(metric.name)),
-                    }.items()
-                },
-            }
-        )
+        figures = {
+            name: figure
+            for metric in metrics
+            for name, figure in {
+                metric.name: _figure(metric, sums),
+                **bounds_fields(metric.name, bounds.get(metric.name)),
+            }.items()
+        }
+        made.append({"slice": kind, "value": value, "rows": count, **figures})
     return made
 
 

@@ -412,7 +412,10 @@ MODELS: Table[ModelRow] = Table(
 
 def find_model(name: str) -> ModelRow | None:
     """The row whose names a model's name matches; None where no row does."""
-    return _matching(_ROWS, name) or _matching((one.row for one in MODELS.added().values()), name)
+    found = _matching(_ROWS, name)
+    if found is None and name:
+        found = _matching((one.row for one in MODELS.added().values()), name)
+    return found
 
 
 def row_like(name: str) -> ModelRow:

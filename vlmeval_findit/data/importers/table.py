@@ -91,7 +91,7 @@ _ROWS = (
         source="https://huggingface.co/datasets/lirang04/GroundingME",
         holds="data/test-*.parquet",
         read=_by("groundingme"),
-        counts=Counts(boxes=804, queries=1005, negatives=201),
+        counts=Counts(queries=1005),
     ),
     Importer(
         name="RefCOCO-M",
@@ -101,6 +101,29 @@ _ROWS = (
         holds="data/validation-*.parquet",
         read=_by("refcoco_m"),
         counts=Counts(images=1190, boxes=2080, queries=5598),
+    ),
+    Importer(
+        name="ScreenSpot-Pro",
+        title="ScreenSpot-Pro: where to click in professional software; ask for point",
+        licence="MIT, as copies of its card say",
+        source="https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
+        holds="annotations/*.json and images/",
+        read=_by("screenspot_pro"),
+        counts=Counts(queries=1581),
+    ),
+    Importer(
+        name="RefSpatial",
+        title="RefSpatial-Bench: objects and free places by where they are; ask for point",
+        licence="Apache 2.0, as its card says",
+        source="https://huggingface.co/datasets/BAAI/RefSpatial-Bench",
+        holds="Location, Placement and Unseen, each with question.json, image/ and mask/",
+        read=_by("refspatial"),
+        parts={
+            "Location": Counts(queries=100),
+            "Placement": Counts(queries=100),
+            "Unseen": Counts(queries=77),
+        },
+        datasets=3,
     ),
 )
 
