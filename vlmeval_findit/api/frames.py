@@ -38,7 +38,7 @@ class Runs(Sequence[Run]):
         """One row a run: what was asked of whom, figures in percent with their 95 % intervals."""
         import pandas as pd
 
-        return pd.DataFrame([_run_row(run) for run in self.runs])
+        return pd.DataFrame([run_row(run) for run in self.runs])
 
     def queries(self) -> pd.DataFrame:
         """One row a query of every run.
@@ -48,7 +48,7 @@ class Runs(Sequence[Run]):
         """
         import pandas as pd
 
-        return pd.DataFrame([row for run in self.runs for row in _query_rows(run)])
+        return pd.DataFrame([row for run in self.runs for row in query_rows(run)])
 
 
 def load_runs(
@@ -68,7 +68,8 @@ def load_runs(
     return Runs(tuple(scored_run.load_runs(map(Path, paths))))
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def run_row(run: Run) -> dict[str, Any]:
+    """One row of :meth:`Runs.frame`."""
     # They bring scipy.
     from ..leaderboard.rows import bounds_fields
     from ..runs.intervals import intervals
@@ -88,7 +89,8 @@ def _run_row(run: Run) -> dict[str, Any]:
     return {**row, with_failures.name: with_failures.value(run.sums), "path": str(run.path)}
 
 
-def _query_rows(run: Run) -> Iterator[dict[str, Any]]:
+def query_rows(run: Run) -> Iterator[dict[str, Any]]:
+    """The rows of :meth:`Runs.queries` that are of one run."""
     for row in run.rows:
         known = {
             "model": run.model,

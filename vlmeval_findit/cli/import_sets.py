@@ -91,7 +91,7 @@ def _make(name: str, wanted: Wanted) -> int:
     if name not in IMPORTERS:
         raise AnnotationError(f"no published set {name!r}{nearest(name, IMPORTERS)}")
     row = IMPORTERS[name]
-    print(f"{row.title}\nlicence: {row.licence} ({row.source})")
+    print(f"{row.title}\nlicence: {row.licence}\npublished at {row.source}")
     made, refused = [], []
     for one in bring(row, wanted):
         if isinstance(one, Brought):
@@ -110,5 +110,7 @@ def _print(one: Brought) -> None:
     for why in one.unlike:
         print(f"{one.dataset}: not as published: {why}")
     if one.without_query:
-        print(f"{one.dataset}: {one.without_query} pictures without an object make no query")
+        print(
+            f"{one.dataset}: pictures without an object, which make no query: {one.without_query}"
+        )
     print(described(one.built, one.images))

@@ -8,8 +8,8 @@ from ..core.evidence import clustered, evidence_of, slice_of
 from ..core.metric import Metric, is_sliced, sliced
 from ..core.scored_row import ScoredRow
 from ..core.statistics import figure_intervals
+from ..runs.scored_run import Run
 from .board import Board
-from .formats import FormatRow
 from .rows import TableRow, bounds_fields
 
 
@@ -18,38 +18,38 @@ def slice_rows(board: Board) -> list[TableRow]:
 
     Failed calls are among the rows of a slice, as they are among the queries of a run.
     """
-    return [row for one in board.sweep for row in _rows_of(board, one)]
+    return [
+        {
+            "dataset": one.column,
+            "model": one.run.model,
+            "format": one.run.question.format,
+            "reported": "yes" if one.reported else "",
+            **row,
+        }
+        for one in board.sweep
+        for row in slices_of(one.run)
+    ]
 
 
-def _rows_of(board: Board, one: FormatRow) -> list[TableRow]:
-    run = one.run
+def slices_of(run: Run) -> list[TableRow]:
+    """One row a slice of a run: its kind and value, its rows and plain ratios with intervals."""
     counts = Counter(key for row in run.rows for key in row.slices.items())
-    metrics = [metric for metric in board.metrics if not _of_slices(metric)]
+    metrics = [metric for metric in run.benchmark.metrics if not _of_slices(metric)]
     names = _names(run.rows)
     given = clustered(run.rows, run.question.images)
     made = []
     for (kind, value), count in sorted(counts.items()):
         sums = {name: run.sums.get(sliced(name, kind, value), 0) for name in names}
         bounds = figure_intervals(evidence_of(metrics, slice_of(given, kind, value)))
-        made.append(
-            {
-                "dataset": one.column,
-                "model": run.model,
-                "format": run.question.format,
-                "reported": "yes" if one.reported else "",
-                "slice": kind,
-                "value": value,
-                "rows": count,
-                **{
-                    name: figure
-                    for metric in metrics
-                    for name, figure in {
-                        metric.name: metric.value(sums),
-                        **bounds_fields(metric.name, bounds.get(metric.name)),
-                    }.items()
-                },
-            }
-        )
+        figures = {
+            name: figure
+            for metric in metrics
+            for name, figure in {
+                metric.name: metric.value(sums),
+                **bounds_fields(metric.name, bounds.get(metric.name)),
+            }.items()
+        }
+        made.append({"slice": kind, "value": value, "rows": count, **figures})
     return made
 
 

@@ -25,7 +25,7 @@ from ..own.asked import AskedQuery, AskedSet
 from .importer import Content, Part, expressions
 from .shards import Embedded, Row, Shards, line_of, shards_of
 
-COLUMNS = ("image", "file_name", "samples")
+COLUMNS = ("file_name", "samples")
 
 
 def read(folder: Path) -> Sequence[Part]:
