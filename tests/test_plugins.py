@@ -81,9 +81,9 @@ def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
         said = findit.prompt("cat", "xxyy_json", "a.jpg")
         assert "x_min, x_max, y_min, y_max" in str(said)
         found = findit.read("[[0, 256, 0, 512]]", "xxyy_text", size=(100, 50), space="grid512")
-        assert found.boxes == [(0, 0, 50, 50)]
-        with pytest.raises(ValueError, match="did you mean Cornered"):
-            findit.open_model("Cornerd")
+        assert found.boxes == ((0, 0, 50, 50),)
+        with pytest.raises(ValueError, match="Cornered is asked at a server: base_url="):
+            findit.open_model("Cornered")
     assert find_model("cornered-7b") is None
     with pytest.raises(SpaceError):
         space_from("grid512")
