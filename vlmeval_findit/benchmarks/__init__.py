@@ -93,12 +93,16 @@ def protocols() -> Protocols:
 
 
 def benchmark_of(name: str) -> Benchmark:
-    """The benchmark that a name belongs to.
+    """The benchmark that a name belongs to, with the figures of this question.
 
     Raises:
         QuestionError: it belongs to none.
     """
-    return _made_of(prefixes()[prefix_of(name)])
+    found = _made_of(prefixes()[prefix_of(name)])
+    try:
+        return found.judging(found.parse(name)) if found.others else found
+    except QuestionError:
+        return found
 
 
 def prefix_of(name: str) -> str:

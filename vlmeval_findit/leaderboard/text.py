@@ -24,6 +24,7 @@ from .rows import (
     rejection_lines,
     scorer_lines,
 )
+from .slices import PartsTable, parts_tables
 
 # --- Markdown -------------------------------------------------------------------------------------
 
@@ -34,6 +35,8 @@ def as_markdown(board: Board) -> str:
     parts = [title, NOTE, "## Overall", _overall_table(board)]
     for metric in board.shown:
         parts += [f"## {metric.title}", _metric_table(board, metric.name)]
+    for table in parts_tables(board):
+        parts += [f"## {board.headline} by parts of {md(table.column)}", *_parts(table)]
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
@@ -87,6 +90,15 @@ def _metric_table(board: Board, metric: str) -> str:
     ]
     names = [f"*{md(a.name)}*" for a in board.averages] + [md(c.name) for c in board.columns]
     return md_table(["rank", "model", *names], rows)
+
+
+def _parts(table: PartsTable) -> list[str]:
+    made = []
+    if table.rows:
+        rows = [[md(part), str(count), *texts] for part, count, texts in table.rows]
+        made.append(md_table(["part", "queries", *map(md, table.models)], rows))
+    made += [f"{md(kind)}: {n} values, in slices.csv" for kind, n in table.left_out.items()]
+    return made
 
 
 def _formats_table(board: Board) -> str:

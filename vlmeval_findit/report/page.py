@@ -29,6 +29,7 @@ from ..leaderboard.rows import (
     rank_text,
     scorer_lines,
 )
+from ..leaderboard.slices import parts_tables
 from ..runs.scored_run import Run
 from .cards import CARDS, choose_cards
 from .differences import pair_values
@@ -74,6 +75,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
             reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
             grids={metric.title: grid(board, metric.name) for metric in board.shown},
             published={m.title: published_lines(board, m.name) for m in board.shown},
+            parts=parts_tables(board),
             sources=published_notes(board),
             formats=formats_used(board),
             apart=apart_rows(board),

@@ -14,7 +14,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
 from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, WINNER, Axes, Table, axis_values
 from ..benchmarks.findit.variant import Variant, problem
-from ..boxes.reply_format import KEYS
+from ..boxes.reply_format import KEYS, default_key
 from ..core.files import atomic_write
 from ..core.question import Question
 from ..core.run_files import RunFiles
@@ -272,6 +272,7 @@ def _winner(entry: YamlValue) -> Format:
     values: dict[str, Any] = {
         name: None if given.value == NONE else given.value for name, given in fields.items()
     }
+    values.setdefault("key", default_key(values["representation"]))
     made = Format(**values)
     # Every format but a mark fits this table.
     why = problem(Variant("Pascal", multilabel=True, **asdict(replace(made, mark=None))))
