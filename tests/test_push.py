@@ -261,6 +261,7 @@ def test_what_is_refused_leaves_nothing(
         ([str(path), "--upload"], "--upload needs --repo"),
         ([str(path), "--repo", "me/x"], "--repo needs --upload"),
         ([str(path), "--private"], "--private is of a repository"),
+        ([str(world.folder)], "lies in"),
         ([str(path), "--upload", "--repo", "nobody"], "OWNER/NAME"),
         ([str(path), "--upload", "--repo", "me/a b"], "--repo me/a b"),
     ]

@@ -377,7 +377,9 @@ def until(there: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
-def test_started_before_the_sweep_it_waits_and_ends_with_it(tmp_path: Path) -> None:
+def test_started_before_the_sweep_it_waits_and_ends_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = tmp_path / "sweep.yaml"
     config.write_text(f"{SWEEP}work_dir: {tmp_path}/out\njournal: {tmp_path}/calls.jsonl\n")
     out = tmp_path / "page.html"
@@ -396,9 +398,10 @@ def test_started_before_the_sweep_it_waits_and_ends_with_it(tmp_path: Path) -> N
     assert (process.returncode, errors) == (0, "")
     assert "ended; 4 of 4 cells finished, 24 calls answered, 0 failed, 0 left" in said
     assert "Every call was answered." in out.read_text()
-    # After it, and twice: the same page at once.
-    for _ in range(2):
-        assert main(["report", "--watch", str(config), "--out", str(out)]) == 0
+    # After it, and twice: the same page at once; whoever names it by both names counts it once.
+    for names in ([config], [config, tmp_path / "out"], [tmp_path / "out"]):
+        assert main(["report", "--watch", *map(str, names), "--out", str(out)]) == 0
+        assert "24 calls answered, 0 failed" in capsys.readouterr().out
 
 
 def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ def main(argv: Sequence[str]) -> int:
         raise ValueError("--upload needs --repo OWNER/NAME, and --repo needs --upload")
     if args.private and not args.upload:
         raise ValueError("--private is of a repository to --upload to")
+    for path in args.runs:
+        if path.is_dir() and args.out.resolve().is_relative_to(path.resolve()):
+            # The next call would take what this one writes for runs.
+            raise ValueError(f"--out {args.out} lies in {path}: name a folder beside the runs")
     # It brings pyarrow and scipy, which a --help need not wait for.
     from ..publish.folder import write_dataset
     from ..publish.upload import Target, UploadError, Visibility, check_target, upload

@@ -74,7 +74,8 @@ def _place(path: Path) -> Place:
     """Where a sweep's file, or a work dir, says that results go."""
     if path.is_file():
         sweep = read_sweep(path)
-        return Place(sweep.work_dir, (sweep.journal,), tuple(_planned(sweep)))
+        places = sweep.work_dir.absolute(), (sweep.journal.absolute(),)
+        return Place(*places, tuple(_planned(sweep)))
     # The journal of a search lies beside its work dir, where nothing else was said.
     beside = path.absolute().parent / JOURNAL
     return Place(path.absolute(), (beside,) if beside.is_file() else ())
