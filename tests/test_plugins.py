@@ -18,6 +18,7 @@ from host_runs import RUN_FINDIT, environment, figures, predictions, require_hos
 from perfect_answers import content, perfect_answers
 from plugin_package import ROOT, install, known_here, path_with
 
+import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import begins_with_prefix, benchmark_of, is_meant, parse
 from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, Axes
 from vlmeval_findit.benchmarks.findit.variant import grid
@@ -77,6 +78,12 @@ def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
         assert plugin.name == "mine.py"
         assert re.fullmatch("sha256:[0-9a-f]{12}", plugin.version)
         assert plugins.reported() == []
+        said = findit.prompt("cat", "xxyy_json", "a.jpg")
+        assert "x_min, x_max, y_min, y_max" in str(said)
+        found = findit.read("[[0, 256, 0, 512]]", "xxyy_text", size=(100, 50), space="grid512")
+        assert found.boxes == ((0, 0, 50, 50),)
+        with pytest.raises(ValueError, match="Cornered is asked at a server: base_url="):
+            findit.open_model("Cornered")
     assert find_model("cornered-7b") is None
     with pytest.raises(SpaceError):
         space_from("grid512")
@@ -89,33 +96,31 @@ def test_all_representations_are_still_the_papers_eight(mine: Path) -> None:
         assert not any(variant.representation == "xxyy" for variant in grid())
 
 
-def test_rows_of_ours_ask_no_plugin(mine: Path, tmp_path: Path) -> None:
+def test_rows_of_ours_ask_no_plugin() -> None:
     """Neither imports nor names of ours look for entry points or run a file."""
-    loud = written(tmp_path / "loud.py", "raise SystemExit('was run')")
+    package = ROOT / "vlmeval_findit"
+    modules = {path.relative_to(ROOT).with_suffix("") for path in package.rglob("*.py")}
+    heavy = {"host", "local", "dual_encoder", "_autoload", "__main__"}
+    light = sorted(".".join(one.parts) for one in modules if not heavy & {*one.parts})
+    assert len(light) > 300
     code = (
-        "import importlib.metadata as m\n"
-        "def refuse(**_): raise AssertionError('asked')\n"
-        "m.entry_points = refuse\n"
-        "from vlmeval_findit.benchmarks import benchmark_of, load, parse\n"
-        "from vlmeval_findit.boxes.spaces import Space\n"
+        "from importlib import import_module\n"
+        "from vlmeval_findit.core import plugin_table\n"
+        "def refuse(group): raise AssertionError(f'{group} asked')\n"
+        "plugin_table.offered = refuse\n"
+        f"for name in {[one.removesuffix('.__init__') for one in light]}:\n"
+        "    import_module(name)\n"
+        "import vlmeval_findit as findit\n"
+        "from vlmeval_findit.benchmarks import parse\n"
+        "from vlmeval_findit.boxes.spaces import space_from\n"
         "from vlmeval_findit.models.table import find_model\n"
-        "import vlmeval_findit.sweep.config_file, vlmeval_findit.sweep.search\n"
-        "import vlmeval_findit.cli.sweep, vlmeval_findit.runs.score, vlmeval_findit.report.page\n"
         "for name in ('FindIt_Pascal_all_text', 'FindIt_RefL4Full_val_xyxy_json'):\n"
         "    parse(name).format_place\n"
-        "find_model('Qwen3-VL'); Space('grid1000')\n"
-        "import vlmeval_findit as findit\n"
+        "find_model('Qwen3-VL'), find_model(''), space_from('standard')\n"
         "findit.read('[]', 'xyxy_json', size=(9, 9), space='grid1000')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, plugins.FILES_VARIABLE: str(loud)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "was run" not in done.stderr
 
 
 HEAD = (
@@ -346,6 +351,7 @@ def test_search_and_sweep_ask_its_model_in_its_space(
             assert identity(path).space == {"kind": "longer1000"}
             assert provenance(path)["plugins"] == used
             assert provenance(path)["doctor"] is None
+            assert main(["doctor", str(path)]) == 0
 
 
 def identity(predictions_file: Path) -> Identity:
@@ -408,6 +414,7 @@ def of_version(site: Path, folder: Path, version: str) -> Path:
 @pytest.mark.host
 def test_its_benchmark_runs_under_the_hosts_runner(
     site: Path,
+    mine: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -417,14 +424,18 @@ def test_its_benchmark_runs_under_the_hosts_runner(
     env |= {"FINDIT_TABLES": str(tmp_path), "FINDIT_IMAGES": f"Plates={tmp_path / 'Plates'}"}
     run(["-m", "findit_plates"], [str(tmp_path)], tmp_path, env)
     with ChatServer(in_turn(completion("It says ABC."))) as server:
-        words = f"--data Plates_Few --model PlateReader --base-url {server.url} --work-dir runs"
+        words = f"--model PlateReader --base-url {server.url} --work-dir runs --limit 4"
+        words += f" --data Plates_Few FindIt_Demo_xxyy_json --plugin {mine}"
         done = run(RUN_FINDIT, words.split(), tmp_path, env)
     assert done.returncode == 0, done.stdout
     path = predictions(tmp_path / "runs", "PlateReader", "Plates_Few")
     assert figures(path)["Accuracy"] == 25
     assert provenance(path)["plugins"] == {"findit-plates": "0.1.0"}
+    boxes = predictions(tmp_path / "runs", "PlateReader", "FindIt_Demo_xxyy_json")
+    assert provenance(boxes)["plugins"].keys() == {"findit-plates", "mine.py"}
+    assert identity(boxes).space == {"kind": "longer1000"}
     monkeypatch.chdir(tmp_path)
-    with known_here(site):
+    with known_here(site, files=(mine,)):
         assert main(["leaderboard", "runs", "--out", "board"]) == 0
         assert "25.0" in capsys.readouterr().out
         assert main(["report", "runs", "--out", "report.html"]) == 0
