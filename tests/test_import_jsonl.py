@@ -264,6 +264,16 @@ def test_every_key_is_explained_where_it_is_asked_for() -> None:
     assert [key for key in KEYS if key not in EPILOG] == []
 
 
+def test_the_lines_of_the_page_can_be_read(tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Questions, a line each\n")[2].partition("\n## ")[0]
+    path = tmp_path / "page.jsonl"
+    path.write_text(section.partition("```json\n")[2].partition("```")[0], encoding="utf-8")
+    found = read_jsonl(path)
+    assert [len(query.truth.boxes) for query in found.queries] == [1, 0]
+    assert [key for key in KEYS if f"| `{key}` |" not in section] == []
+
+
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
