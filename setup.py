@@ -85,6 +85,12 @@ EXTRAS = {
     "cluster": ["ray>=2.9"],
     "confidences": ["pycocotools>=2.0.8"],
     "notebook": ["jupyterlab>=4", DETECTIONS],
+    # The clients of OpenAI, Anthropic and Google: --provider.
+    "providers": ["openai>=2.8", "anthropic>=0.75", "google-genai>=1.50"],
+    # push --upload; writing the folder needs nothing more.
+    "publish": ["huggingface_hub>=0.30"],
+    # A tracking server, or a store in a file (sqlite:///…).
+    "track": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
 }
 EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"], *EXTRAS["photos"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
@@ -99,12 +105,16 @@ TEST = [
     "pytest-benchmark>=4",
     "trustme>=1.1",
     "selenium>=4.20",
-    # What the tests of other extras need: frames, Ray, figures, photographs, marks.
+    # What the tests of other extras need; a pushed folder is read with `datasets`.
     *EXTRAS["video"],
     *EXTRAS["cluster"],
     *EXTRAS["confidences"],
     *EXTRAS["photos"],
     *EXTRAS["marks"],
+    *EXTRAS["providers"],
+    *EXTRAS["publish"],
+    *EXTRAS["track"],
+    "datasets>=3",
     GRAMMAR,
     DETECTIONS,
     # `transformers serve`

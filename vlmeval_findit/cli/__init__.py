@@ -31,6 +31,9 @@ COMMANDS = {
     "marks": ("marks", "list the visual marks that are drawn into pictures, or show them all"),
     "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
     "report": ("report", "one page with plots and every answer on its picture"),
+    "push": ("push", "scored runs as a dataset for the Hugging Face hub"),
+    "track": ("track", "log scored runs with MLflow"),
+    "export-fiftyone": ("export_fiftyone", "answers and ground truth as a FiftyOne dataset"),
     "demo": ("demo", "the demonstration"),
 }
 
@@ -40,7 +43,7 @@ usage: run_findit.py                          the demonstration, without a netwo
        run_findit.py COMMAND …
 
 commands:
-{chr(10).join(f"  {name:<14}{what}" for name, (_, what) in COMMANDS.items())}
+{chr(10).join(f"  {name:<17}{what}" for name, (_, what) in COMMANDS.items())}
 
 of every command:
   --plugin FILE.py        models, spaces, benchmarks … of a file of your own (docs/plugins.md)
