@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,13 +72,19 @@ def draw(
         ImageFileError: the file is no picture.
         ValueError: a box of the truth is none.
     """
+    image = _image(picture)
+    draw_boxes(image, _boxes(image.size, truth, answer, frame))
+    return image
+
+
+def draw_boxes(image: Image.Image, boxes: Iterable[DrawnBox]) -> None:
+    """Draw boxes onto an image of the size that they are in; a role without a line is left out."""
     from PIL import ImageDraw
 
-    image = _image(picture)
     pen = ImageDraw.Draw(image)
-    for one in _boxes(image.size, truth, answer, frame):
-        _draw_box(pen, one, image.size)
-    return image
+    for one in boxes:
+        if one.role in LINES:
+            _draw_box(pen, one, image.size)
 
 
 def _image(picture: Picture) -> Image.Image:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..core.extras import install
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
+from ..core.shipped import config_here_or_shipped
 from ..models.http.spending import Budget
 from ..sweep.answering import Host, StoppedError, Surroundings
 from ..sweep.config import Race, Sweep
@@ -71,7 +73,7 @@ def main(argv: Sequence[str]) -> int:
     add_executor_flags(parser)
     add_batch_flag(parser)
     args = parser.parse_args(argv)
-    sweep = _overridden(read_sweep(args.config), args)
+    sweep = _overridden(read_sweep(config_here_or_shipped(args.config)), args)
     chosen = read_formats(args.formats) if args.formats else None
     if chosen is not None and sweep.race is not None:
         raise ValueError(f"{args.config} races formats, and --formats asks each model in one only")
@@ -154,9 +156,7 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     try:
         from ..host.sweep_host import VLMEvalKitHost
     except ImportError as error:
-        raise ValueError(
-            f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]'"
-        ) from None
+        raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
     from ..sweep.ray_executor import RayExecutor
