@@ -32,7 +32,7 @@ from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
 from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.boxes.reply_schema import schema_of
-from vlmeval_findit.boxes.representation import GRID, Judged
+from vlmeval_findit.boxes.representation import GRID, Judging
 from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
@@ -206,7 +206,7 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
     reading = Reading(at(*points), list(labels), [], None)  # type: ignore[arg-type]
-    (found,) = match([reading], [truth], [(1.0, 1.0)], Judged.BY_LYING_INSIDE)
+    (found,) = match([reading], [truth], [(1.0, 1.0)], Judging.BY_LYING_INSIDE)
     return found.hits
 
 
@@ -249,8 +249,8 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
     readings = [Reading(at((40, 20), (15, 30)), [], [], None)] * 4  # type: ignore[arg-type]
     scales = [(1.0, 1.0), (1.0, 2.0), (1.0, 1.0), (0.5, 0.5)]
-    together = match(readings, truths, scales, Judged.BY_LYING_INSIDE)
-    apart = [match([r], [t], [s], Judged.BY_LYING_INSIDE)[0]
+    together = match(readings, truths, scales, Judging.BY_LYING_INSIDE)
+    apart = [match([r], [t], [s], Judging.BY_LYING_INSIDE)[0]
              for r, t, s in zip(readings, truths, scales, strict=True)]  # fmt: skip
     assert together == apart
     assert [one.hits for one in together] == [[True], [True], [], [False]]
@@ -441,7 +441,7 @@ def test_a_name_says_its_key_where_it_is_not_the_default(name: str) -> None:
     variant = names.parse(f"FindIt_{name}")
     assert variant.name == f"FindIt_{name}"
     assert problem(variant) is None
-    assert variant.judged is Judged.BY_LYING_INSIDE
+    assert variant.judged is Judging.BY_LYING_INSIDE
 
 
 def test_all_representations_are_those_of_the_paper() -> None:
