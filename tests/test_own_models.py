@@ -232,7 +232,8 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
     name = QUESTION.name
     assert main(["models", "--add", file_of(SAVED)]) == 0
     file_of(f"models: [plates]\ndatasets: [{name}]\nlimit: 2\n", "sweep.yaml")
-    answers = perfect_answers("plates", [name], server_manner("acme/Plates-7B", Space("unit")))
+    manner = server_manner("acme/Plates-7B", Space("unit"))
+    answers = perfect_answers("plates", [name], manner)
     path = tmp_path / "outputs" / "plates" / f"plates_{name}.json"
     with ChatServer(lambda asked, _: completion(answers[content(asked.body)])) as server:
         sweep = ["sweep", "sweep.yaml", "--endpoints", server.url]
@@ -256,6 +257,9 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
             assert main(command) == 2
             said = capsys.readouterr().err
             assert f"plug-in {plugin}: recorded {version}, now sha256:" in said
+        # Somewhere else it is asked anew: no answer of the other is taken for its own.
+        assert main([*sweep, "--work-dir", "else", "--journal", "outputs/calls.jsonl"]) == 0
+        assert [one.body["model"] for one in server.asked[2:]] == ["acme/Plates-9B"] * 2
     assert main(["models", "--remove", "plates"]) == 0
     assert main(["score", str(path)]) == 2
     assert "not here: run_findit.py models --add FILE.yaml" in capsys.readouterr().err

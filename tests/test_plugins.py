@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import KINDS, Space, SpaceError, reference_size, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
+from vlmeval_findit.core.contradictions import contradictions
 from vlmeval_findit.core.identity import Identity
-from vlmeval_findit.core.identity_file import read_identity
+from vlmeval_findit.core.identity_file import as_values, from_values, read_identity
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.models.http.payload import server_manner
 from vlmeval_findit.models.table import MODELS, find_model
@@ -209,6 +211,10 @@ def test_what_cannot_be_used_is_said_once_and_left_out(
         assert "\n" not in str(one)
         (said,) = (record.getMessage() for record in caplog.records)
         assert said == f"{one}: left out"
+        another = written(tmp_path / "another.py", "SPACES = ()")
+        os.environ[plugins.FILES_VARIABLE] += f"{os.pathsep}{another}"
+        list(KINDS), list(MODELS)
+        assert len(caplog.records) == 1
         # All else works.
         assert find_model("Cornered") is not None
         assert not {"A", "s", "r"} & {*MODELS, *KINDS, *REPRESENTATIONS}
@@ -364,6 +370,20 @@ def provenance(predictions_file: Path) -> dict[str, Any]:
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     found: dict[str, Any] = json.loads(path.read_text())
     return found
+
+
+def test_with_a_plugin_and_without_it_are_two_runs() -> None:
+    without = Identity("m", "d")
+    with_it = replace(without, plugins={"p": "1.0"})
+    (one,) = contradictions(with_it, without)
+    assert str(one) == "plug-in p: recorded 1.0, now not set"
+    (one,) = contradictions(without, with_it)
+    assert str(one) == "plug-in p: recorded not set, now 1.0"
+    assert without.digest != with_it.digest
+    # A record of before this version says nothing of them, and is the same.
+    assert "plugins" not in as_values(without)
+    for one_of_them in (without, with_it):
+        assert from_values(json.loads(json.dumps(as_values(one_of_them)))) == one_of_them
 
 
 def test_runs_of_another_version_are_refused_with_both(
