@@ -43,8 +43,9 @@ class Runs(Sequence[Run]):
     def queries(self) -> pd.DataFrame:
         """One row a query of every run.
 
-        ``goodness`` is the query's own figure in percent; then come its slices, its sums, and its
-        details as the details file has them: boxes are in pixels of the original picture.
+        ``goodness`` is the query's own figure in percent; then come its details as the details file
+        has them (boxes are in pixels of the original picture), its sums, and its slices: one that
+        is called as a column before it has ``(part)`` behind its name.
         """
         import pandas as pd
 
@@ -91,6 +92,7 @@ def run_row(run: Run) -> dict[str, Any]:
 
 def query_rows(run: Run) -> Iterator[dict[str, Any]]:
     """The rows of :meth:`Runs.queries` that are of one run."""
+    taken = {name for row in run.rows for name in (*row.details, *row.sums)}
     for row in run.rows:
         known = {
             "model": run.model,
@@ -102,5 +104,8 @@ def query_rows(run: Run) -> Iterator[dict[str, Any]]:
             "goodness": run.benchmark.goodness(row),
         }
         # Sums go before details of their names: of a failed call they count nothing.
-        rest = {**row.slices, **row.details, **row.sums}
+        rest = {**row.details, **row.sums}
+        # A tag of one's own may be called as anything else is.
+        for kind, value in row.slices.items():
+            rest[f"{kind} (part)" if kind in taken or kind in known else kind] = value
         yield {**known, **{name: value for name, value in rest.items() if name not in known}}

@@ -8,6 +8,7 @@ from textwrap import fill
 
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.datasets import Family
+from ..benchmarks.findit.names import parse
 from ..data.own.build import Built, BuiltSet
 from ..data.own.jsonl import NO, YES
 
@@ -37,7 +38,7 @@ def described(built: Built, images: Path) -> str:
     said += [f"Tables: {folder}" for folder in folders]
     said += [f"Images: {images}", "Run it:"]
     said += [
-        f"  python run_findit.py --data FindIt_{one.name}_xyxy_json --model MODEL"
+        f"  python run_findit.py --data {parse(f'FindIt_{one.name}_xyxy_json').name} --model MODEL"
         for one in built.datasets
     ]
     return "\n".join(said)
@@ -71,7 +72,7 @@ def _some(words: Sequence[str]) -> str:
 
 def _counts(table: Prepared) -> str:
     without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
-    return f"  {table.table:<24}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
+    return f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
 
 
 def _wrapped(head: str, text: str) -> str:

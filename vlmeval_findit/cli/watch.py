@@ -36,11 +36,15 @@ def watch(what: Sequence[Path], out: Path, every: float) -> int:
     followed = Followed([_place(path) for path in what])
     out.parent.mkdir(parents=True, exist_ok=True)
     seen: Snapshot | None = None
+    told = False
     try:
         while True:
             seen = followed.look(time.monotonic())
             over = seen.state is State.ENDED and not seen.unread
             _write(out, seen, None if over else every)
+            if not told and not over:
+                print(f"{out}: open it in a browser; Ctrl-C ends watching", flush=True)
+                told = True
             if over:
                 print(f"{out}: {_said(seen)}")
                 return 0
