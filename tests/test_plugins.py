@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,13 @@ from perfect_answers import content, perfect_answers
 from plugin_package import ROOT, install, known_here, path_with
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks import begins_with_prefix, benchmark_of, is_meant, parse
+from vlmeval_findit.benchmarks import (
+    begins_with_prefix,
+    benchmark_of,
+    is_meant,
+    load,
+    parse,
+)
 from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, Axes
 from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
@@ -322,6 +329,22 @@ def test_the_package_adds_its_rows(site: Path, capsys: pytest.CaptureFixture[str
     assert not begins_with_prefix("Plates_x")
     with pytest.raises(QuestionError, match="a name begins with FindIt_ or"):
         parse("Plates_Few")
+
+
+def test_its_set_is_imported(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    with known_here(site):
+        import_module("findit_plates.__main__").main(tmp_path / "data")
+        assert main(["import", "--sets"]) == 0
+        assert "AcmePlates" in capsys.readouterr().out
+        for more in ([], ["--replace"]):
+            given = ["--set", "AcmePlates", "--from", str(tmp_path / "data"), *more]
+            assert main(["import", *given]) == 0
+    # What was imported is a dataset of one's own, with or without the package.
+    question = parse("FindIt_AcmePlates_xyxy_json")
+    assert len(load(question.name).queries) == 4
 
 
 def asked_right(names: list[str]) -> ChatServer:
