@@ -20,7 +20,8 @@ from vlmeval_findit.core import plugins
 from vlmeval_findit.core.identity_file import read_identity
 from vlmeval_findit.models.http.payload import server_manner
 from vlmeval_findit.models.http.services import server_name
-from vlmeval_findit.models.own_models import OwnModelError, add
+from vlmeval_findit.models.kept_models import add
+from vlmeval_findit.models.own_models import OwnModelError
 from vlmeval_findit.models.table import MODELS, find_model, local_names
 from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.yaml_lines import ConfigError
@@ -138,6 +139,7 @@ UGLY: dict[str, tuple[str, str]] = {
     "no models": ("datasets: [Demo]", "no key 'models'"),
     "a word": ("- plates", "row 1: should be a mapping with the key name, not 'plates'"),
     "another key": ("- {name: a, spaces: unit}", "row 1: no key 'spaces': did you mean space?"),
+    "a provider": ("- {name: a, space: unit, provider: openai}", "(--provider openai), and not"),
     "a number": ("- {name: a, space: unit}\n- {name: 3}", "row 2: name should not be 3"),
     "no name": ("- {space: unit}", "row 1: the name is missing"),
     "a slash": ("- {name: a/b, space: unit}", "no slash in it"),
