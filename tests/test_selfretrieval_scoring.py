@@ -356,9 +356,9 @@ def test_the_entry_of_a_config_file_may_name_the_encoder(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_host()
-    from vlmeval_findit.host.datasets import DATASET_CLASSES
+    from vlmeval_findit.host.datasets import dataset_classes
 
-    cls = next(one for one in DATASET_CLASSES if one.__name__ == "SelfRetrievalDataset")
+    cls = next(one for one in dataset_classes() if one.__name__ == "SelfRetrievalDataset")
     made = cls("SelfRetrieval", encoder="a/b", mode="eval")
     assert made.settings.encoder == ChosenEncoder("a/b")
     monkeypatch.setenv("FINDIT_ENCODER", "c/d")
