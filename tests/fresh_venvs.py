@@ -114,7 +114,7 @@ def installed(wheel: Path, extras: Sequence[str], folder: Path) -> FreshVenv:
 
     Skips where the environment of the tests lacks one, and fails where it promises to have all.
     """
-    venv = bare_venv(folder / "venv")
+    venv = bare_venv(folder / "a venv")
     pip(venv, "install", "--no-deps", "--no-index", str(wheel))
     packages = folder / "packages"
     packages.mkdir()
