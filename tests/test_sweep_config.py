@@ -318,9 +318,9 @@ def test_the_classes_of_the_export_are_the_hosts() -> None:
     from vlmeval_findit.host import register
 
     register()
-    from vlmeval_findit.host.datasets import DATASET_CLASSES
+    from vlmeval_findit.host.datasets import dataset_classes
 
-    assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in DATASET_CLASSES}
+    assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in dataset_classes()}
 
 
 def test_complete_names_are_asked_as_they_are() -> None:

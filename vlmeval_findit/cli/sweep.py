@@ -224,9 +224,9 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
             best = ranked[0]
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
-            headline = benchmark_of(best.question.name).metrics[0].name
+            headline = benchmark_of(best.question).metrics[0].name
             print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
-            found[model] = outcome(own, benchmark_of(best.question.name).prompts()[0].name, race)
+            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, race)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")

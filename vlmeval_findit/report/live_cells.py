@@ -220,7 +220,7 @@ class Cell:
             self._score_new(replies, tables)
 
     def _score_new(self, replies: list[Reply], tables: Tables) -> None:
-        benchmark = benchmark_of(self.question.name)
+        benchmark = benchmark_of(self.question)
         if benchmark.at_a_time is None:
             # It wants the replies of a run together, and may take its time over them.
             return
@@ -238,7 +238,7 @@ class Cell:
         """The cell as it stands."""
         done = self._done
         answered = sum(self._answered.values())
-        metrics = benchmark_of(self.question.name).metrics
+        metrics = benchmark_of(self.question).metrics
         so_far = figures(metrics, self._sums) if self._scored else {}
         return CellView(
             model=self.identity.model,

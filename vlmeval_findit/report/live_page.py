@@ -101,9 +101,9 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
     found: dict[tuple[str, str], list[CellView]] = {}
     for cell in cells:
-        found.setdefault((benchmark_of(cell.question.name).name, cell.model), []).append(cell)
+        found.setdefault((benchmark_of(cell.question).name, cell.model), []).append(cell)
     for (_, model), own in found.items():
-        metrics = [m for m in benchmark_of(own[0].question.name).metrics if m.in_short_tables]
+        metrics = [m for m in benchmark_of(own[0].question).metrics if m.in_short_tables]
         there = tuple(m for m in metrics if any(c.figures.get(m.name) is not None for c in own))
         yield Block(model, there, tuple(own), all(cell.finished for cell in own))
 

@@ -73,7 +73,7 @@ def averages(results: Sequence[Result]) -> list[FormatAverage]:
     """
     results = [result for result in results if result.dropped is None]
     columns = {result.question.column for result in results}
-    benchmark = benchmark_of(results[0].question.name) if results else None
+    benchmark = benchmark_of(results[0].question) if results else None
     if benchmark is None:
         return []
     found = ranked(benchmark, ((result.question, result.sums) for result in results))
@@ -102,7 +102,7 @@ def outcome(results: Sequence[Result], prompts: str, race: Race | None = None) -
     Of formats that a race dropped there are cells, with their rows, and no averages.
     """
     winner = best_format(results)
-    benchmark = benchmark_of(results[0].question.name)
+    benchmark = benchmark_of(results[0].question)
     own_rule = {} if benchmark is FINDIT else {"rule": rule(benchmark)}
     tables = sorted({result.question.table for result in results})
     return {
@@ -184,7 +184,7 @@ def _format_of(question: Question) -> Format:
 
 def _rounded(average: FormatAverage) -> dict[str, float]:
     """Averages by the names of figures; the headline counts failed calls as misses here."""
-    benchmark = benchmark_of(average.question.name)
+    benchmark = benchmark_of(average.question)
     headline = benchmark.with_failures.name
     return {
         benchmark.metrics[0].name if name == headline else name: round(value, 4)
@@ -193,7 +193,7 @@ def _rounded(average: FormatAverage) -> dict[str, float]:
 
 
 def _cell(result: Result) -> dict[str, Any]:
-    benchmark, figures = benchmark_of(result.question.name), result.figures
+    benchmark, figures = benchmark_of(result.question), result.figures
     bounds = intervals_of(result)
     cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
     for metric in benchmark.metrics:
