@@ -514,7 +514,8 @@ def test_the_docs_name_every_set_with_its_counts_and_licence() -> None:
     for row in IMPORTERS.ours.values():
         line = next(line for line in section.splitlines() if line.startswith(f"| `{row.name}` |"))
         images = sum(one.images or 0 for one in row.parts.values())
-        assert (f"{images:,} images" if images else str(row.counts)) in line
+        counts = str(row.counts) or str(next(iter(row.parts.values()), "")).partition(" ")[0]
+        assert (f"{images:,} images" if images else counts) in line
         assert row.licence in line
 
 

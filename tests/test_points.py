@@ -41,10 +41,12 @@ from vlmeval_findit.data.own.annotations import AnnotationError
 from vlmeval_findit.doctor.of_run import NotBoxesError, replies_of_run
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.rle import RLEError, packed_mask
+from vlmeval_findit.publish.fiftyone_export import FiftyOneError, export
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.runs.coco_boxes import collect
 from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.scored_run import load_runs
 from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.yaml_lines import ConfigError
 
@@ -627,6 +629,10 @@ def test_what_is_of_boxes_alone_says_so(world: World) -> None:
     with pytest.raises(NotBoxesError, match="its answers are no boxes"):
         replies_of_run("Good", load_task(POINT), [], None, None)  # type: ignore[arg-type]
     assert scored.doctor is None
+    (run,) = load_runs([path])
+    with pytest.raises(FiftyOneError, match="its answers are no boxes for FiftyOne"):
+        export([run], world.folder / "fiftyone")
+    assert not (world.folder / "fiftyone").exists()
 
 
 def test_the_report_draws_points(world: World) -> None:

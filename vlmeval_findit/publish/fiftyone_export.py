@@ -16,7 +16,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ..benchmarks.findit.variant import Variant
 from ..boxes.confidences import DEFAULT
+from ..boxes.representation import Judging
 from ..core.drawing import DrawnBox, DrawnPicture, Role
 from ..core.files import atomic_write
 from ..core.image_files import header
@@ -103,7 +105,9 @@ def export(runs: Sequence[Run], out: Path) -> Exported:
     """
     _check_folder(out)
     for run in runs:
-        if not run.question.in_boxes:
+        question = run.question
+        points = isinstance(question, Variant) and question.judged is not Judging.BY_OVERLAP
+        if points or not question.in_boxes:
             raise FiftyOneError(f"{run.path}: its answers are no boxes for FiftyOne")
     found, missing = gather(runs)
     if missing:
