@@ -155,6 +155,7 @@ BROKEN = {
     "ours by a name": (
         "MODELS = ModelRow('GPT-5.4-2026-03-05', 'x', GRID)", "models", "is a name of GPT-5.4",
     ),
+    "all names": ("MODELS = ModelRow('A', '.*', GRID)", "models", "names .* have Qwen2.5-VL"),
     "a space that is none": (
         "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
     ),
@@ -172,7 +173,7 @@ BROKEN = {
         "models", "none of its names",
     ),
     "our checkpoint": (
-        "MODELS = ModelRow('A', '.*', GRID, local="
+        "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local="
         f"{FAMILY.format('FindItQwen3VL', 'grid', 'Qwen3-VL-8B')})",
         "models", "Qwen3-VL-8B is a name of Qwen3-VL",
     ),

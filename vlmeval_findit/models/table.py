@@ -361,18 +361,26 @@ def _problem(row: ModelRow) -> str | None:
     """Why a plug-in's row cannot be used."""
     check_model_name(row.entry)
     re.compile(row.names)
-    checkpoints = row.local.checkpoints if row.local else {}
-    for name in (row.name, row.entry, *checkpoints):
+    for name in _said(row):
         other = _matching(MODELS.values(), name)
         if other is not None:
             return f"{name} is a name of {other.name}{_whose(other)}"
-    for name in checkpoints:
         if _matching([row], check_model_name(name)) is None:
-            return f"{name} has a checkpoint, and is none of its names {row.names}"
+            return f"{name} is what people type, and is none of its names {row.names}"
+    for other in MODELS.values():
+        for name in _said(other):
+            if re.fullmatch(row.names, name, re.IGNORECASE):
+                return f"its names {row.names} have {name}, of {other.name}{_whose(other)}"
     for question in (_ANY_QUESTION, _SCENES):
         if not isinstance(space := row.space(question), Space):
             return f"its space is {space!r:.40}"
     return None if row.local is None else _problem_here(row.local)
+
+
+def _said(row: ModelRow) -> Iterable[str]:
+    """The names of a row that people type."""
+    by_provider = (row.entry,) if row.api else ()
+    return (row.name, *by_provider, *(row.local.checkpoints if row.local else ()))
 
 
 def _whose(row: ModelRow) -> str:
