@@ -20,13 +20,14 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..models.http.services import (
     extra_fields,
+    header_lines,
     openrouter_key,
     server_headers,
     server_name,
     server_space,
 )
 from ..models.http.spending import Budget
-from .api import API_CLASSES, FindItOpenRouter, FindItServer
+from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
 from .models import FindItReplay
@@ -104,6 +105,42 @@ def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
     )
     maker()  # what cannot be used is refused now
     # For this process the user's server goes before an entry of the host's with the same name.
+    supported_VLM[name] = maker
+    return name
+
+
+def add_provider(model: str, names: Sequence[str], args: Namespace) -> str:
+    """Make a model of a provider known, by the name that is returned.
+
+    Args:
+        model: NAME or NAME=THE_PROVIDERS_NAME.
+        names, args: as of :func:`add_server`; ``provider`` and ``mode`` too.
+
+    Raises:
+        SpaceError: the coordinate space of its replies to one of the datasets is not known.
+        ValueError: the provider, the name, a URL, the key or a header cannot be used.
+    """
+    name, _, served = model.partition("=")
+    space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
+    maker = partial(
+        FindItProvider,
+        model=name,
+        provider=args.provider,
+        served=served or None,
+        base_url=args.base_url,
+        space=space,
+        extra_body=extra_fields(args.extra_body),
+        row=args.row,
+        key=args.key,
+        headers=header_lines(args.header or ()),
+        timeout=args.timeout or 600.0,
+        retry=6,
+    )
+    for dataset in names:
+        FindItProvider.describe(parse(dataset), **maker.keywords)
+    if args.mode != "eval":
+        maker()  # without a key or a client package it is refused now
+    # For this process the user's choice goes before OpenRouter's entry of the same name.
     supported_VLM[name] = maker
     return name
 

@@ -29,6 +29,8 @@ class Endpoint:
         key: sent as bearer token, unless the URL or the headers say who asks.
         headers: more headers of every request.
         limit_field: which of :data:`LIMIT_FIELDS` it takes (None: told by the host).
+        provider: the row of :data:`.providers.table.PROVIDERS` that is asked there in its own
+            protocol (empty: none, but an OpenAI-compatible API).
 
     Raises:
         ValueError: the URL, the key or a header cannot be used; none of them is in the message.
@@ -38,6 +40,7 @@ class Endpoint:
     key: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     limit_field: str | None = None
+    provider: str = ""
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)
