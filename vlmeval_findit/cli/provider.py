@@ -52,7 +52,7 @@ def all_at_provider(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     for entry in sweep.models:
         if args.provider is not None and entry.checkpoint is not None:
             raise ValueError(
-                f"--provider {args.provider}: {entry.name} has a checkpoint, which is of a model on "
-                "this machine"
+                f"--provider {args.provider}: {entry.name} has a checkpoint, which is of a model "
+                "on this machine"
             )
     return replace(sweep, models=tuple(with_provider(entry, args) for entry in sweep.models))

@@ -178,7 +178,7 @@ class FindItServer(_ChatAPI):
 
 
 def _fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What changes the replies of a server or a provider: fields of a request, a limit of tokens."""
+    """What a server's or a provider's replies depend on: fields of a request, a limit of tokens."""
     limit, _ = token_limit(arguments)
     limited = {} if limit is None else {"max_new_tokens": limit}
     return {**(arguments.get("extra_body") or {}), **limited}

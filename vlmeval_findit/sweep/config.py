@@ -27,7 +27,7 @@ class ModelEntry:
     ``space`` and ``reads_like`` are as in :class:`.Settings`; ``checkpoint`` is a folder
     or an identifier of a model on this machine, and ``row`` the row of the model table that it is
     run like; ``provider`` asks it in its own protocol (None: OpenRouter, a server or this machine);
-    ``served`` is a server's or provider's name for it, ``headers`` go with every request to a server
+    ``served`` is the server's or provider's name for it, ``headers`` go with every request there
     and are kept nowhere; ``line`` is where the file names it.
     """
 

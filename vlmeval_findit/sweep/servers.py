@@ -77,7 +77,7 @@ class ServersHost:
             chat = chat_model(entry)
             if self._batching is not None:
                 _refuse_batches(self._batching.kind, entry.provider, self._urls)
-            self._endpoints(entry, Ready.TO_ASK)
+            self._endpoints(entry)
             priced = chat.row is not None and chat.row.api is not None and chat.row.api.prices
             if self._batching and not math.isinf(self._budget.limit) and not priced:
                 raise ValueError("what its batches cost is not known beforehand: no --max-usd")
@@ -118,7 +118,7 @@ class ServersHost:
             from ..models.http.asker import ChatAsker, Terms
 
             terms = Terms(timeout=self._inference.timeout)
-            servers = self._endpoints(entry, Ready.TO_ASK)
+            servers = self._endpoints(entry)
             return ChatAsker(chat_model(entry), servers, terms, self._budget)
 
         threads = max(len(self._urls), 1) * self._inference.threads
@@ -135,7 +135,7 @@ class ServersHost:
             folder = batching.journal.with_name(f"{batching.journal.name}.batch-files")
             service = BatchFiles(folder, entry.served or entry.name)
         else:
-            (endpoint,) = self._endpoints(entry, Ready.TO_ASK)
+            (endpoint,) = self._endpoints(entry)
             if batching.kind is BatchKind.ANTHROPIC:
                 service = AnthropicBatches(endpoint, self._inference.timeout)
             else:
@@ -143,7 +143,7 @@ class ServersHost:
                 limit_field = endpoint.takes
         return BatchAsker(chat_model(entry), service, limit_field, batching.told)
 
-    def _endpoints(self, entry: ModelEntry, ready: Ready) -> list[Endpoint]:
+    def _endpoints(self, entry: ModelEntry, ready: Ready = Ready.TO_ASK) -> list[Endpoint]:
         given, field = dict(entry.headers or {}), _limit_field(entry)
         if entry.provider is not None:
             headers = {**header_lines(self._headers), **given}
