@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 
+from ..models.http.chat import own_name
 from ..models.http.providers.table import find_provider
 from ..sweep.config import ModelEntry, Sweep
 
@@ -41,6 +43,17 @@ def with_provider(entry: ModelEntry, args: argparse.Namespace) -> ModelEntry:
             f"{name}'s name for the model?"
         )
     return replace(entry, provider=name, served=entry.checkpoint, checkpoint=None)
+
+
+def check_models(models: Sequence[str], args: argparse.Namespace) -> None:
+    """Refuse models that a provider has no name for, before the seconds that an import takes.
+
+    Raises:
+        ValueError: there is no such provider, or its name for a model is not known.
+    """
+    for model in models:
+        name, _, served = model.partition("=")
+        own_name(find_provider(args.provider).name, name, served, args.row)
 
 
 def all_at_provider(sweep: Sweep, args: argparse.Namespace) -> Sweep:

@@ -17,6 +17,7 @@ from ..core.settings import CONFIDENCES_VARIABLE, FORCE_VARIABLE
 from ..models.http.spending import Budget
 from ..sweep.host_config import is_ours
 from .printing import report_spending
+from .provider import check_models
 
 FAILED = 1
 """The exit status of a run of which something failed: a dataset, or calls of one."""
@@ -44,6 +45,8 @@ def main(argv: Sequence[str]) -> int:
             "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
             "--api-nproc calls at a time: leave the flag out"
         )
+    if ours.provider:
+        check_models(ours.model, ours)
     _check_data(names, ours.mode)
     if ours.dry_run:
         from .dry_run import of_data

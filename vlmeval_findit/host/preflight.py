@@ -114,11 +114,11 @@ def add_provider(model: str, names: Sequence[str], args: Namespace) -> str:
 
     Args:
         model: NAME or NAME=THE_PROVIDERS_NAME.
-        names, args: as of :func:`add_server`; ``provider`` and ``mode`` too.
+        names, args: as of :func:`add_server`; ``provider`` too.
 
     Raises:
         SpaceError: the coordinate space of its replies to one of the datasets is not known.
-        ValueError: the provider, the name, a URL, the key or a header cannot be used.
+        ValueError: the provider, the name, a URL or a header cannot be used.
     """
     name, _, served = model.partition("=")
     space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
@@ -138,8 +138,6 @@ def add_provider(model: str, names: Sequence[str], args: Namespace) -> str:
     )
     for dataset in names:
         FindItProvider.describe(parse(dataset), **maker.keywords)
-    if args.mode != "eval":
-        maker()  # without a key or a client package it is refused now
     # For this process the user's choice goes before OpenRouter's entry of the same name.
     supported_VLM[name] = maker
     return name
@@ -151,14 +149,25 @@ def share_budget(
     """Let the models over HTTP of a run spend from one budget, within one time a call.
 
     Raises:
-        ValueError: there is no key for them; or a limit for models that cost nothing here.
+        ValueError: a key or a client package is missing; or a limit for models that cost nothing
+            here.
     """
-    entries = [entry for entry in map(supported_VLM.get, models) if entry is not None]
+    made = {model: entry_of(model) for model in models}
+    # What a --config file says of a class goes before the table's entry of the same name.
+    entries = [
+        entry
+        for model, entry in zip(models, map(supported_VLM.get, models), strict=True)
+        if entry is not None and made[model].cls is getattr(entry, "func", entry)
+    ]
     over_http = [entry for entry in entries if getattr(entry, "func", None) in API_CLASSES]
     if max_usd is not None and not (over_http and max_usd > 0):
         raise ValueError("--max-usd takes US dollars, and limits models over an API only")
-    if mode != "eval" and any(entry.func is FindItOpenRouter for entry in over_http):
-        openrouter_key()
+    if mode != "eval":
+        for one in made.values():
+            if one.cls is FindItOpenRouter:
+                openrouter_key()
+            elif one.cls is FindItProvider:
+                FindItProvider(**one.arguments)
     budget = Budget(math.inf if max_usd is None else max_usd)
     for entry in over_http:
         entry.keywords["budget"] = budget

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .endpoint import limit_in
+
 
 def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
     """The request of a chat body.
 
-    >>> messages_request({"model": "m", "messages": [], "reasoning_effort": "none"})
-    {'model': 'm', 'messages': [], 'thinking': {'type': 'disabled'}}
+    >>> messages_request({"model": "m", "messages": [], "max_tokens": 9})
+    {'model': 'm', 'messages': [], 'max_tokens': 9}
     """
     made = {name: value for name, value in body.items() if name not in _SAID_OTHERWISE}
     made["messages"] = [
         {**message, "content": [_part(part) for part in message["content"]]}
         for message in body["messages"]
     ]
+    made["max_tokens"] = limit_in(body)
     output: dict[str, Any] = {}
     effort = body.get("reasoning_effort")
     if effort == "none":
@@ -35,7 +38,7 @@ def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-_SAID_OTHERWISE = ("reasoning_effort", "response_format")
+_SAID_OTHERWISE = ("max_completion_tokens", "reasoning_effort", "response_format")
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:

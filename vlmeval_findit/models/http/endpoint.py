@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from ...core.redaction import remember
@@ -17,6 +18,11 @@ _OPENAI = "api.openai.com"
 _KEY_LIKE = re.compile(r"key|token|secret|password|sig|auth|^code$", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding"})
+
+
+def limit_in(body: Mapping[str, Any]) -> int:
+    """The limit of tokens of a request, in whichever field it stands."""
+    return next(int(body[name]) for name in LIMIT_FIELDS if name in body)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..completion import CallError
+from ..endpoint import LIMIT_FIELDS, limit_in
 
 
 class Content(NamedTuple):
@@ -28,7 +29,7 @@ def content_request(body: Mapping[str, Any]) -> Content:
     {'max_output_tokens': 9}
     """
     more = {name: value for name, value in body.items() if name not in _TAKEN}
-    config: dict[str, Any] = {"max_output_tokens": body["max_tokens"]}
+    config: dict[str, Any] = {"max_output_tokens": limit_in(body)}
     if "temperature" in body:
         config["temperature"] = body["temperature"]
     effort = body.get("reasoning_effort")
@@ -52,7 +53,7 @@ _TAKEN = frozenset(
     {
         "model",
         "messages",
-        "max_tokens",
+        *LIMIT_FIELDS,
         "temperature",
         "reasoning_effort",
         "response_format",
