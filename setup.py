@@ -89,7 +89,7 @@ setup(
             "llguidance>=1.9",
         ],
         # The clients of OpenAI, Anthropic and Google: --provider.
-        "providers": ["openai>=2", "anthropic>=0.75", "google-genai>=1.50"],
+        "providers": ["openai>=2.8", "anthropic>=0.75", "google-genai>=1.50"],
         "video": ["av>=12"],
         "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
         # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
@@ -112,7 +112,7 @@ setup(
             "llguidance>=1.9",
             "fastapi",
             "uvicorn",
-            "openai>=2",
+            "openai>=2.8",
             "anthropic>=0.75",
             "google-genai>=1.50",
             "ruff==0.17.5",

@@ -334,8 +334,9 @@ def test_the_host_scores_as_over_openrouter(lmu: Path, tmp_path: Path) -> None:
         config = tmp_path / "config.json"
         models = {GOOGLE.model: {**entry, "base_url": where["google"], "max_usd": 5}}
         config.write_text(json.dumps({"model": models, "data": data}))
-        asking = ["--data", DATA, "--model"]
-        commands = [[*asking, OPENAI.model, "--work-dir", "openrouter"], ["--config", str(config)]]
+        asking = ["--limit", "6", "--data", DATA, "--model"]
+        commands = [[*asking, OPENAI.model, "--work-dir", "openrouter"]]
+        commands.append(["--config", str(config), "--limit", "6"])
         for one in (OPENAI, ANTHROPIC):
             own = ["--provider", one.provider, "--base-url", where[one.provider]]
             commands.append([*asking, one.model, *own, "--max-usd", "5"])
