@@ -21,6 +21,7 @@ from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import Size
 from vlmeval_findit.data.own.annotations import AnnotationError, Annotations, Box, Units
+from vlmeval_findit.data.own.asked import asked_of
 from vlmeval_findit.data.own.exif import Drawn, to_stored, turned, turned_size
 from vlmeval_findit.data.own.pictures import OwnPicture, placed
 
@@ -282,7 +283,7 @@ def test_fractions_and_pixels_are_placed_alike(
     given = tuple(n / side for n, side in zip(box, per, strict=True))
     made = Annotations(Path("f"), {"a": None}, (Box("a", "x", given, "f"),), units)  # type: ignore[arg-type]
     pictures = {"a": OwnPicture(size, orientation, None)}
-    found = placed(made, pictures, Drawn.TURNED).boxes[0].corners
+    found = placed(asked_of(made), pictures, Drawn.TURNED).queries[0].truth.boxes[0]
     expected = to_stored(box, orientation, size) if orientation != 1 else box
     assert found == pytest.approx(expected, abs=1e-9)
 
@@ -297,7 +298,7 @@ def test_the_refusal_counts_all_and_names_the_first() -> None:
         "d": OwnPicture(WIDE, 8, None),
     }
     with pytest.raises(AnnotationError, match=r"^f\.json: 2 pictures .* first: b \(orientation 3"):
-        placed(made, pictures, None)
+        placed(asked_of(made), pictures, None)
 
 
 # --- units ----------------------------------------------------------------------------------------

@@ -567,6 +567,8 @@ def test_names_are_the_providers_own_or_the_users() -> None:
         provider_model("openai", "Claude-Opus-5.5")
     with pytest.raises(ValueError, match="no name of google's for Qwen3-VL"):
         provider_model("google", "Qwen3-VL")
+    with pytest.raises(ValueError, match="My-Gemini=NAME_AT_GOOGLE"):
+        provider_model("google", "My-Gemini", row="Gemini 2.5 Flash")
     mine = provider_model("google", "My-Gemini", "gemini-9", row="Gemini 2.5 Flash")
     assert mine.manner(mine.space(QUESTION)).model == "gemini-9"
 

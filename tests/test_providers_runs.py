@@ -178,7 +178,7 @@ def test_a_sweep_may_ask_several_providers(
         assert "Mine is to be asked at google" in capsys.readouterr().err
     identity = next((tmp_path / "runs" / "Mine").glob("*_identity.json"))
     who = json.loads(identity.read_text())["answering"]
-    assert (who["kind"], who["checkpoint"]) == ("google", "gemini-2.5-flash")
+    assert (who["kind"], who["checkpoint"]) == ("provider google", "gemini-2.5-flash")
     assert who["endpoint"] == f"{address(two, GOOGLE)}/v1beta"
     no_secret(tmp_path)
 
@@ -200,7 +200,7 @@ def test_a_sweep_may_ask_several_providers(
         ("probe --model GPT-5.4 --provider opnai", "did you mean openai"),
         (f"--data {DATA} --model GPT-5.4 --provider opnai", "did you mean openai"),
         (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
-        (f"--data {DATA} --model GPT-5.4 --provider openai --dry-run --row x", "no name"),
+        (f"--data {DATA} --model GPT-5.4 --provider openai --dry-run --row x", "is not known"),
         ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),
         (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "apart"),
         (f"--data {DATA} --model GPT-5.4 --provider openai --temperature 1", "asked greedily"),
@@ -274,6 +274,47 @@ def test_a_probe_asks_a_provider(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert status == 2, "Undecided: no boxes."
     assert not saved.exists()
     no_secret(tmp_path)
+
+
+PLUGIN = """
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.providers.table import Provider
+
+FAILS = [CallError("busy", 503)]
+
+
+def chat(body, endpoint, timeout):
+    if FAILS:
+        raise FAILS.pop()
+    text = '[{"bbox_2d": [1, 2, 300, 400], "label": "cat"}]'
+    usage = {"prompt_tokens": 5, "completion_tokens": 1, "cost": 0.01}
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    return {"choices": [choice], "usage": usage}
+
+
+PROVIDERS = [Provider("mine", chat, "http://localhost/v1"), Provider("broken", None, "nowhere")]
+"""
+
+
+def test_a_strangers_provider_is_a_row_and_gets_everything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(PLUGIN)
+    monkeypatch.setenv("FINDIT_PLUGINS", str(plugin))
+    assert main(["plugins"]) == 1, "One is broken."
+    listed = capsys.readouterr().out
+    assert "providers       mine" in listed
+    assert "should begin with http" in listed
+    flags = ["--model", "Qwen3-VL=q3", "--provider", "mine"]
+    assert main(search(tmp_path, *flags, "--max-usd", "0.02", "--threads", "1")) == 3
+    assert "$0.0200" in capsys.readouterr().err
+    assert main(search(tmp_path, *flags)) == 0
+    identity = json.loads(next(tmp_path.rglob("*_identity.json")).read_text())
+    assert identity["answering"]["kind"] == "provider mine"
+    assert [*identity["plugins"]] == ["mine.py"]
+    calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    assert "cost_from" not in json.dumps(calls), "It says what calls cost."
 
 
 # --- VLMEvalKit -----------------------------------------------------------------------------------
@@ -353,7 +394,7 @@ def test_the_host_scores_as_over_openrouter(lmu: Path, tmp_path: Path) -> None:
         path = predictions(tmp_path / "outputs", protocol.model, DATA)
         assert figures(path)["f1"] > 0
         who = json.loads(path.with_name(f"{path.stem}_identity.json").read_text())["answering"]
-        assert who["kind"] == protocol.provider
+        assert who["kind"] == f"provider {protocol.provider}"
         assert who["endpoint"].startswith(where[protocol.provider])
         rows = json.loads(path.read_text())
         records = [json.loads(row["extra_records"])["findit"] for row in rows]

@@ -161,15 +161,16 @@ def open_model(
         return Model(name, _asks_baseline(baselines()[short]))
     row = find_model(short)
     if row is not None and row.local is not None:
-        own = local_names().get(short, (row, next(iter(row.local.checkpoints.values()))))[1]
+        known = row.local.checkpoints
+        own = known.get(short) or next(iter(known.values()))
         if said is not None:
             settings["space"] = said
         return Model(name, _asks_here(checkpoint or own, row, settings))
     if row is not None and row.api is not None:
         _refuse(settings, "OpenRouter has its own")
         return _of_openrouter(short)
-    known = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
-    raise ValueError(f"no model {short!r}{nearest(short, known)}; base_url=… asks a server")
+    names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
+    raise ValueError(f"no model {short!r}{nearest(short, names)}; base_url=… asks a server")
 
 
 def _refuse(settings: dict[str, Any], why: str) -> None:

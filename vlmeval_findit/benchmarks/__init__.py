@@ -1,45 +1,84 @@
 """One folder a benchmark, found by the prefix of a name.
 
-A folder below this one is a benchmark when its package has a ``PREFIX`` and its module
-``benchmark`` an instance ``BENCHMARK`` (:class:`..core.benchmark.Benchmark`).  Nothing else lists
-them.  Of two prefixes that fit a name the longer one counts.
+A package is a benchmark when it has a ``PREFIX``, and its module ``benchmark`` (or the package
+itself) an instance ``BENCHMARK`` (:class:`..core.benchmark.Benchmark`).  Ours are the folders below
+this one; nothing else lists them.  Others' are plug-ins, found in the same way.  Of two prefixes of
+ours that fit a name the longer one counts; a plug-in's fits no name of another's.
 """
 
 from __future__ import annotations
 
 import pkgutil
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 
 from ..core.benchmark import Baseline, Benchmark
 from ..core.conformance import Protocols, Try
+from ..core.plugin_table import Table
+from ..core.plugins import Group
 from ..core.question import AnyTask, Question, QuestionError
 from ..core.spelling import nearest
 
 
 @cache
-def prefixes() -> Mapping[str, str]:
-    """The prefix of every benchmark and its folder; the longest first."""
+def prefixes() -> Table[ModuleType]:
+    """The prefix of every benchmark and its package; of ours the longest first."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
         if module.ispkg:
-            prefix = getattr(import_module(f"{__name__}.{module.name}"), "PREFIX", None)
-            if prefix is not None:
-                found[str(prefix)] = module.name
-    return dict(sorted(found.items(), key=lambda item: -len(item[0])))
+            package = import_module(f"{__name__}.{module.name}")
+            if hasattr(package, "PREFIX"):
+                found[str(package.PREFIX)] = package
+    ours = dict(sorted(found.items(), key=lambda item: -len(item[0])))
+    return Table(Group.BENCHMARKS, ours, ModuleType, _problem, name=lambda one: one.PREFIX)
+
+
+def _problem(package: ModuleType) -> str | None:
+    """Why a plug-in's benchmark cannot be used."""
+    prefix, known = package.PREFIX, prefixes()
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*_", prefix):
+        return f"the prefix {prefix!r} should be letters, digits or '-', and '_' at its end"
+    for other in known:
+        if prefix.startswith(other) or other.startswith(prefix):
+            return f"names with {prefix} would be names with {other}"
+    made = _made_of(package)
+    if Benchmark not in type(made).__mro__:
+        return f"BENCHMARK should not be {made!r:.60}"
+    taken = {one: _made_of(each) for each in _packages() for one in _classes_of(each)}
+    for name in made.listed():
+        if not name.startswith(prefix):
+            return f"its name {name} does not begin with {prefix}"
+        if (host_class := made.host_class(made.parse(name))) in taken:
+            return f"{host_class} is the class of {taken[host_class].name} under VLMEvalKit"
+    for name in made.baselines:
+        if name in baselines():
+            return f"{name} is a baseline of another benchmark"
+    return None
 
 
 @cache
-def _of_folder(folder: str) -> Benchmark:
-    made: Benchmark = import_module(f"{__name__}.{folder}.benchmark").BENCHMARK
+def _made_of(package: ModuleType) -> Benchmark:
+    inner = f"{package.__name__}.benchmark"
+    where = import_module(inner) if hasattr(package, "__path__") and find_spec(inner) else package
+    made: Benchmark = where.BENCHMARK
     return made
 
 
 def benchmarks() -> list[Benchmark]:
-    """Every benchmark."""
-    return [_of_folder(folder) for folder in sorted(prefixes().values())]
+    """Every benchmark: ours, then those of plug-ins."""
+    return [_made_of(package) for package in _packages()]
+
+
+def _packages() -> list[ModuleType]:
+    return [*_ours(), *(one.row for one in prefixes().added().values())]
+
+
+def _ours() -> list[ModuleType]:
+    return sorted(prefixes().ours.values(), key=lambda package: package.__name__)
 
 
 @cache
@@ -59,7 +98,7 @@ def benchmark_of(name: str) -> Benchmark:
     Raises:
         QuestionError: it belongs to none.
     """
-    return _of_folder(prefixes()[prefix_of(name)])
+    return _made_of(prefixes()[prefix_of(name)])
 
 
 def prefix_of(name: str) -> str:
@@ -83,12 +122,12 @@ def begins() -> list[str]:
 
 def begins_with_prefix(text: str) -> bool:
     """Whether a text begins as the names of a benchmark do; it need not be one of them."""
-    return text.startswith(tuple(prefixes()))
+    return any(text.startswith(prefix) for prefix in prefixes())
 
 
 def is_meant(name: str) -> bool:
     """The same of a name that may be typed wrong: ``FindIt-Pascal`` is meant to be ours."""
-    return name.startswith(tuple(prefix.rstrip("_") for prefix in prefixes()))
+    return any(name.startswith(prefix.rstrip("_")) for prefix in prefixes())
 
 
 def baselines() -> Mapping[str, Baseline]:
@@ -96,19 +135,20 @@ def baselines() -> Mapping[str, Baseline]:
     return {name: one for each in benchmarks() for name, one in each.baselines.items()}
 
 
-@cache
 def host_classes() -> frozenset[str]:
     """The names of all classes that our datasets have under VLMEvalKit."""
-    return frozenset(
-        benchmark.host_class(benchmark.parse(name))
-        for benchmark in benchmarks()
-        for name in benchmark.listed()
-    )
+    return frozenset().union(*map(_classes_of, _packages()))
+
+
+@cache
+def _classes_of(package: ModuleType) -> frozenset[str]:
+    made = _made_of(package)
+    return frozenset(made.host_class(made.parse(name)) for name in made.listed())
 
 
 def any_question() -> Question:
     """Some question, for what is the same of all."""
-    benchmark = benchmarks()[0]
+    benchmark = _made_of(_ours()[0])
     return benchmark.parse(benchmark.listed()[0])
 
 

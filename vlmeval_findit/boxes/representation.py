@@ -7,8 +7,12 @@ conversions.  Everything is in the units of the reply; pixels come later, in :mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from ..core.plugin_table import Table
+from ..core.plugins import Group
 
 Corners = tuple[float, float, float, float]
 """A box as (x_min, y_min, x_max, y_max)."""
@@ -146,4 +150,26 @@ _ROWS = (
     ),
 )
 
-REPRESENTATIONS: dict[str, Representation] = {row.name: row for row in _ROWS}
+GRID: tuple[str, ...] = tuple(row.name for row in _ROWS)
+"""The paper's eight: what "all" means.  Any other is asked where it is named."""
+
+
+def _problem(row: Representation) -> str | None:
+    """Why a plug-in's row cannot be used."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", row.name) or re.fullmatch(_GRAMMAR, row.name):
+        return f"{row.name!r} cannot stand in a name: letters, digits and '-', no word of the grid"
+    if not isinstance(row.width, int) or row.width < 1:
+        return f"width should not be {row.width!r}"
+    for what, words in (("fields", row.fields), ("keys", row.keys)):
+        if len(words) not in (0, row.width):
+            return f"{what} are {len(words)} for {row.width} numbers"
+    box = (1.0, 2.0, 5.0, 9.0)
+    back = tuple(row.to_corners(row.from_corners(box)))
+    return None if back == box else f"{box} comes back as {back!r:.60}"
+
+
+_GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"
+
+REPRESENTATIONS: Table[Representation] = Table(
+    Group.REPRESENTATIONS, {row.name: row for row in _ROWS}, Representation, _problem
+)

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ..core.plugin_table import Table
+from ..core.plugins import Group
 from ..core.spelling import nearest
 
 ReferenceSize = tuple[float, float]
@@ -91,7 +94,21 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 @lru_cache(maxsize=65536)
 def reference_size(space: Space, width: int, height: int) -> ReferenceSize:
     """The size (w, h) that the numbers of a reply about a width x height image refer to."""
-    return KINDS[space.kind].reference(_shrunk_scene(space, width, height), space)
+    size = KINDS[space.kind].reference(_shrunk_scene(space, width, height), space)
+    if space.kind not in KINDS.ours:
+        _check_size(space.kind, size)
+    return size
+
+
+def _check_size(kind: str, size: Any) -> None:
+    """Refuse a size of a plug-in's that no number can refer to.
+
+    Raises:
+        SpaceError: it is none.
+    """
+    numbers = size if isinstance(size, tuple) and len(size) == 2 else ()
+    if not numbers or not all(isinstance(n, int | float) and 0 < n < 1e9 for n in numbers):
+        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {size!r:.60}")
 
 
 def scale_to_pixels(space: Space, width: int, height: int) -> tuple[float, float]:
@@ -241,10 +258,19 @@ _ROWS = (
     Kind("smart_resize", "smart_resize", "pixels of Qwen2.5-VL's processor input", _smart_resize),
 )
 
-KINDS: dict[str, Kind] = {row.name: row for row in _ROWS}
 ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}
+
+
+def _problem(row: Kind) -> str | None:
+    """Why a plug-in's row cannot be used; what it says of sizes is seen when one is asked for."""
+    if not re.fullmatch(r"[A-Za-z][\w.-]*", row.name) or row.name in ALIASES:
+        return f"{row.name!r} is no name of a coordinate space, or another space's"
+    return None if callable(row.reference) else f"reference should not be {row.reference!r:.40}"
+
+
+KINDS: Table[Kind] = Table(Group.SPACES, {row.name: row for row in _ROWS}, Kind, _problem)
 
 
 def spaces_help() -> str:
     """The table of coordinate spaces as lines of text, for error messages and ``--help``."""
-    return "\n".join(f"  {row.name:<16} {row.means}" for row in _ROWS)
+    return "\n".join(f"  {row.name:<16} {row.means}" for row in KINDS.values())

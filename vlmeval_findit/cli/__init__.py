@@ -11,10 +11,12 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from .plugin_files import without_plugins
+
 COMMANDS = {
     "fetch": ("fetch", "get annotations and the images that they name"),
     "prepare": ("prepare", "turn the release's Parquet subsets into tables"),
-    "import": ("import_data", "make a dataset of COCO, YOLO, Pascal VOC or CSV files of your own"),
+    "import": ("import_data", "make a dataset of files of your own, or of a published set"),
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
     "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
@@ -25,6 +27,7 @@ COMMANDS = {
     "search": ("search", "find the format that a model answers best in"),
     "sweep": ("sweep", "run models x datasets x formats from a file"),
     "models": ("models", "list the models: names, checkpoints, coordinate spaces, image bounds"),
+    "plugins": ("plugins", "list the rows that other packages and files add, and what is broken"),
     "marks": ("marks", "list the visual marks that are drawn into pictures, or show them all"),
     "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
     "report": ("report", "one page with plots and every answer on its picture"),
@@ -38,6 +41,9 @@ usage: run_findit.py                          the demonstration, without a netwo
 
 commands:
 {chr(10).join(f"  {name:<14}{what}" for name, (_, what) in COMMANDS.items())}
+
+of every command:
+  --plugin FILE.py        models, spaces, benchmarks … of a file of your own (docs/plugins.md)
 
 flags of ours, with --data:
   --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
@@ -71,6 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     is full; 4: batches are still under way; 130: interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = without_plugins(arguments)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):
         print(USAGE)

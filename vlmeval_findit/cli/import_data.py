@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..data.own.annotations import AnnotationError, Annotations, Units
-from ..data.own.build import build
+from ..data.own.asked import AskedSet, asked_of
+from ..data.own.build import build_asked
 from ..data.own.exif import Drawn
+from .import_sets import is_meant
+from .import_sets import main as main_of_sets
+from .imported import described
 
 EPILOG = """\
 --coco FILE   instances: images, annotations with bbox [x, y, width, height], categories
@@ -17,6 +21,17 @@ EPILOG = """\
 --voc DIR     Annotations/*.xml; images: DIR/JPEGImages, unless --images says otherwise
 --csv FILE    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
               pixels unless --units says fractions; tabs where the file ends in .tsv
+--jsonl FILE  one query a line, a JSON object: image, or images (frames of a video); one of
+              label, labels, expression, references (pictures of the object); boxes (all that
+              there are, [] for none); if wanted caption, tags. Numbers as in --csv.
+                {"image": "a.jpg", "expression": "the grey cat", "boxes": [[1, 2, 30, 40]]}
+              With labels a box is {"box": [x1, y1, x2, y2], "label": "cat"}; with images there
+              is a list of boxes a frame. tags are {"kind": "value"} or a list of words: scores
+              are told apart by them. See docs/data.md
+--set NAME --from DIR
+              a published set in the format in which it is published, checked against what is
+              known of it; --sets lists them with their licences, --only takes some subsets of
+              one, --partial takes one that is not as published, --name calls it otherwise
 --vp-questions FROM
               VP-Bench questions about marks that are drawn on the pictures of FROM, a dataset of
               object detection: Scenes, Demo, Pascal, OpenImages or one of your own
@@ -29,6 +44,8 @@ which of the two was annotated, say --exif stored (boxes are taken as they are) 
 
 def main(argv: Sequence[str]) -> int:
     """Make a dataset of one's own."""
+    if is_meant(argv):
+        return main_of_sets(argv)
     parser = argparse.ArgumentParser(
         prog="run_findit.py import",
         description=__doc__,
@@ -40,6 +57,10 @@ def main(argv: Sequence[str]) -> int:
     source.add_argument("--yolo", type=Path, metavar="DIR")
     source.add_argument("--voc", type=Path, metavar="DIR")
     source.add_argument("--csv", type=Path, metavar="FILE")
+    source.add_argument("--jsonl", type=Path, metavar="FILE")
+    # For help and messages: main_of_sets reads them.
+    source.add_argument("--set", metavar="NAME")
+    source.add_argument("--sets", action="store_true")
     source.add_argument("--vp-questions", metavar="FROM")
     parser.add_argument("--images", type=Path, metavar="DIR", help="folder of the images")
     parser.add_argument(
@@ -47,7 +68,12 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--replace", action="store_true", help="replace your dataset of that name")
     parser.add_argument(
-        "--units", choices=[one.value for one in Units], help="what the numbers of --csv count"
+        "--units",
+        choices=[one.value for one in Units],
+        help="what numbers of --csv, --jsonl count",
+    )
+    parser.add_argument(
+        "--frames", type=int, metavar="N", help="thin the videos of --jsonl to N frames"
     )
     parser.add_argument(
         "--exif", choices=[one.value for one in Drawn], help="what boxes of such pictures count"
@@ -63,25 +89,25 @@ def main(argv: Sequence[str]) -> int:
         from .vp_questions import make
 
         return make(args.vp_questions, args.name, args.count, args.seed, args.replace)
-    if args.units is not None and args.csv is None:
-        parser.error("--units is for --csv; the other formats have units of their own")
+    if args.units is not None and args.csv is None and args.jsonl is None:
+        parser.error("--units is for --csv and --jsonl; the other formats have units of their own")
+    if args.frames is not None and args.jsonl is None:
+        parser.error("--frames is for --jsonl; the other formats have no videos")
     folder = _images(args)
     drawn = Drawn(args.exif) if args.exif else None
-    built = build(args.name, _read(args, folder), folder, args.replace, drawn)
-    for note in built.notes:
-        print(note)
-    for reason, count in built.annotations.left_out.items():
-        print(f"left out: {count} {reason}")
-    for table in built.tables:
-        print(f"{table.table:<24}{table.queries:>6} queries{table.boxes:>8} boxes: {table.path}")
-    print(
-        f"Images: {folder}\n"
-        f"Run it: python run_findit.py --data FindIt_{args.name}_xyxy_json --model MODEL"
-    )
+    built = build_asked(args.name, [_read(args, folder)], folder, args.replace, drawn)
+    print(described(built, folder))
     return 0
 
 
-_FLAGS = {"count": True, "seed": True, "images": False, "units": False, "exif": False}
+_FLAGS = {
+    "count": True,
+    "seed": True,
+    "images": False,
+    "units": False,
+    "exif": False,
+    "frames": False,
+}
 """Flags that are for questions about marks only, or for all but them."""
 
 
@@ -98,7 +124,16 @@ def _images(args: argparse.Namespace) -> Path:
     return folder
 
 
-def _read(args: argparse.Namespace, folder: Path) -> Annotations:
+def _read(args: argparse.Namespace, folder: Path) -> AskedSet:
+    units = Units(args.units) if args.units else None
+    if args.jsonl is not None:
+        from ..data.own.jsonl import read_jsonl
+
+        return read_jsonl(args.jsonl, units, args.frames)
+    return asked_of(_annotations(args, folder, units))
+
+
+def _annotations(args: argparse.Namespace, folder: Path, units: Units | None) -> Annotations:
     if args.coco is not None:
         from ..data.own.coco_in import read_coco
 
@@ -113,4 +148,4 @@ def _read(args: argparse.Namespace, folder: Path) -> Annotations:
         return read_voc(args.voc)
     from ..data.own.box_list import read_listing
 
-    return read_listing(args.csv, Units(args.units) if args.units else None)
+    return read_listing(args.csv, units)

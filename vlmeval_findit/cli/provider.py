@@ -53,7 +53,7 @@ def check_models(models: Sequence[str], args: argparse.Namespace) -> None:
     """
     for model in models:
         name, _, served = model.partition("=")
-        own_name(find_provider(args.provider).name, name, served, args.row)
+        own_name(find_provider(args.provider).name, name, served)
 
 
 def all_at_provider(sweep: Sweep, args: argparse.Namespace) -> Sweep:

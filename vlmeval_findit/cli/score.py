@@ -26,7 +26,7 @@ from .printing import print_rows
 
 def main(argv: Sequence[str]) -> int:
     """Score prediction files again, without a model."""
-    args = _parser().parse_args(argv)
+    args = _parser(argv).parse_args(argv)
     settings = _settings(args)
     if args.protocol is not None:
         return _by_protocol(args, settings)
@@ -47,11 +47,12 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="run_findit.py score",
         description=__doc__,
-        epilog="coordinate spaces:\n" + spaces_help(),
+        # Listing them asks plug-ins.
+        epilog=f"coordinate spaces:\n{spaces_help()}" if {"-h", "--help"} & set(argv) else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

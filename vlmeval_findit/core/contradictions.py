@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from .identity import SPACE, Answering, Identity, IdentityError
+from .identity import PLUGIN, SPACE, Answering, Identity, IdentityError
 from .row_ranges import rows_text
 
 
@@ -53,7 +53,7 @@ def contradictions(recorded: Identity, now: Identity) -> list[Contradiction]:
         is_setting = what.startswith("setting ")
         if is_setting and not known:
             continue
-        absent = _NOT_SET if is_setting else None
+        absent = _NOT_SET if is_setting or what.startswith(PLUGIN) else None
         old, new = before.get(what, absent), after.get(what, absent)
         if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
             continue  # the revision says more, and is compared itself

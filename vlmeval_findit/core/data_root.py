@@ -17,3 +17,11 @@ def lmu_data_root() -> Path:
 def own_datasets_file() -> Path:
     """The file that makes datasets of one's own known; it need not exist."""
     return lmu_data_root() / "findit_datasets.json"
+
+
+OWN_MODELS = "findit_models.yaml"
+
+
+def own_models_file() -> Path:
+    """The file of models of one's own; it need not exist."""
+    return lmu_data_root() / OWN_MODELS

@@ -21,6 +21,12 @@ ENGINES = ("torch", "transformers", "vllm")
 SPACE = "coordinate space"
 """What messages call the space of a run's answers."""
 
+PROVIDER = "provider "
+"""What the ``kind`` of a model begins with that is asked in its provider's own protocol."""
+
+PLUGIN = "plug-in "
+"""How what is compared of a plug-in begins; its name follows."""
+
 
 class IdentityError(ValueError):
     """Something contradicts what a run recorded; the message has both values and what to do."""
@@ -63,7 +69,8 @@ class Identity:
     (:class:`.Task`).  ``rows`` are the indices that are asked, ``left_out`` those without a usable
     image.
     ``space`` are the settings of the coordinate space of all replies (:func:`.space_from`).
-    ``host`` and ``versions`` are those at inference.  ``forced`` says what ``--force`` overrode.
+    ``host`` and ``versions`` are those at inference, ``plugins`` the versions of the plug-ins whose
+    rows it uses.  ``forced`` says what ``--force`` overrode.
     """
 
     model: str
@@ -80,6 +87,7 @@ class Identity:
     reads_like: str | None = None
     host: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[str, str] = field(default_factory=dict)
     forced: tuple[str, ...] = ()
 
     @property
@@ -123,6 +131,7 @@ class Identity:
             values |= {f"version of {name}": self.versions.get(name) for name in ENGINES}
         if who.hosts_own:
             values["VLMEvalKit"] = dict(self.host) or None
+        values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}
         return values
 
 

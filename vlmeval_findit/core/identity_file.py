@@ -22,10 +22,13 @@ def write_identity(path: Path, run: Identity) -> None:
 
 def as_values(run: Identity) -> dict[str, Any]:
     """A run as plain values; :func:`from_values` reads them back."""
-    return asdict(run) | {
+    values = asdict(run) | {
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
     }
+    if not run.plugins:
+        del values["plugins"]
+    return values
 
 
 def from_values(values: Mapping[str, Any]) -> Identity:
@@ -59,7 +62,7 @@ _IDENTITY: Mapping[str, Any] = {
     **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
     "reads_like": _TEXT,
     "space": dict | None,
-    **dict.fromkeys(("chosen", "host", "versions"), dict),
+    **dict.fromkeys(("chosen", "host", "versions", "plugins"), dict),
     "forced": list,
 }
 

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .spelling import is_one_line
+
 Sums = Mapping[str, Any]
 """Sums by name: numbers, or arrays of numbers that all have one shape."""
 
@@ -33,6 +35,22 @@ Array = NDArray[np.float64]
 def sliced(name: str, kind: str, value: str) -> str:
     """The key of a sum over the queries of one slice."""
     return f"{name}[{kind}={value}]"
+
+
+def slice_problem(kind: str, value: str) -> str | None:
+    """Why sums cannot be sliced so, or None when they can.
+
+    >>> slice_problem("time", "night"), slice_problem("time", "[0, 6]")
+    (None, "'[0, 6]' has one of [ ] =, by which slices are told apart")
+    """
+    for text in (kind, value):
+        if not text.strip():
+            return "is empty"
+        if any(sign in text for sign in "[]="):
+            return f"{text!r} has one of [ ] =, by which slices are told apart"
+        if not is_one_line(text):
+            return f"{text!r} is not plain text on one line"
+    return None
 
 
 def is_sliced(name: str) -> bool:

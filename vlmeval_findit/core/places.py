@@ -12,7 +12,7 @@ from typing import Any
 
 from .data_root import lmu_data_root
 from .files import file_sha256, write_once
-from .own_images import own_folders
+from .own_images import own_rows
 
 log = logging.getLogger(__name__)
 
@@ -106,9 +106,9 @@ def image_folder(key: str) -> Folder:
             return Folder(key, base / Path(folder).expanduser(), str(config))
         if values["root"]:
             return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
-    own = own_folders().get(key)
+    own = own_rows().get(key)
     if own is not None:
-        return Folder(key, Path(own), "run_findit.py import")
+        return Folder(key, Path(own.folder), "run_findit.py import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
 
 

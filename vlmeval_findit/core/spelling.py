@@ -1,8 +1,9 @@
-"""What was probably meant by a word that is none of those there are."""
+"""Words that people write: whether one can stand in a line, and what was probably meant by it."""
 
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from itertools import takewhile
 
@@ -24,3 +25,16 @@ def nearest(word: str, words: Iterable[str]) -> str:
     if best is not None and likeness(best)[0] >= 0.5:
         return f": did you mean {best}?"
     return f" (there are: {', '.join(words)})" if len(words) <= _LISTED else ""
+
+
+_NOT_SHOWN = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode's categories of control characters, halves of a surrogate pair, and ends of lines."""
+
+
+def is_one_line(text: str) -> bool:
+    """Whether text has neither ends of lines nor signs that cannot be shown or written.
+
+    >>> is_one_line("a grey cat"), is_one_line("a\tcat")
+    (True, False)
+    """
+    return not any(unicodedata.category(sign) in _NOT_SHOWN for sign in text)

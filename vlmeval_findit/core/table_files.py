@@ -69,7 +69,8 @@ def read_rows(
         columns: those that it has.
         read: makes a query of a row, given the table's path and the number of the line.
         anew: the command that makes the table, for messages.
-        optional: columns that it may have behind the others; without them their cells are empty.
+        optional: columns of which it may have any behind the others, in this order; the cells of
+            those that it has not are empty.
 
     Raises:
         TableError: naming file, line and column; or the table is not the one that its
@@ -107,16 +108,18 @@ def _lines(
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
-        if header not in ([*columns], [*columns, *optional]):
+        more = [c for c in optional if c in header]
+        if header != [*columns, *more]:
             missing = [c for c in columns if c not in header]
             raise TableError(
                 f"{path}: columns are {header}, should be {list(columns)}"
                 + (f" (missing: {', '.join(missing)})" if missing else "")
                 + f"; make it anew with: {anew}"
             )
-        absent = [""] * (len(columns) + len(optional) - len(header))
+        places = [header.index(c) if c in more else None for c in optional]
         for cells in lines:
-            yield lines.line_num, cells + absent
+            rest = ["" if at is None else cells[at] for at in places]
+            yield lines.line_num, cells[: len(columns)] + rest
     except (csv.Error, UnicodeDecodeError) as error:
         raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
 

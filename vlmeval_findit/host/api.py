@@ -232,8 +232,7 @@ class FindItProvider(_ChatAPI):
     @classmethod
     def asked_with(cls, model: str, provider: str, **arguments: Any) -> dict[str, Any]:
         """What of the constructor's arguments is part of every call's key."""
-        served, row = arguments.get("served"), arguments.get("row")
-        return provider_key(provider, model, served, _fields(arguments), row)
+        return provider_key(provider, model, arguments.get("served"), _fields(arguments))
 
 
 def _provided(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def class_of(name: str) -> str:
 
 
 class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
-    """A question over its table as a dataset of the host; :data:`DATASET_CLASSES` are made of it.
+    """A question over its table as a dataset of the host; :func:`dataset_classes` are made of it.
 
     Args:
         dataset: a question's name, or another that its benchmark takes for it.
@@ -226,5 +227,7 @@ def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:
     ]
 
 
-DATASET_CLASSES = tuple(cls for benchmark in benchmarks() for cls in _classes_of(benchmark))
-"""Of every benchmark the classes that ``--config`` files name."""
+@cache
+def dataset_classes() -> tuple[type[QuestionDataset], ...]:
+    """Of every benchmark, plug-ins' too, the classes that ``--config`` files name."""
+    return tuple(cls for benchmark in benchmarks() for cls in _classes_of(benchmark))

@@ -64,8 +64,17 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
     maker = supported_VLM.get(model)
     cls = getattr(maker, "func", maker)
     own = getattr(maker, "keywords", {})
-    given = {**said, **(settings or {})}
+    given = {**_own_settings(model, cls), **said, **(settings or {})}
     return Entry(cls if inspect.isclass(cls) else None, {**own, **given}, given)
+
+
+def _own_settings(model: str, cls: Any) -> Mapping[str, Any]:
+    """Those of a model of one's own on this machine, on which its answers depend.
+
+    The space is recorded with every reply.
+    """
+    row = find_model(model) if hasattr(cls, "on_this_machine") else None
+    return {k: v for k, v in row.settings.items() if k != "space"} if row else {}
 
 
 def described(model: str, entry: Entry, question: Question) -> Described:

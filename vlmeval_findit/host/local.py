@@ -142,7 +142,8 @@ def _with_vllm(said: bool | None) -> bool:
 
 
 def _own_checkpoint(row: ModelRow) -> str:
-    return next(identifier for one, identifier in local_names().values() if one is row)
+    assert row.local is not None
+    return next(iter(row.local.checkpoints.values()))
 
 
 def _load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> Runner:
@@ -205,7 +206,7 @@ def class_of(row: ModelRow) -> type[FindItLocalModel]:
 
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:
     """An entry of the host's ``supported_VLM``."""
-    return partial(class_of(row), model_path=checkpoint, row=row.name)
+    return partial(class_of(row), model_path=checkpoint, row=row.name, **row.settings)
 
 
 def make_known(name: str, checkpoint: str, row: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -11,15 +12,23 @@ from types import ModuleType
 
 from ..benchmarks import begins_with_prefix, prefixes
 
+log = logging.getLogger(__name__)
+
 
 def register_datasets(dataset_module: ModuleType) -> None:
     """Make our dataset classes known to ``vlmeval.dataset``; doing it twice does nothing more."""
-    from .datasets import DATASET_CLASSES
+    from .datasets import dataset_classes
 
     if asks_us(sys.argv):
         os.environ.setdefault("PRED_FORMAT", "json")
-    for cls in DATASET_CLASSES:
+    for cls in dataset_classes():
         if cls in dataset_module.DATASET_CLASSES:
+            continue
+        if hasattr(dataset_module, cls.__name__):
+            # Ours have names that it has not; a plug-in's may have.
+            log.warning(
+                "FindIt: %s is a class of VLMEvalKit: %s is left out", cls.__name__, cls.TYPE
+            )
             continue
         # In front: a host's dataset that claims every name must not be asked before us.
         dataset_module.DATASET_CLASSES.insert(0, cls)

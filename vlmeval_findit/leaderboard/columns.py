@@ -3,7 +3,8 @@
 A column is what is asked (``question.column``); how the answer was to be written, its format, is
 the run's own affair.  Two runs of a column are comparable when they were asked in the words of the
 same prompt set, over the same table, and scored over the same rows by the same scorer, where
-something beside the benchmark's own code decides what is right.  What is not comparable with the
+something beside the benchmark's own code decides what is right; a plug-in that both used must have
+been the same version.  What is not comparable with the
 rest of its column is set apart with the reason; it is never mixed in and never silently dropped.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -55,7 +57,7 @@ def columns_of(runs: Iterable[Run]) -> tuple[tuple[Column, ...], tuple[SetApart,
     ordered = sorted(runs, key=lambda run: run.question.column)
     for name, members in groupby(ordered, key=lambda run: run.question.column):
         kept = list(members)
-        for rule in (_with_rows, _comparable, _same_words, _newest):
+        for rule in (_with_rows, _comparable, _same_words, _same_plugins, _newest):
             kept, left = rule(kept)
             apart += left
         if kept:
@@ -144,6 +146,29 @@ def _words_reason(run: Run, other: Run) -> str:
     return (
         f"other words under the same name {run.basis.prompts}: prompts hash "
         f"{_short(run.basis.prompt_hash)}, the rest {_short(other.basis.prompt_hash)}"
+    )
+
+
+def _same_plugins(runs: Sequence[Run]) -> Sorted:
+    """Runs that used one plug-in must have used one version of it."""
+    kept = list(runs)
+    apart: list[SetApart] = []
+    for name in sorted({name for run in runs for name in run.basis.plugins}):
+        users = [run for run in kept if name in run.basis.plugins]
+        rest, *others = _groups(users, partial(_version, name)) or [[]]
+        left = [run for group in others for run in group]
+        apart += [SetApart(run, _version_reason(name, run, rest[0])) for run in left]
+        kept = [run for run in kept if run not in left]
+    return kept, apart
+
+
+def _version(plugin: str, run: Run) -> str:
+    return run.basis.plugins[plugin]
+
+
+def _version_reason(plugin: str, run: Run, other: Run) -> str:
+    return (
+        f"the plug-in {plugin} is {_version(plugin, run)}, for the rest {_version(plugin, other)}"
     )
 
 

@@ -8,14 +8,18 @@ is an error, never a guess.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
-from ..core.question import Question
+from ..core.data_root import own_models_file
+from ..core.model_names import check_model_name
+from ..core.plugin_table import Table
+from ..core.plugins import Broken, Group, Offer, Plugin, report, why
+from ..core.question import PlainQuestion, Question
 from ..core.settings import Settings
 from ..core.spelling import nearest
 from . import prices
@@ -129,7 +133,9 @@ class ModelRow:
     the coordinate space by question, ``schemes`` how ``unconstrained`` prompts are answered,
     ``api`` how it is asked where it is proprietary, ``opens_thought`` whether its chat template
     begins the reply inside a thought, so that a server's reply lacks the mark that opens it,
-    ``local`` how it is run on this machine (None: it is not).
+    ``local`` how it is run on this machine (None: it is not).  Of a model of one's own
+    (:mod:`.own_models`): ``served`` is what servers call it (None: its name), ``settings`` what it
+    is run with on this machine, ``states_space`` whether its owner said the space.
     """
 
     name: str
@@ -139,6 +145,9 @@ class ModelRow:
     api: ApiFacts | None = None
     opens_thought: bool = False
     local: LocalFamily | None = None
+    served: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    states_space: bool = False
 
     @property
     def entry(self) -> str:
@@ -355,15 +364,74 @@ _ROWS = (
     ModelRow("FullImage", r"FullImage", _GRID),
 )
 
-MODELS: dict[str, ModelRow] = {row.name: row for row in _ROWS}
+
+def _matching(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
+    for row in rows:
+        if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
+            return row
+    return None
+
+
+_ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
+
+
+def _problem(row: ModelRow) -> str | None:
+    """Why a plug-in's row cannot be used."""
+    check_model_name(row.entry)
+    re.compile(row.names)
+    checkpoints = row.local.checkpoints if row.local else {}
+    for name in (row.name, row.entry, *checkpoints):
+        other = _matching(MODELS.values(), name)
+        if other is not None:
+            return f"{name} is a name of {other.name}{_whose(other)}"
+    for name in checkpoints:
+        if _matching([row], check_model_name(name)) is None:
+            return f"{name} has a checkpoint, and is none of its names {row.names}"
+    if not isinstance(space := row.space(_ANY_QUESTION), Space):
+        return f"its space is {space!r:.40}"
+    return None if row.local is None else _problem_here(row.local)
+
+
+def _whose(row: ModelRow) -> str:
+    plugin = MODELS.plugin_of(row.name)
+    return f" of {plugin}" if plugin else ", a row of vlmeval_findit"
+
+
+def _problem_here(family: LocalFamily) -> str | None:
+    """Why models of a plug-in's row cannot run on this machine."""
+    ours = [row.local for row in _ROWS if row.local]
+    for what in ("class_name", "layout"):
+        said, known = getattr(family, what), dict.fromkeys(getattr(one, what) for one in ours)
+        if said not in known:
+            return f"no {what} {said!r}{nearest(str(said), known)}"
+    if not family.checkpoints:
+        return "checkpoints are missing"
+    family.bounds(_ANY_QUESTION).as_dict()
+    return None
+
+
+def _own() -> Sequence[Offer]:
+    """The models of one's own, which :mod:`.own_models` reads where there are any."""
+    path = own_models_file()
+    if not path.is_file():
+        return ()
+    from .own_models import offers
+
+    try:
+        return offers(path)
+    except (ValueError, OSError) as error:
+        report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
+        return ()
+
+
+MODELS: Table[ModelRow] = Table(
+    Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem, more=_own
+)
 
 
 def find_model(name: str) -> ModelRow | None:
     """The row whose names a model's name matches; None where no row does."""
-    for row in _ROWS:
-        if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
-            return row
-    return None
+    return _matching(_ROWS, name) or _matching((one.row for one in MODELS.added().values()), name)
 
 
 def row_like(name: str) -> ModelRow:
@@ -394,7 +462,7 @@ def local_names() -> dict[str, tuple[ModelRow, str]]:
     """Every name of a model that runs on this machine, with its row and its checkpoint."""
     return {
         name: (row, identifier)
-        for row in _ROWS
+        for row in MODELS.values()
         if row.local is not None
         for name, identifier in row.local.checkpoints.items()
     }

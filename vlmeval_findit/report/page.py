@@ -157,7 +157,8 @@ def _by_reason(missing: Iterable[Missing]) -> Mapping[str, list[str]]:
 
 def _run_row(run: Run) -> dict[str, Any]:
     basis = run.basis
-    versions = ", ".join(f"{name} {number}" for name, number in basis.versions.items())
+    said = {**basis.versions, **basis.plugins}
+    versions = ", ".join(f"{name} {number}" for name, number in said.items())
     return {
         "model": run.model,
         "dataset": run.question.column,

@@ -10,6 +10,7 @@ from ..core.files import file_sha256
 from ..core.identity import ENGINES, Answering, Identity
 from ..core.question import AnyTask
 from ..core.versions import installed
+from .plugins import used_by
 
 
 def run_identity(
@@ -37,6 +38,9 @@ def run_identity(
         rows=tuple(sorted(rows)),
         space=space,
         versions=installed(_AT_INFERENCE),
+        plugins=used_by(
+            task.question, answering.row, [space["kind"]] if space else (), answering.kind
+        ),
     )
 
 

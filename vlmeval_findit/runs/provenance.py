@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -21,6 +21,8 @@ from ..core.question import Question
 from ..core.scored_row import ScoredRow
 from ..core.shapes import Shape, checked, read_json
 from ..core.versions import installed
+from ..models.table import find_model
+from .plugins import used_by
 from .score import RunScore
 
 UNKNOWN_PROMPTS = "unknown"
@@ -36,8 +38,9 @@ class Basis:
     ``prompt_hash`` covers every row of the table.  ``rows`` are the indices that were scored,
     ``missing`` those that were not, of which ``left_out`` had no usable image.  ``scorer`` is what
     decided beside the benchmark's own code (None: nothing).  ``versions`` are those at inference,
-    ``scored_with`` those of the scoring.  ``doctor`` says why the declared coordinate space is in
-    doubt (None: it is not, or nobody looked).
+    ``scored_with`` those of the scoring, ``plugins`` those of the plug-ins that it used.
+    ``doctor`` says why the declared coordinate space is in doubt (None: it is not, or nobody
+    looked).
     """
 
     identity: Identity | None
@@ -57,6 +60,7 @@ class Basis:
     scored_with: Mapping[str, str]
     predictions_sha256: str
     scored_at: str
+    plugins: Mapping[str, str] = field(default_factory=dict)
     doctor: str | None = None
 
     @property
@@ -101,8 +105,18 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "figures": {metric.key or metric.name: metric.value(run.sums) for metric in figures},
         "reasons": dict(run.reasons),
         "scored_with": versions(),
+        **({"plugins": plugins} if (plugins := _plugins(run)) else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _plugins(run: RunScore) -> dict[str, str]:
+    """The plug-ins whose rows decided how it was asked or is scored."""
+    row = run.identity.answering.row if run.identity else None
+    if row is None and (known := find_model(run.model)) is not None:
+        row = known.name
+    used = used_by(run.task.question, row, [space["kind"] for space in run.spaces])
+    return {**used, **(run.identity.plugins if run.identity else {})}
 
 
 def _fields(question: Question) -> dict[str, Any]:
@@ -132,6 +146,7 @@ _SHAPE: Shape = {
     "scorer": {"name": str, "settings": dict, "source": str, "versions": dict},
     "totals": dict,
     "scored_with": dict,
+    "plugins": dict,
     "scored_at": str,
 }
 
@@ -170,6 +185,7 @@ def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
         scored_with=dict(values["scored_with"]),
         predictions_sha256=values["predictions"]["sha256"],
         scored_at=values["scored_at"],
+        plugins={name: str(version) for name, version in values.get("plugins", {}).items()},
         doctor=values.get("doctor"),
     )
 

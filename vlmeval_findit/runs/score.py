@@ -26,6 +26,7 @@ from ..core.settings import Settings, settings_from
 from ..doctor import check
 from ..doctor.evidence import Query
 from ..models.dual_encoder.encoder import EncoderError
+from .plugins import otherwise
 from .prediction_names import split_name
 
 
@@ -313,13 +314,19 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
         IdentityError: its name contradicts what its run recorded.
     """
     run = read_identity(path)
+    others = overruled(
+        otherwise(run.plugins if run else {}),
+        settings.force,
+        f"{path} was made with other plug-ins than there are here",
+        "Score it with those.",
+    )
     model, name, renamed = _named(path, dataset, run)
     replies = read_predictions(path)
     notes = overruled(renamed, settings.force, f"{path}", "Give it back its name.")
     task = benchmarks.load(name)
     if run is not None and run.chosen:
         task = benchmarks.benchmark_of(name).for_model(task, model, run.chosen)
-    return Predictions(model, task, replies, run, tuple(notes))
+    return Predictions(model, task, replies, run, (*others, *notes))
 
 
 def score_file(

@@ -18,10 +18,11 @@ from ..benchmarks import benchmark_of, parse
 from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
 from ..core.metric import figures
-from ..core.question import Question
+from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, run_of
 from ..core.scored_row import ScoredRow, add_up, totals
 from .details import row_of
+from .plugins import otherwise
 from .provenance import Basis, basis_of, read_provenance
 
 
@@ -105,7 +106,7 @@ def load_run(provenance: Path) -> Run:
     details = files.details
     try:
         values = read_provenance(provenance.read_text(encoding="utf-8"))
-        question = parse(values["variant"]["name"])
+        question = _question(provenance, values)
         rows = tuple(_rows(details))
         basis = basis_of(values, rows)
         predictions = provenance.with_name(values["predictions"]["file"])
@@ -119,6 +120,16 @@ def load_run(provenance: Path) -> Run:
         raise RunError(f"{provenance}: {what}; {_again(files.predictions)}") from None
     _check(run, values, provenance)
     return run
+
+
+def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
+    """What was asked; where it is a plug-in's that is not here, the error says which one."""
+    try:
+        return parse(values["variant"]["name"])
+    except QuestionError as error:
+        for other in otherwise(values.get("plugins", {})):
+            raise RunError(f"{provenance}: {other}") from error
+        raise
 
 
 def _again(predictions: Path) -> str:

@@ -17,6 +17,7 @@ from ..benchmarks.findit.grid import (
     Axes,
     Table,
     Views,
+    axis_values,
     benchmark,
     formats,
 )
@@ -257,9 +258,9 @@ def _axis(axis: str, given: YamlValue, may_win: bool) -> tuple[str, ...]:
     words = []
     for entry in given.entries():
         word = _word(entry)
-        if word not in AXIS_VALUES[axis]:
+        if word not in (known := axis_values(axis, word)):
             what = axis.removesuffix("s")
-            raise entry.error(f"no {what} {word!r}{nearest(word, AXIS_VALUES[axis])}")
+            raise entry.error(f"no {what} {word!r}{nearest(word, known)}")
         words.append(word)
     _refuse_twice(given, words)
     return tuple(words)

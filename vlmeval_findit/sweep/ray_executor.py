@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import Any
 
+from ..core.plugins import FILES_VARIABLE, loaded_files
 from ..core.routing import Place
 from ..core.work import Answer, Asker, Work, said
 from .config import Inference
@@ -34,9 +35,10 @@ _RETRIES = 3
 
 
 class _Replica:
-    """One replica of a model; what runs in an actor."""
+    """One replica of a model; what runs in an actor, which has the files of plug-ins by name."""
 
-    def __init__(self, load: Loader) -> None:
+    def __init__(self, load: Loader, plugin_files: str) -> None:
+        os.environ[FILES_VARIABLE] = plugin_files
         self._asker: Asker = load()
 
     def ask(self, work: Work) -> list[Answer]:
@@ -140,7 +142,11 @@ class RayExecutor:
             max_restarts=-1, max_task_retries=_RETRIES, **needs
         )
         count = self._inference.replicas or self._fitting()
-        return [remote.remote(self._load) for _ in range(count)]
+        plugin_files = os.environ.get(FILES_VARIABLE, "")
+        for module in loaded_files():
+            # No worker could import what a question of theirs is an instance of.
+            self._ray.cloudpickle.register_pickle_by_value(module)
+        return [remote.remote(self._load, plugin_files) for _ in range(count)]
 
     def _fitting(self) -> int:
         """As many replicas as the cluster has room for."""

@@ -12,7 +12,7 @@ import yaml
 from ..benchmarks import benchmark_of
 from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
-from ..benchmarks.findit.grid import AXIS_FIELDS, AXIS_VALUES, NONE, WINNER, Axes, Table
+from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, WINNER, Axes, Table, axis_values
 from ..benchmarks.findit.variant import Variant, problem
 from ..boxes.reply_format import KEYS
 from ..core.files import atomic_write
@@ -254,7 +254,7 @@ def read_formats(path: Path) -> dict[str, Format]:
     return {name: _winner(models.fields(list(models.value))[name]) for name in models.value}
 
 
-_FIELDS = {field: AXIS_VALUES[axis] for axis, field in AXIS_FIELDS.items()}
+_AXES = {field: axis for axis, field in AXIS_FIELDS.items()}
 
 
 def _winner(entry: YamlValue) -> Format:
@@ -262,13 +262,13 @@ def _winner(entry: YamlValue) -> Format:
     winner = entry.fields(known).get("winner")
     if winner is None:
         raise entry.error("winner is missing")
-    fields = winner.fields(_FIELDS)
+    fields = winner.fields(_AXES)
     for name in ("representation", "output"):
         if name not in fields:
             raise winner.error(f"{name} is missing")
     for name, given in fields.items():
-        if given.value not in _FIELDS[name]:
-            raise given.error(f"no {name} {given.value!r} (there are: {', '.join(_FIELDS[name])})")
+        if given.value not in (there := axis_values(_AXES[name], given.value)):
+            raise given.error(f"no {name} {given.value!r} (there are: {', '.join(there)})")
     values: dict[str, Any] = {
         name: None if given.value == NONE else given.value for name, given in fields.items()
     }

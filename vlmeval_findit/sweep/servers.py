@@ -23,7 +23,7 @@ from ..models.http.chat import (
 )
 from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
-from ..models.http.services import endpoints, header_lines
+from ..models.http.services import endpoints, header_lines, served_as
 from ..models.http.spending import Budget
 from .batches import BatchExecutor, Batching
 from .config import Inference, ModelEntry
@@ -133,7 +133,7 @@ class ServersHost:
         limit_field = LIMIT_FIELDS[0]
         if batching.kind is BatchKind.FILES:
             folder = batching.journal.with_name(f"{batching.journal.name}.batch-files")
-            service = BatchFiles(folder, entry.served or entry.name)
+            service = BatchFiles(folder, entry.served or served_as(entry.name))
         else:
             (endpoint,) = self._endpoints(entry)
             if batching.kind is BatchKind.ANTHROPIC:
@@ -183,7 +183,7 @@ def _said_of(entry: ModelEntry, error: ValueError) -> ValueError:
 def settings(entry: ModelEntry) -> dict[str, Any]:
     """What the answers of a served model depend on beside messages."""
     if entry.provider is not None:
-        return provider_key(entry.provider, entry.name, entry.served, entry.settings, entry.row)
+        return provider_key(entry.provider, entry.name, entry.served, entry.settings)
     return served_key(entry.name, entry.served, entry.settings)
 
 

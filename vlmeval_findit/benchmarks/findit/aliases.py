@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
-from ...boxes.representation import REPRESENTATIONS
+from ...boxes.representation import GRID
 from . import PREFIX
 from .datasets import BENCHMARK, Dataset, Family
 from .name_parts import NameParts
@@ -29,7 +29,7 @@ def parse_alias(name: str) -> Variant | None:
     subset = rest.take(SUBSETS)
     family = rest.take(f.value for f in Family)
     output = rest.take(OUTPUTS)
-    representation = rest.take(REPRESENTATIONS)
+    representation = rest.take(GRID)
     if subset is None or family is None or output is None or representation is None:
         return None
     key, structure = rest.take(KEYS), rest.take(STRUCTURES)

@@ -3,10 +3,10 @@
 A TSV holds a dataset's rows after the thinning of protocol section 2, one row a query: ``index``
 (the row number in the subset), ``label``, ``width``, ``height``, ``boxes``, ``box_labels``,
 ``image_path``, ``support_shots``, ``frame_indices``, ``caption``; and ``sightings`` where a row has
-any: a list of {"image", "box"}, the pictures that its shots were taken from.  Lists are JSON; boxes
-are [x1, y1, x2, y2] in pixels of the original image, one list of boxes a frame for videos.  Beside
-it lies ``<table>.meta.json``: where the rows came from, with which checksum, and what is odd in
-them.
+any: a list of {"image", "box"}, the pictures that its shots were taken from; ``tags`` likewise: an
+object, what its author says of it.  Lists are JSON; boxes are [x1, y1, x2, y2] in pixels of the
+original image, one list of boxes a frame for videos.  Beside it lies ``<table>.meta.json``: where
+the rows came from, with which checksum, and what is odd in them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 from ...boxes.records import Truth
 from ...boxes.representation import Corners
+from ...core.metric import slice_problem
 from ...core.table_files import (
     TableError,
     all_of,
@@ -45,8 +46,8 @@ COLUMNS = (
     "frame_indices",
     "caption",
 )
-OPTIONAL = ("sightings",)
-"""Columns behind these that a table may have."""
+OPTIONAL = ("sightings", "tags")
+"""Columns behind these, in this order; a table has those that a row of it has something in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Prepared:
     path: Path
     queries: int
     boxes: int
+    without_box: int
     size: int
     oddities: tuple[Oddity, ...]
 
@@ -65,8 +67,9 @@ def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
 ) -> Prepared:
     """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
-    columns = (*COLUMNS, *(OPTIONAL if any(query.sightings for query in queries) else ()))
-    cells = (_cells(query)[: len(columns)] for query in queries)
+    used = [name for name in OPTIONAL if any(getattr(query, name) for query in queries)]
+    columns = (*COLUMNS, *used)
+    cells = ([*_cells(query), *(_cell(query, name) for name in used)] for query in queries)
     return write_rows(out / f"{table}.tsv", columns, cells, queries, origin)
 
 
@@ -85,7 +88,9 @@ def write_rows(
     boxes = sum(len(query.truth.boxes) for query in queries)
     facts = {"queries": len(queries), "boxes": boxes, "oddities": [asdict(o) for o in odd]}
     write_cells(path, columns, cells, origin, lambda: facts)
-    return Prepared(path.stem, path, len(queries), boxes, path.stat().st_size, tuple(odd))
+    without = sum(not query.truth.boxes for query in queries)
+    size = path.stat().st_size
+    return Prepared(path.stem, path, len(queries), boxes, without, size, tuple(odd))
 
 
 def _cells(query: Query) -> list[Any]:
@@ -107,8 +112,15 @@ def _cells(query: Query) -> list[Any]:
         json_cell(query.support) if query.support else "",
         json_cell(query.frame_indices) if query.frame_indices else "",
         query.caption,
-        json_cell([seen._asdict() for seen in query.sightings]) if query.sightings else "",
     ]
+
+
+def _cell(query: Query, column: str) -> str:
+    """The cell of an optional column."""
+    value = getattr(query, column)
+    if column == "sightings":
+        value = [seen._asdict() for seen in value]
+    return json_cell(value) if value else ""
 
 
 def read_table(path: Path) -> list[Query]:
@@ -143,6 +155,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         indices = list_cell(int, row["frame_indices"] or "[]")
         column = "sightings"
         sightings = tuple(map(_sighting, list_cell(dict, row["sightings"] or "[]")))
+        column = "tags"
+        tags = _tags(json.loads(row["tags"] or "{}"))
         column = "width"
         width = _side(row["width"])
         column = "height"
@@ -163,6 +177,7 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         caption=row["caption"],
         frame_indices=indices,
         sightings=sightings,
+        tags=tags,
         truth=Truth(flat, frames, names),
     )
 
@@ -172,6 +187,16 @@ def _sighting(said: Mapping[str, Any]) -> Sighting:
         raise ValueError(f"{said!r} is not an image and a box")
     (image,) = paths_cell(json.dumps([said["image"]]))
     return Sighting(image, corners(said["box"]))
+
+
+def _tags(said: Any) -> Mapping[str, str]:
+    if not isinstance(said, dict):
+        raise ValueError(f"{said!r} is not an object of tags")
+    for (kind, _), value in zip(said.items(), all_of(str, [*said.values()]), strict=True):
+        why = slice_problem(kind, value)
+        if why:
+            raise ValueError(why)
+    return said
 
 
 def _side(cell: str) -> int:

@@ -17,8 +17,9 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from ...core.data_root import own_datasets_file
-from ...core.own_images import DatasetFileError, own_folders
+from ...core.own_images import DatasetFileError, OwnRow, own_rows
 from ...core.paths import unsafe
+from ...core.spelling import nearest
 
 
 class Family(Enum):
@@ -370,18 +371,32 @@ def own_datasets() -> Mapping[str, Dataset]:
     Raises:
         DatasetFileError: their file is damaged, or one has a name that it cannot have.
     """
-    return _own_rows(tuple(own_folders().items()))
+    return _own_rows(tuple(own_rows().items()))
 
 
 @lru_cache(maxsize=8)
-def _own_rows(folders: tuple[tuple[str, str], ...]) -> Mapping[str, Dataset]:
-    return MappingProxyType({name: _own_row(name, folder) for name, folder in folders})
+def _own_rows(rows: tuple[tuple[str, OwnRow], ...]) -> Mapping[str, Dataset]:
+    return MappingProxyType({name: _own_row(name, row) for name, row in rows})
 
 
-def _own_row(name: str, folder: str) -> Dataset:
+def _own_row(name: str, row: OwnRow) -> Dataset:
     path = own_datasets_file()
     if name in BENCHMARK:
         raise DatasetFileError(f"{path}: {name} is a dataset of ours; rename yours")
     if re.search(r"[/\\]", name) or unsafe(name):
         raise DatasetFileError(f"{path}: {name!r} is no name of a dataset: tables are named by it")
-    return Dataset(name, Family.OBJDET, images=name, has_multilabel=True, folder=folder)
+    families = {family.value: family for family in Family}
+    if row.family not in families:
+        raise DatasetFileError(
+            f"{path}, {name}, family: no {row.family!r}{nearest(row.family, families)}"
+        )
+    return Dataset(
+        name,
+        families[row.family],
+        images=name,
+        has_multilabel=row.multilabel,
+        has_caption=row.captions,
+        has_negatives=row.negatives,
+        frames=row.frames,
+        folder=row.folder,
+    )

@@ -8,13 +8,13 @@ representation, as in the paper's format search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
 from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
-from ...boxes.representation import REPRESENTATIONS
+from ...boxes.representation import GRID, REPRESENTATIONS
 from .datasets import DATASETS, Dataset
 from .formats import Format
 from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
@@ -65,7 +65,7 @@ def benchmark() -> tuple[Table, ...]:
 class Axes:
     """The values of every axis of a format; ``representations`` may be (``winner``,)."""
 
-    representations: tuple[str, ...] = tuple(REPRESENTATIONS)
+    representations: tuple[str, ...] = GRID
     outputs: tuple[str, ...] = OUTPUTS
     keys: tuple[str, ...] = (DEFAULT_KEY,)
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
@@ -101,7 +101,7 @@ AXIS_FIELDS = {
 """Axis by axis the field of :class:`Format`."""
 
 AXIS_VALUES: dict[str, tuple[str, ...]] = {
-    "representations": tuple(REPRESENTATIONS),
+    "representations": GRID,
     "outputs": OUTPUTS,
     "keys": KEYS,
     "structures": STRUCTURES,
@@ -110,6 +110,12 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {
     "decodings": (NONE, *DECODINGS),
 }
 """What ``all`` means on every axis."""
+
+
+def axis_values(axis: str, value: object) -> Collection[str]:
+    """What an axis can have: a value that ``all`` does not mean may be a plug-in's."""
+    known = AXIS_VALUES[axis]
+    return REPRESENTATIONS if axis == "representations" and value not in known else known
 
 
 def formats(axes: Axes) -> Iterator[Format]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
+
+from ...core.plugin_table import Table
 
 
 class NameParts:
@@ -19,6 +22,10 @@ class NameParts:
                 self.text = self.text[len(word) + 1 :]
                 return word
         return None
+
+    def take_row(self, table: Table[Any]) -> str | None:
+        """The name of a row that stands in front, taken off: one of ours, else a plug-in's."""
+        return self.take(table.ours) or self.take(table.added())
 
     def take_match(self, pattern: str) -> str | None:
         found = re.match(pattern + r"(?=_|\Z)", self.text)

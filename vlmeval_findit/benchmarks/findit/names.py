@@ -76,7 +76,7 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
     multilabel = rest.take(["multilabel"]) is not None
     caption = rest.take(["caption"]) is not None
     frames = rest.take_match(r"f([1-9][0-9]{0,3})")
-    representation = rest.take(REPRESENTATIONS)
+    representation = rest.take_row(REPRESENTATIONS)
     if representation is None:
         part = rest.part()
         if not part:

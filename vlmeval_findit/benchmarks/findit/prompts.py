@@ -52,7 +52,8 @@ def request(query: Query, variant: Variant) -> str:
     """The text that ends a message: what to find, what to return, nothing else."""
     sentences = [_find(query.label, variant), *_return(variant)]
     if variant.data.has_negatives:
-        sentences.append("If nothing in the image matches, answer with an empty list: [].")
+        place = "video frames" if variant.frames > 1 else "image"
+        sentences.append(f"If nothing in the {place} matches, answer with an empty list: [].")
     sentences.append("Answer with nothing else.")
     asked = " ".join(sentences)
     return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...boxes.records import Truth
@@ -25,7 +25,8 @@ class Query:
     the object; both relative to the dataset's image folder.  ``width`` and ``height`` are pixels
     of the original image.  ``label`` is what to find: a name, an expression, or, for multi-label
     queries, names separated by commas.  ``sightings`` are the pictures that the shots were taken
-    from, where a table knows them; they may be the scene itself.
+    from, where a table knows them; they may be the scene itself.  ``tags`` are what its author says
+    of it, value by kind.
     """
 
     index: int
@@ -38,8 +39,9 @@ class Query:
     caption: str = ""
     frame_indices: tuple[int, ...] = ()
     sightings: tuple[Sighting, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def slices(self) -> Mapping[str, str]:
         """The parts of its table that it belongs to, value by kind."""
-        return {}
+        return self.tags

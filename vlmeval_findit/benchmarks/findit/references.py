@@ -19,6 +19,9 @@ from ...boxes.representation import Corners
 from .query import Query, Sighting
 from .sources import source_of
 
+REFERENCE = "reference"
+"""The kind of slices that says where marked references come from."""
+
 
 class Origin(Enum):
     """Where a marked reference comes from, as slices of a score name it."""
@@ -44,7 +47,7 @@ class MarkedQuery(Query):
 
     @property
     def slices(self) -> Mapping[str, str]:
-        return {} if self.origin is None else {"reference": self.origin.value}
+        return self.tags if self.origin is None else {**self.tags, REFERENCE: self.origin.value}
 
 
 def references(queries: Sequence[Query], is_video: bool) -> list[Reference | None]:

@@ -22,7 +22,7 @@ from ...boxes.reply_format import (
     ReplyFormat,
 )
 from ...boxes.reply_schema import schema_of
-from ...boxes.representation import REPRESENTATIONS
+from ...boxes.representation import GRID, REPRESENTATIONS
 from ...core.question import QuestionError
 from ...core.spelling import nearest
 from ...marks.style import Shape
@@ -124,7 +124,7 @@ class Variant:
         """Its format's place in the grid: representation, output, key, structure, centre, mark,
         decoding."""
         return (
-            list(REPRESENTATIONS).index(self.representation),
+            _place(self.representation),
             OUTPUTS.index(self.output),
             KEYS.index(self.key),
             STRUCTURES.index(self.structure),
@@ -172,6 +172,12 @@ class Variant:
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
         parts += endings(self.centre, self.mark, self.decoding)
         return PREFIX + "_".join(parts)
+
+
+def _place(representation: str) -> int:
+    """Its place among the representations: behind the paper's, those of others."""
+    known = GRID if representation in GRID else tuple(REPRESENTATIONS)
+    return known.index(representation)
 
 
 def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[str]:
@@ -255,7 +261,7 @@ def grid(
     the paper's grid.
     """
     for row in DATASETS.values() if datasets is None else datasets:
-        for representation in REPRESENTATIONS:
+        for representation in GRID:
             for output in OUTPUTS:
                 first = Variant(row.name, representation, output)
                 for v in _dressings(first, row):

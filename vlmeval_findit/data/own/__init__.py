@@ -1,6 +1,7 @@
 """Datasets of one's own: annotations of common formats in, boxes as COCO results out.
 
-``annotations`` is what all formats are read into, ``coco_in``, ``yolo``, ``voc`` and ``listing``
-read them, ``pictures`` (with ``exif``) brings boxes to the pixels of stored pictures, ``build``
-checks them and makes the tables, ``coco_out`` writes a run's boxes.
+``annotations`` is what formats of boxes are read into; ``coco_in``, ``yolo``, ``voc`` and
+``box_list`` read them.  ``asked`` is what everything is read into: one record a query.  ``checks``
+and ``naming`` say what can be used, ``pictures`` (with ``exif``) brings boxes to the pixels of
+stored pictures, ``build`` writes the tables.
 """

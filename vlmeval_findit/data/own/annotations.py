@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import reprlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from ...boxes.representation import Corners
 from ...core.image_files import Size
@@ -107,6 +109,27 @@ def written_size(width: str, height: str, where: str) -> Size:
     return (int(sides[0]), int(sides[1]))
 
 
+def units_of(source: Path, boxes: Iterable[Corners], said: Units | None) -> Units:
+    """What the numbers of boxes count, where nothing in the file tells it.
+
+    Raises:
+        AnnotationError: nobody says it, and no number is above 1.
+    """
+    if said is not None:
+        return said
+    count = 0
+    for box in boxes:
+        if any(abs(n) > 1 for n in box):
+            return Units.PIXELS
+        count += 1
+    if count == 0:
+        return Units.PIXELS
+    raise AnnotationError(
+        f"{source}: none of the {count} boxes has a number above 1: fractions of the "
+        "pictures, or pixels? Say --units fractions or --units pixels"
+    )
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 _NOT_TEXT = (
@@ -127,18 +150,58 @@ def text_of(path: Path) -> str:
         AnnotationError: it is a folder, or not such a text; the message names the line.
         OSError: it cannot be opened.
     """
+    return "".join(lines_of(path))
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """Line by line, with their ends; see :func:`text_of`."""
     if path.is_dir():
         raise AnnotationError(f"{path}: is a folder, not a file")
-    data = path.read_bytes()
-    for begin, what in _NOT_TEXT:
-        if data.startswith(begin):
-            raise AnnotationError(f"{path}: is {what}")
+    with path.open("rb") as f:
+        for number, line in enumerate(f, 1):
+            if number == 1:
+                for begin, what in _NOT_TEXT:
+                    if line.startswith(begin):
+                        raise AnnotationError(f"{path}: is {what}")
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                bad = line.find(b"\0")
+            except UnicodeDecodeError as error:
+                bad = error.start
+            if bad >= 0:
+                raise AnnotationError(
+                    f"{path}, line {number}: byte {line[bad]:#04x} is no text in UTF-8"
+                )
+            yield text
+
+
+def json_of(text: str, where: str, what: str) -> Any:
+    """The value of JSON in which no key stands twice.
+
+    Args:
+        text: the JSON.
+        where: for messages.
+        what: what it should be, for messages.
+
+    Raises:
+        AnnotationError: it is not JSON, or nested too deeply.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            keys = Counter(key for key, _ in pairs)
+            key = next(key for key, count in keys.items() if count > 1)
+            known = {name: found[name] for name in ("id", "file_name", "name") if name in found}
+            which = f" ({known})" if known else ""
+            raise AnnotationError(f"{where}: key {key!r} stands twice in an object{which}")
+        return found
+
     try:
-        text = data.decode("utf-8-sig")
-        bad = data.find(b"\0")
-    except UnicodeDecodeError as error:
-        bad = error.start
-    if bad >= 0:
-        line = data.count(b"\n", 0, bad) + 1
-        raise AnnotationError(f"{path}, line {line}: byte {data[bad]:#04x} is no text in UTF-8")
-    return text
+        return json.loads(text, object_pairs_hook=once)
+    except AnnotationError:
+        raise
+    except RecursionError:
+        raise AnnotationError(f"{where}: is nested too deeply for {what}") from None
+    except ValueError as error:
+        raise AnnotationError(f"{where}: not JSON: {error}") from None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
-from .annotations import Units
+from ...core.image_files import Size
+from .annotations import AnnotationError, Annotations, Box, Units
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class AskedQuery:
     relative to the image folder.  ``label`` is what to find: a name or an expression; several
     labels are a tuple, and then every box of the truth has its own.  A truth without boxes is a
     negative: there is nothing to find.  ``tags`` are the slices that it belongs to, value by kind.
-    ``where`` is for messages: the file and the place in it.
+    ``where`` is for messages: the file and the place in it; ``places`` are those of the boxes,
+    where they are not ``where, boxes[i]`` (of a video ``where, boxes[frame][i]``).
     """
 
     images: tuple[str, ...]
@@ -30,6 +32,21 @@ class AskedQuery:
     support: tuple[str, ...] = ()
     caption: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What to find, one or several."""
+        return (self.label,) if isinstance(self.label, str) else self.label
+
+    def place(self, box: int) -> str:
+        """Where a box is, for messages."""
+        if self.places:
+            return self.places[box]
+        if len(self.images) == 1:
+            return f"{self.where}, boxes[{box}]"
+        frame = self.truth.frames[box]
+        return f"{self.where}, boxes[{frame}][{box - self.truth.frames.index(frame)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +54,10 @@ class AskedSet:
     """The queries of one family; those with several labels become the multi-label table.
 
     ``units`` say whether boxes are in pixels or in fractions of their image; ``left_out`` counts
-    what was left out on purpose, by the reason.
+    what was left out on purpose, by the reason.  ``frames`` is the number that every query is
+    thinned to (None: they all have one number).  ``sizes`` has the images whose size is stated.
+    ``image_ids`` and ``category_ids`` are the numbers of a COCO file, so that an export can use
+    them again.
     """
 
     source: Path
@@ -45,3 +65,62 @@ class AskedSet:
     queries: tuple[AskedQuery, ...]
     units: Units = Units.PIXELS
     left_out: Counter[str] = field(default_factory=Counter)
+    frames: int | None = None
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    image_ids: Mapping[str, int] = field(default_factory=dict)
+    category_ids: Mapping[str, int] = field(default_factory=dict)
+
+
+def family_of_expressions(queries: Iterable[AskedQuery]) -> Family:
+    """The family of queries that describe what to find: one object in every one of them, or not."""
+    return Family.REFEXP if all(len(q.truth.boxes) == 1 for q in queries) else Family.REFEXP_ALL
+
+
+def asked_of(annotations: Annotations) -> AskedSet:
+    """Annotated objects as object detection: a query an image and label, and a query an image.
+
+    Raises:
+        AnnotationError: there are no boxes.
+    """
+    if not annotations.boxes:
+        raise AnnotationError(f"{annotations.source}: no boxes")
+    by_label: dict[tuple[str, str], list[Box]] = {}
+    by_image: dict[str, list[Box]] = {}
+    for box in annotations.boxes:
+        by_label.setdefault((box.image, box.label), []).append(box)
+        by_image.setdefault(box.image, []).append(box)
+    single = (_query(boxes, boxes[0].label) for boxes in by_label.values())
+    multi = (_query(boxes, tuple(sorted({b.label for b in boxes}))) for boxes in by_image.values())
+    return AskedSet(
+        annotations.source,
+        Family.OBJDET,
+        (*single, *multi),
+        annotations.units,
+        annotations.left_out,
+        sizes={name: size for name, size in annotations.images.items() if size is not None},
+        image_ids=annotations.image_ids,
+        category_ids=annotations.category_ids,
+    )
+
+
+def _query(boxes: Sequence[Box], label: str | tuple[str, ...]) -> AskedQuery:
+    labels = () if isinstance(label, str) else tuple(box.label for box in boxes)
+    truth = Truth(tuple(box.corners for box in boxes), (0,) * len(boxes), labels)
+    places = tuple(box.where for box in boxes)
+    return AskedQuery((boxes[0].image,), label, truth, places[0], places=places)
+
+
+def by_label(query: AskedQuery) -> list[AskedQuery]:
+    """A query of several labels as one query a label; those without boxes are negatives."""
+    return [_of_label(query, label) for label in query.labels]
+
+
+def _of_label(query: AskedQuery, label: str) -> AskedQuery:
+    truth = query.truth
+    kept = [i for i, other in enumerate(truth.labels) if other == label]
+    return replace(
+        query,
+        label=label,
+        truth=Truth(tuple(truth.boxes[i] for i in kept), tuple(truth.frames[i] for i in kept)),
+        places=tuple(map(query.place, kept)),
+    )

@@ -14,6 +14,7 @@ from .annotations import (
     Box,
     Units,
     text_of,
+    units_of,
     written_number,
     written_size,
 )
@@ -47,12 +48,8 @@ def read_listing(path: Path, units: Units | None = None) -> Annotations:
             written_number(row[name], f"{where}, column {name}") for name in COLUMNS[2:]
         )
         boxes.append(Box(image, row["label"], (x1, y1, x2, y2), where))
-    if units is None and boxes and all(abs(n) <= 1 for box in boxes for n in box.corners):
-        raise AnnotationError(
-            f"{path}: none of the {len(boxes)} boxes has a number above 1: fractions of the "
-            "pictures, or pixels? Say --units fractions or --units pixels"
-        )
-    return Annotations(path, sizes, tuple(boxes), units or Units.PIXELS)
+    units = units_of(path, (box.corners for box in boxes), units)
+    return Annotations(path, sizes, tuple(boxes), units)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:

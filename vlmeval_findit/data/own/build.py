@@ -1,218 +1,182 @@
-"""Checked annotations as a dataset: two tables, and a row in the file of one's own datasets."""
+"""Checked queries as datasets: their tables, and their rows in the file of one's own datasets."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
-from ...benchmarks.findit.datasets import BENCHMARK, own_datasets
+from ...benchmarks.findit.datasets import Family
 from ...benchmarks.findit.names import forget_names
 from ...benchmarks.findit.query import Query
-from ...boxes.matching import plain_label
-from ...boxes.records import Truth
-from ...boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
-from ...boxes.representation import REPRESENTATIONS
+from ...benchmarks.findit.thinning import thinned
 from ...core.data_root import lmu_data_root, own_datasets_file
 from ...core.files import atomic_write
-from ...core.image_files import Size
 from ...core.lock import alone
-from .annotations import AnnotationError, Annotations, Box
+from ...core.own_images import OwnRow, own_rows
+from ...core.table_facts import meta_path
+from .annotations import AnnotationError
+from .asked import AskedQuery, AskedSet, by_label
+from .checks import Sizes, check_asked, check_placed
 from .exif import Drawn
-from .pictures import checked_pictures, placed, refuse
+from .naming import check_name
+from .pictures import checked_pictures, placed
 
-Sizes = Mapping[str, Size]
-"""(width, height) of every image, in stored pixels."""
+
+@dataclass(frozen=True, slots=True)
+class BuiltSet:
+    """One dataset, ``FindIt_<name>_…``: its row in the registry, tables, and values of its tags."""
+
+    name: str
+    row: OwnRow
+    tables: tuple[Prepared, ...]
+    tags: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What became of an import."""
+    """What became of an import; ``left_out`` counts what was left out on purpose."""
 
-    name: str
-    tables: tuple[Prepared, ...]
-    annotations: Annotations
+    datasets: tuple[BuiltSet, ...]
     notes: tuple[str, ...]
+    left_out: Counter[str]
+
+    @property
+    def tables(self) -> tuple[Prepared, ...]:
+        return tuple(table for one in self.datasets for table in one.tables)
 
 
-def build(
-    name: str, annotations: Annotations, images: Path, replace: bool, drawn: Drawn | None = None
+def build_asked(
+    name: str,
+    sets: Sequence[AskedSet],
+    images: Path,
+    replace: bool,
+    drawn: Drawn | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> Built:
-    """Check annotations and make them a dataset: tables below LMUData, and its registry row.
+    """Check queries and make them datasets: tables below LMUData, and their rows in its registry.
+
+    One set is called ``name``.  Of several, each of a family of its own, the detection of labels is
+    called so, and the others as those of the demonstration are: ``<name>_refexp`` and so on.
 
     Args:
         name: what it is to be called in ``FindIt_<name>_…``.
-        annotations: what was read.
+        sets: what was read, a set a family.
         images: the folder that the image names are relative to; it is used where it lies.
-        replace: whether a dataset of one's own of this name may be replaced.
+        replace: whether datasets of one's own of this name may be replaced.
         drawn: on which pictures boxes were drawn, where a viewer turns them.
+        origin: what else is known of where they came from, for the ``.meta.json``.
 
     Raises:
-        AnnotationError: the name cannot be used, or an image, box or label is not as it should be.
+        AnnotationError: the name cannot be used, or a query, image or box is not as it should be.
+            Nothing is written then.
     """
-    check_name(name, replace)
-    check_labels(annotations)
-    pictures = checked_pictures(annotations, images)
-    boxes, notes = placed(annotations, pictures, drawn)
+    named = _named(name, sets)
+    for one, asked in named.items():
+        check_name(one, replace)
+        check_asked(asked)
+    pictures = checked_pictures(sets, images)
     sizes = {name: picture.size for name, picture in pictures.items()}
-    check_boxes(boxes, sizes)
-    out = lmu_data_root()
-    origin = {"source": annotations.source.name, "imported as": name}
-    tables = tuple(
-        write_table(out, table, queries, origin)
-        for table, queries in (
-            (name, single_label(boxes, sizes)),
-            (f"{name}_multilabel", multi_label(boxes, sizes)),
-        )
+    notes: dict[str, None] = {}
+    checked: dict[str, tuple[AskedQuery, ...]] = {}
+    for one, asked in named.items():
+        checked[one], said = placed(asked, pictures, drawn)
+        check_placed(checked[one], sizes)
+        notes |= dict.fromkeys(said)
+    built = tuple(
+        _write(one, named[one], checked[one], sizes, images, origin or {}) for one in named
     )
-    _write_ids(ids_path(tables[0].path), annotations)
-    _register(name, images)
-    return Built(name, tables, annotations, notes)
+    _register(built)
+    left_out = sum((asked.left_out for asked in sets), Counter[str]())
+    return Built(built, tuple(notes), left_out)
 
 
-# --- the name -------------------------------------------------------------------------------------
+_ENDINGS = {
+    Family.OBJDET: "",
+    Family.OBJDET_VIDEO: "_video",
+    Family.REFEXP: "_refexp",
+    Family.REFEXP_ALL: "_described",
+    Family.INSDET: "_insdet",
+    Family.INSDET_VIDEO: "_insdet_video",
+}
+"""How datasets of several families are told apart."""
 
 
-def _grammar() -> dict[str, str]:
-    """Every word that may stand between underscores in a variant's name, and what it is there."""
-    words = {word: "a part of a JSON key" for key in KEYS for word in key.split("_")}
-    words |= {word: "a part of a JSON structure" for s in STRUCTURES for word in s.split("_")}
-    words |= dict.fromkeys(REPRESENTATIONS, "a representation")
-    words |= dict.fromkeys(OUTPUTS, "an output format")
-    words |= {"multilabel": "an axis of the grid", "caption": "an axis of the grid"}
-    return words | {PREFIX.rstrip("_").lower(): "what every name begins with"}
+def _named(name: str, sets: Sequence[AskedSet]) -> Mapping[str, AskedSet]:
+    if len({asked.family for asked in sets}) != len(sets) or not sets:
+        raise AnnotationError(f"{name}: {len(sets)} sets, not one or more of a family each")
+    if len(sets) == 1:
+        return {name: sets[0]}
+    return {name + _ENDINGS[asked.family]: asked for asked in sets}
 
 
-def check_name(name: str, replace: bool) -> None:
-    """Refuse a name that would make the names of variants ambiguous.
-
-    Raises:
-        AnnotationError: saying which part and why.
-    """
-    if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name) or not re.search("[A-Za-z]", name):
-        raise AnnotationError(
-            f"name {name!r}: only letters, digits, '-', and single '_' between them"
-        )
-    grammar = _grammar()
-    for part in name.lower().split("_"):
-        if part in grammar:
-            raise AnnotationError(f"name {name!r}: the part {part!r} is {grammar[part]}")
-        if re.fullmatch(r"f\d+", part):
-            raise AnnotationError(f"name {name!r}: the part {part!r} is a number of frames")
-        if part.startswith("cx-"):
-            raise AnnotationError(f"name {name!r}: the part {part!r} is a centre experiment")
-    # Letters of both cases: tables are files, and some file systems do not tell them apart.
-    taken = {row.name.lower(): row.name for row in BENCHMARK.values()}
-    taken |= {
-        subset.file.lower(): row.name
-        for row in BENCHMARK.values()
-        if (subset := row.subset) is not None
-    }
-    if name.lower() in taken:
-        raise AnnotationError(f"name {name!r}: is the benchmark's own {taken[name.lower()]}")
-    for own in own_datasets():
-        if own.lower() == name.lower() and not (replace and own == name):
-            raise AnnotationError(f"name {name!r}: {own} was imported before (--replace)")
+# --- tables ---------------------------------------------------------------------------------------
 
 
-# --- boxes, labels -----------------------------------------------------------------------------
+def _write(
+    name: str,
+    asked: AskedSet,
+    checked: Sequence[AskedQuery],
+    sizes: Sizes,
+    images: Path,
+    origin: Mapping[str, Any],
+) -> BuiltSet:
+    """The tables of a dataset; those that one of its name had and this has not are deleted."""
+    single = [query for query in checked if isinstance(query.label, str)]
+    multi = [query for query in checked if not isinstance(query.label, str)]
+    # A dataset always has a table of single labels.
+    single = single or [one for query in multi for one in by_label(query)]
+    frames = asked.frames or len(checked[0].images)
+    out = lmu_data_root()
+    origin = {"source": asked.source.name, "imported as": name, **origin}
+    queries = {name: [*_queries(single, sizes, frames)]}
+    if multi:
+        queries[f"{name}_multilabel"] = [*_queries(multi, sizes, frames)]
+    else:
+        table = out / f"{name}_multilabel.tsv"
+        table.unlink(missing_ok=True)
+        meta_path(table).unlink(missing_ok=True)
+    tables = tuple(write_table(out, table, rows, origin) for table, rows in queries.items())
+    _write_ids(ids_path(tables[0].path), asked)
+    row = OwnRow(
+        folder=str(images.resolve()),
+        family=asked.family.value,
+        multilabel=bool(multi),
+        captions=bool(checked[0].caption),
+        negatives=any(not query.truth.boxes for rows in queries.values() for query in rows),
+        frames=frames,
+    )
+    return BuiltSet(name, row, tables, _values(checked))
 
 
-def check_labels(annotations: Annotations) -> None:
-    """Labels must be told apart as the metric does, and be listed with commas between them.
-
-    Raises:
-        AnnotationError: an empty label, one with a comma, or two that count as the same.
-    """
-    if not annotations.boxes:
-        raise AnnotationError(f"{annotations.source}: no boxes")
-    plain: dict[str, str] = {}
-    for box in annotations.boxes:
-        label = box.label
-        if "," in label or not plain_label(label):
-            raise AnnotationError(
-                f"{box.where}: label {label!r} {'has a comma' if ',' in label else 'is empty'}; "
-                "several labels are asked with commas between them"
-            )
-        if any(sign in label for sign in "\t\r\n"):
-            raise AnnotationError(f"{box.where}: label {label!r} is not on one line")
-        other = plain.setdefault(plain_label(label), label)
-        if other != label:
-            raise AnnotationError(
-                f"{box.where}: labels {other!r} and {label!r} count as the same: letter case and "
-                "punctuation make no difference"
-            )
+def _values(queries: Sequence[AskedQuery]) -> Mapping[str, Sequence[str]]:
+    """The values of every kind of tag."""
+    found: dict[str, set[str]] = {}
+    for query in queries:
+        for kind, value in query.tags.items():
+            found.setdefault(kind, set()).add(value)
+    return {kind: sorted(values) for kind, values in found.items()}
 
 
-_MARGIN = 1.0
-"""Pixels by which rounding, in steps of a pixel, puts a box out of its image."""
-
-
-def check_boxes(boxes: Sequence[Box], sizes: Sizes) -> None:
-    """Boxes must have an area and lie in their image, by rounding apart.
-
-    Raises:
-        AnnotationError: naming the first box that does not.
-    """
-    whys = [f"{box.where}: {why}" for box in boxes if (why := _box_problem(box, sizes))]
-    refuse(whys, len(boxes), "boxes")
-
-
-def _box_problem(box: Box, sizes: Sizes) -> str | None:
-    x1, y1, x2, y2 = box.corners
-    width, height = sizes[box.image]
-    if x2 <= x1 or y2 <= y1:
-        return f"the box {box.corners} has no area"
-    if min(x1, y1) < -_MARGIN or x2 > width + _MARGIN or y2 > height + _MARGIN:
-        return f"the box {box.corners} leaves {box.image}, which is {width}x{height}"
-    return None
-
-
-# --- queries --------------------------------------------------------------------------------------
-
-
-def single_label(boxes: Sequence[Box], sizes: Sizes) -> list[Query]:
-    """One query an image and label, in the order of the annotations."""
-    groups = _grouped(boxes, lambda box: (box.image, box.label))
-    return [
-        Query(index, label, *sizes[image], (image,), _truth(group, ()))
-        for index, ((image, label), group) in enumerate(groups.items())
-    ]
-
-
-def multi_label(boxes: Sequence[Box], sizes: Sizes) -> list[Query]:
-    """One query an image, for all of its labels."""
-    groups = _grouped(boxes, lambda box: (box.image, ""))
-    return [
-        Query(
+def _queries(asked: Sequence[AskedQuery], sizes: Sizes, frames: int) -> Iterator[Query]:
+    for index, query in enumerate(asked):
+        width, height = sizes[query.images[0]]
+        made = Query(
             index,
-            ", ".join(sorted({box.label for box in group})),
-            *sizes[image],
-            (image,),
-            _truth(group, tuple(box.label for box in group)),
+            ", ".join(query.labels),
+            width,
+            height,
+            query.images,
+            query.truth,
+            query.support,
+            query.caption,
+            tags=query.tags,
         )
-        for index, ((image, _), group) in enumerate(groups.items())
-    ]
-
-
-def _grouped(
-    boxes: Iterable[Box], key: Callable[[Box], tuple[str, str]]
-) -> dict[tuple[str, str], list[Box]]:
-    groups: dict[tuple[str, str], list[Box]] = {}
-    for box in boxes:
-        groups.setdefault(key(box), []).append(box)
-    return groups
-
-
-def _truth(boxes: Sequence[Box], labels: tuple[str, ...]) -> Truth:
-    return Truth(tuple(box.corners for box in boxes), (0,) * len(boxes), labels)
-
-
-# --- files ----------------------------------------------------------------------------------------
+        yield thinned(made, frames)
 
 
 def ids_path(table: Path) -> Path:
@@ -220,22 +184,22 @@ def ids_path(table: Path) -> Path:
     return table.with_name(f"{table.stem.removesuffix('_multilabel')}.coco.json")
 
 
-def _write_ids(path: Path, annotations: Annotations) -> None:
+def _write_ids(path: Path, asked: AskedSet) -> None:
+    ids = {"images": dict(asked.image_ids), "categories": dict(asked.category_ids)}
+    if not any(ids.values()):
+        path.unlink(missing_ok=True)
+        return
     with atomic_write(path) as f:
-        json.dump(
-            {
-                "images": dict(annotations.image_ids),
-                "categories": dict(annotations.category_ids),
-            },
-            f,
-        )
+        json.dump(ids, f)
 
 
-def _register(name: str, images: Path) -> None:
+# --- the registry ---------------------------------------------------------------------------------
+
+
+def _register(built: Sequence[BuiltSet]) -> None:
     path = own_datasets_file()
     with alone(path.with_name(f"{path.name}.lock")):
-        rows = {row.name: {"folder": row.folder} for row in own_datasets().values()}
-        rows[name] = {"folder": str(images.resolve())}
+        rows = dict(own_rows()) | {one.name: one.row for one in built}
         with atomic_write(path) as f:
-            json.dump(rows, f, indent=1)
+            json.dump({name: row.as_dict() for name, row in rows.items()}, f, indent=1)
     forget_names()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import reprlib
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ...core.image_files import Size
-from .annotations import AnnotationError, Annotations, Box, number, text_of
+from .annotations import AnnotationError, Annotations, Box, json_of, number, text_of
 
 
 def read_coco(path: Path) -> Annotations:
@@ -19,7 +18,15 @@ def read_coco(path: Path) -> Annotations:
     Raises:
         AnnotationError: it is no such file, or an annotation names what there is not.
     """
-    values = _json_of(path)
+    return coco_annotations(path, coco_values(path))
+
+
+def coco_annotations(path: Path, values: Any) -> Annotations:
+    """What a COCO instances file holds; see :func:`read_coco`.
+
+    Raises:
+        AnnotationError: it is no such file, or an annotation names what there is not.
+    """
     images = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
     boxes = []
@@ -42,25 +49,13 @@ def read_coco(path: Path) -> Annotations:
     )
 
 
-def _json_of(path: Path) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            keys = Counter(key for key, _ in pairs)
-            key = next(key for key, count in keys.items() if count > 1)
-            known = {name: found[name] for name in ("id", "file_name", "name") if name in found}
-            raise AnnotationError(f"{path}: key {key!r} stands twice in an object ({known})")
-        return found
+def coco_values(path: Path) -> Any:
+    """The JSON of a file.
 
-    text = text_of(path)
-    try:
-        return json.loads(text, object_pairs_hook=once)
-    except AnnotationError:
-        raise
-    except RecursionError:
-        raise AnnotationError(f"{path}: is nested too deeply for a COCO file") from None
-    except ValueError as error:
-        raise AnnotationError(f"{path}: not JSON: {error}") from None
+    Raises:
+        AnnotationError: it is none, or a key stands twice in an object.
+    """
+    return json_of(text_of(path), str(path), "a COCO file")
 
 
 def _section(path: Path, values: Any, name: str) -> list[dict[str, Any]]:

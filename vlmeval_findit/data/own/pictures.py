@@ -1,4 +1,4 @@
-"""The pictures of annotations: every one is decoded, and every box brought to its stored pixels."""
+"""The pictures of queries: every one is decoded, and every box brought to its stored pixels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ...boxes.representation import Corners
 from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
 from ...core.paths import unsafe
-from .annotations import AnnotationError, Annotations, Box, Units
+from .annotations import AnnotationError, Units
+from .asked import AskedQuery, AskedSet
 from .exif import Drawn, to_stored, turned_size
 
 
@@ -34,15 +36,17 @@ class OwnPicture:
         return Drawn.STORED if self.stated == self.size else Drawn.TURNED
 
 
-def checked_pictures(annotations: Annotations, folder: Path) -> dict[str, OwnPicture]:
-    """Every picture that has boxes, decoded and held against the annotations.
+def checked_pictures(sets: Sequence[AskedSet], folder: Path) -> dict[str, OwnPicture]:
+    """Every picture that a query shows, decoded and held against what is stated of it.
 
     Raises:
         AnnotationError: one is not below the folder, does not decode, or has another size.
     """
-    names = list(dict.fromkeys(box.image for box in annotations.boxes))
+    queries = [query for one in sets for query in one.queries]
+    names = list(dict.fromkeys(name for q in queries for name in (*q.images, *q.support)))
+    stated = {name: size for one in sets for name, size in one.sizes.items()}
     with ThreadPoolExecutor(4) as pool:
-        looked = pool.map(lambda name: _look(name, annotations.images.get(name), folder), names)
+        looked = pool.map(lambda name: _look(name, stated.get(name), folder), names)
         found = dict(zip(names, looked, strict=True))
     whys = [why for why in found.values() if isinstance(why, str)]
     refuse(whys, len(names), "images")
@@ -81,19 +85,17 @@ def _look(name: str, stated: Size | None, folder: Path) -> OwnPicture | str:
 
 
 class Placed(NamedTuple):
-    """Boxes in stored pixels, and what is to be said of how they came there."""
+    """Queries with boxes in stored pixels, and what is to be said of how they came there."""
 
-    boxes: tuple[Box, ...]
+    queries: tuple[AskedQuery, ...]
     notes: tuple[str, ...]
 
 
-def placed(
-    annotations: Annotations, pictures: Mapping[str, OwnPicture], said: Drawn | None
-) -> Placed:
+def placed(asked: AskedSet, pictures: Mapping[str, OwnPicture], said: Drawn | None) -> Placed:
     """All boxes in pixels of the stored pictures.
 
     Args:
-        annotations: what was read.
+        asked: what was read.
         pictures: their pictures.
         said: on which pictures boxes were drawn, where a viewer turns them; the size that
             annotations state may say it too.
@@ -101,13 +103,22 @@ def placed(
     Raises:
         AnnotationError: nobody says it, or the stated size says otherwise.
     """
-    turning = {name: one for name, one in pictures.items() if one.orientation != 1}
-    drawn = _drawn(annotations.source, turning, said)
+    boxed = dict.fromkeys(q.images[frame] for q in asked.queries for frame in q.truth.frames)
+    turning = {name: pictures[name] for name in boxed if pictures[name].orientation != 1}
+    drawn = _drawn(asked.source, turning, said)
+    queries = tuple(_placed(query, pictures, drawn, asked.units) for query in asked.queries)
+    return Placed(queries, tuple(_notes(turning, drawn)))
+
+
+def _placed(
+    query: AskedQuery, pictures: Mapping[str, OwnPicture], drawn: Mapping[str, Drawn], units: Units
+) -> AskedQuery:
+    names = (query.images[frame] for frame in query.truth.frames)
     boxes = tuple(
-        replace(box, corners=_corners(box, pictures[box.image], drawn.get(box.image), annotations))
-        for box in annotations.boxes
+        _corners(box, pictures[name], drawn.get(name), units)
+        for box, name in zip(query.truth.boxes, names, strict=True)
     )
-    return Placed(boxes, tuple(_notes(turning, drawn)))
+    return replace(query, truth=replace(query.truth, boxes=boxes))
 
 
 def _drawn(source: Path, turning: Mapping[str, OwnPicture], said: Drawn | None) -> dict[str, Drawn]:
@@ -130,12 +141,10 @@ def _drawn(source: Path, turning: Mapping[str, OwnPicture], said: Drawn | None) 
     return {name: drawn for name, drawn in known.items() if drawn is not None}
 
 
-def _corners(
-    box: Box, picture: OwnPicture, drawn: Drawn | None, annotations: Annotations
-) -> tuple[float, float, float, float]:
+def _corners(box: Corners, picture: OwnPicture, drawn: Drawn | None, units: Units) -> Corners:
     is_turned = drawn is Drawn.TURNED
-    x1, y1, x2, y2 = box.corners
-    if annotations.units is Units.FRACTIONS:
+    x1, y1, x2, y2 = box
+    if units is Units.FRACTIONS:
         w, h = turned_size(picture.size, picture.orientation) if is_turned else picture.size
         x1, y1, x2, y2 = x1 * w, y1 * h, x2 * w, y2 * h
     corners = (x1, y1, x2, y2)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...boxes.spaces import Space
-from ...core.identity import Answering, Described
+from ...core.identity import PROVIDER, Answering, Described
 from ...core.messages import Message
 from ...core.question import Question
 from ...core.replies import Recorded
@@ -27,7 +27,7 @@ from .payload import (
 )
 from .providers.table import find_provider
 from .schema import unwrapped
-from .services import proprietary, server_space, template_fields
+from .services import proprietary, served_as, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
 """Names of the setting that limits a reply's tokens."""
@@ -75,7 +75,7 @@ class ChatModel:
             said["image_detail"] = manner.image_detail
         return Described(
             Answering(
-                kind=self.provider or "chat completions",
+                kind=f"{PROVIDER}{self.provider}" if self.provider else "chat completions",
                 row=self.row.name if self.row else None,
                 checkpoint=manner.model,
                 endpoint=", ".join(sorted({server.name for server in servers})) or None,
@@ -162,7 +162,9 @@ def server_model(
         name,
         known,
         rule,
-        lambda space: _limited(server_manner(served or name, space, sent, facts), max_tokens),
+        lambda space: _limited(
+            server_manner(served or served_as(name), space, sent, facts), max_tokens
+        ),
     )
 
 
@@ -190,7 +192,7 @@ def provider_model(
     asked, said = find_provider(provider), settings_from({"space": space}).space
     known = find_model(row or name)
     facts = known.api if known else None
-    called = own_name(provider, name, served, row)
+    called = own_name(provider, name, served)
     manner = _limited(provider_manner(called, asked.schema_root, fields, facts), max_tokens)
     rule = server_space(row or name, said)
     if known is not None and facts is not None and not said:
@@ -199,15 +201,15 @@ def provider_model(
     return ChatModel(name, known, rule, lambda space: manner, provider, prices)
 
 
-def own_name(provider: str, name: str, served: str | None, row: str | None = None) -> str:
-    """A provider's name for a model.
+def own_name(provider: str, name: str, served: str | None) -> str:
+    """A provider's name for a model: what is said, else what the row of its name says.
 
     Raises:
         ValueError: nobody says it.
     """
-    if served:
-        return served
-    known = find_model(row or name)
+    known = find_model(name)
+    if said := served or (known and known.served):
+        return said
     names = known.api.own_names if known is not None and known.api is not None else {}
     if provider not in names:
         raise ValueError(
@@ -222,18 +224,18 @@ def served_key(name: str, served: str | None, fields: Mapping[str, Any]) -> dict
 
     Served by another program, the same weights may say something else.
     """
-    return {**fields, "served": served or name}
+    return {**fields, "served": served or served_as(name)}
 
 
 def provider_key(
-    provider: str, name: str, served: str | None, fields: Mapping[str, Any], row: str | None = None
+    provider: str, name: str, served: str | None, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The same of a call to a provider.
 
     Raises:
         ValueError: its name for the model is not known.
     """
-    called = own_name(provider, name, served, row)
+    called = own_name(provider, name, served)
     return {**served_key(name, called, fields), "provider": provider}
 
 

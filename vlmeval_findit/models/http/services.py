@@ -133,7 +133,7 @@ def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[
         if row is None:
             raise unknown_space(model)
         space = row.space(question)
-        if space.kind == "smart_resize":
+        if space.kind == "smart_resize" and not row.states_space:
             raise SpaceError(_BOUNDS_WANTED.format(model=model))
         return space
 
@@ -179,6 +179,12 @@ def template_fields(model: str) -> dict[str, Any]:
     return {"chat_template_kwargs": {"enable_thinking": False}}
 
 
+def served_as(model: str) -> str:
+    """What servers call a model: what its row says, else its name."""
+    row = find_model(model)
+    return (row and row.served) or model
+
+
 def server_name(model: str) -> tuple[str, str]:
     """(the name of the results, the server's name) of ``NAME``, ``NAME=SERVED`` or ``a/b/NAME``.
 
@@ -186,7 +192,7 @@ def server_name(model: str) -> tuple[str, str]:
     """
     name, given, served = model.partition("=")
     if not given:
-        name, served = model.rstrip("/").rsplit("/", 1)[-1], model
+        name, served = model.rstrip("/").rsplit("/", 1)[-1], served_as(model)
     if not name or not served or "/" in name:
         raise ValueError(f"--model {model}: with --base-url it is NAME or NAME=THE_SERVERS_NAME")
     return name, served

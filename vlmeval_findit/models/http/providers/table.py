@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from ....core.plugin_table import Table
+from ....core.plugins import Group
 from ....core.spelling import nearest
 from ..endpoint import LIMIT_FIELDS, Endpoint
 from ..schema import SchemaRoot
@@ -39,7 +41,7 @@ class Provider:
         address_variable: the environment variable that names another address.
         version: the last part of its addresses; one that is given without gets it.
         package: the module that ``chat`` imports (empty: none beside what we need anyway).
-        extra: of this package, which brings that module.
+        extra: of this package, which brings that module (empty: none does).
         limit_field: of a body, for the limit of the reply's tokens.
         schema_root: what it takes as a JSON schema (None: it holds replies to none).
         gives_logprobs: whether it may give log-probabilities.
@@ -52,7 +54,7 @@ class Provider:
     address_variable: str = ""
     version: str = ""
     package: str = ""
-    extra: str = "providers"
+    extra: str = ""
     limit_field: str = LIMIT_FIELDS[0]
     schema_root: SchemaRoot | None = None
     gives_logprobs: bool = False
@@ -68,49 +70,65 @@ class Provider:
         except ModuleNotFoundError:  # not even the package that it is a part of
             found = False
         if not found:
+            wanted = f"'vlmeval-findit[{self.extra}]'" if self.extra else self.package
             raise ValueError(
                 f"the provider {self.name} is asked through the package {self.package}, which is "
-                f"not installed: pip install 'vlmeval-findit[{self.extra}]'"
+                f"not installed: pip install {wanted}"
             )
 
 
-PROVIDERS: dict[str, Provider] = {
-    row.name: row
-    for row in (
-        Provider(
-            "openai",
-            openai_client.chat,
-            "https://api.openai.com/v1",
-            keys=("OPENAI_API_KEY",),
-            address_variable="OPENAI_BASE_URL",
-            package="openai",
-            limit_field=LIMIT_FIELDS[1],
-            schema_root=SchemaRoot.OBJECT,
-            gives_logprobs=True,
-        ),
-        Provider(
-            "anthropic",
-            anthropic_client.chat,
-            "https://api.anthropic.com/v1",
-            keys=("ANTHROPIC_API_KEY",),
-            address_variable="ANTHROPIC_BASE_URL",
-            version="v1",
-            package="anthropic",
-            schema_root=SchemaRoot.OBJECT,
-        ),
-        Provider(
-            "google",
-            google_client.chat,
-            "https://generativelanguage.googleapis.com/v1beta",
-            keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-            address_variable="GOOGLE_GEMINI_BASE_URL",
-            version="v1beta",
-            package="google.genai",
-            schema_root=SchemaRoot.LIST,
-            gives_logprobs=True,
-        ),
-    )
-}
+_ROWS = (
+    Provider(
+        "openai",
+        openai_client.chat,
+        "https://api.openai.com/v1",
+        keys=("OPENAI_API_KEY",),
+        address_variable="OPENAI_BASE_URL",
+        package="openai",
+        extra="providers",
+        limit_field=LIMIT_FIELDS[1],
+        schema_root=SchemaRoot.OBJECT,
+        gives_logprobs=True,
+    ),
+    Provider(
+        "anthropic",
+        anthropic_client.chat,
+        "https://api.anthropic.com/v1",
+        keys=("ANTHROPIC_API_KEY",),
+        address_variable="ANTHROPIC_BASE_URL",
+        version="v1",
+        package="anthropic",
+        extra="providers",
+        schema_root=SchemaRoot.OBJECT,
+    ),
+    Provider(
+        "google",
+        google_client.chat,
+        "https://generativelanguage.googleapis.com/v1beta",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        address_variable="GOOGLE_GEMINI_BASE_URL",
+        version="v1beta",
+        package="google.genai",
+        extra="providers",
+        schema_root=SchemaRoot.LIST,
+        gives_logprobs=True,
+    ),
+)
+
+
+def _problem(row: Provider) -> str | None:
+    """Why a plug-in's row cannot be used."""
+    Endpoint(row.address, limit_field=row.limit_field)
+    if not callable(row.chat):
+        return f"its chat is {row.chat!r:.40}"
+    if not isinstance(row.schema_root, SchemaRoot | None):
+        return f"its schema_root is {row.schema_root!r:.40}"
+    return None
+
+
+PROVIDERS: Table[Provider] = Table(
+    Group.PROVIDERS, {row.name: row for row in _ROWS}, Provider, _problem
+)
 
 
 def find_provider(name: str) -> Provider:

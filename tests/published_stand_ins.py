@@ -1,0 +1,243 @@
+"""A few made-up pictures and annotations in the layouts of the sets that ``import --set`` reads."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+WIDTH, HEIGHT = 200, 100
+OBJECT = [10.0, 20.0, 50.0, 40.0]
+"""[x, y, width, height] of what every picture shows first."""
+OTHER = [100.0, 10.0, 60.0, 80.0]
+
+
+def picture(shade: int, kind: str = "JPEG", size: tuple[int, int] = (WIDTH, HEIGHT)) -> bytes:
+    """A grey picture as the bytes of a file."""
+    file = io.BytesIO()
+    Image.new("RGB", size, (shade, shade, shade)).save(file, kind)
+    return file.getvalue()
+
+
+def coco(pictures: Mapping[str, Sequence[tuple[str, list[float]]]], classes: Sequence[str]) -> Any:
+    """COCO values: by picture, its objects with class and [x, y, width, height]."""
+    ids = {name: number for number, name in enumerate(pictures, 1)}
+    objects = [(ids[name], *one) for name, found in pictures.items() for one in found]
+    return {
+        "images": [
+            {"id": number, "file_name": name, "width": WIDTH, "height": HEIGHT}
+            for name, number in ids.items()
+        ],
+        "categories": [
+            {"id": number, "name": name, "supercategory": "things"}
+            for number, name in enumerate(classes, 1)
+        ],
+        "annotations": [
+            {
+                "id": number,
+                "image_id": image,
+                "category_id": classes.index(label) + 1,
+                "bbox": box,
+                "area": box[2] * box[3],
+                "iscrowd": 0,
+            }
+            for number, (image, label, box) in enumerate(objects, 1)
+        ],
+    }
+
+
+def write_coco(instances: Path, images: Path, values: Any) -> None:
+    """A COCO file and grey pictures for it."""
+    instances.parent.mkdir(parents=True, exist_ok=True)
+    images.mkdir(parents=True, exist_ok=True)
+    instances.write_text(json.dumps(values))
+    for shade, image in enumerate(values["images"]):
+        (images / image["file_name"]).write_bytes(picture(shade))
+
+
+# --- COCO val2017 ---------------------------------------------------------------------------------
+
+
+def coco_val2017() -> Any:
+    """Three pictures: a cat with a crowd of dogs, a cat and a dog, nothing."""
+    objects = {
+        "000000000139.jpg": [("cat", OBJECT), ("dog", OTHER)],
+        "000000000285.jpg": [("cat", OBJECT), ("cat", OTHER), ("dog", [0.0, 0.0, 30.0, 30.0])],
+        "000000000632.jpg": [],
+    }
+    values = coco(objects, ["cat", "dog", "zebra"])
+    values["annotations"][1]["iscrowd"] = 1
+    return values
+
+
+def write_coco_val2017(folder: Path, values: Any = None) -> Path:
+    instances = folder / "annotations" / "instances_val2017.json"
+    write_coco(instances, folder / "val2017", coco_val2017() if values is None else values)
+    return folder
+
+
+# --- Roboflow -------------------------------------------------------------------------------------
+
+
+def subset(label: str) -> Any:
+    """Two pictures with one object each."""
+    return coco({f"{label}_1.jpg": [(label, OBJECT)], f"{label}_2.jpg": [(label, OTHER)]}, [label])
+
+
+def exported(label: str) -> Any:
+    """The same as Roboflow exports it: with a class 0 that has the name of a class."""
+    values = subset(label)
+    root = {"id": 0, "name": label, "supercategory": "none"}
+    return {**values, "categories": [root, *values["categories"]]}
+
+
+CLEANED = "annotations_without_background.json"
+ODINW = {
+    "Aquarium/Aquarium Combined.v2-raw-1024.coco/test": "fish",
+    "EgoHands/generic/test": "hand",
+    "PascalVOC/valid": "cow",
+    "pothole/test": "pothole",
+}
+"""Folders of splits, of four subsets, and the class of each."""
+
+
+def write_odinw(folder: Path, split: str = "test") -> Path:
+    """Four of the subsets, and pistols, whose splits have one folder."""
+    for place, label in ODINW.items():
+        images = folder / place.replace("test", split)
+        write_coco(images / CLEANED, images, subset(label))
+    export = folder / "pistols" / "export"
+    file = f"{'val' if split == 'valid' else split}_{CLEANED}"
+    write_coco(export / file, export, subset("pistol"))
+    return folder
+
+
+def write_rf100vl(folder: Path, labels: Sequence[str] = ("bees", "-grccs", "mites")) -> Path:
+    for label in labels:
+        for split in ("train", "valid", "test"):
+            images = folder / label / split
+            write_coco(images / "_annotations.coco.json", images, exported(label))
+    return folder
+
+
+# --- Parquet --------------------------------------------------------------------------------------
+
+PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+GROUNDINGME = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("description", pa.string()),
+        ("image", PICTURE),
+        ("bbox", pa.list_(pa.int64())),
+        ("detection_type", pa.string()),
+        ("subtask_l1", pa.string()),
+        ("subtask_l2", pa.string()),
+        ("width", pa.int64()),
+        ("height", pa.int64()),
+    ]
+)
+
+REFCOCO_M = pa.schema(
+    [
+        ("image", PICTURE),
+        ("image_id", pa.int64()),
+        ("file_name", pa.string()),
+        (
+            "samples",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("id", pa.int64()),
+                        ("image_id", pa.int64()),
+                        ("category", pa.string()),
+                        ("supercategory", pa.string()),
+                        ("label", pa.string()),
+                        ("sentences", pa.list_(pa.string())),
+                        ("bbox", pa.list_(pa.float32())),
+                        (
+                            "mask",
+                            pa.struct([("counts", pa.string()), ("size", pa.list_(pa.int32()))]),
+                        ),
+                    ]
+                )
+            ),
+        ),
+    ]
+)
+
+
+def groundingme() -> list[dict[str, Any]]:
+    """Two objects, and two expressions of what is not there."""
+    subtasks = ("Discriminative", "Limited", "Rejection", "Rejection")
+    return [
+        {
+            "id": number,
+            "description": f"the {subtask.lower()} thing, which\nis number {number}",
+            "image": {"bytes": picture(number, "JPEG" if number % 2 else "PNG"), "path": None},
+            "bbox": [10, 20, 60, 60] if subtask != "Rejection" else None,
+            "detection_type": "thing",
+            "subtask_l1": subtask,
+            "subtask_l2": None if number == 12 else "colour",
+            "width": WIDTH,
+            "height": HEIGHT,
+        }
+        for number, subtask in enumerate(subtasks, 11)
+    ]
+
+
+def refcoco_m() -> list[dict[str, Any]]:
+    """Two pictures: one with two objects, the first of which has two expressions."""
+
+    def sample(number: int, box: list[float], *sentences: str) -> dict[str, Any]:
+        return {
+            "id": number,
+            "image_id": 7,
+            "category": "person",
+            "supercategory": "person",
+            "label": "person",
+            "sentences": list(sentences),
+            "bbox": box,
+            "mask": {"counts": "PPYo1", "size": [HEIGHT, WIDTH]},
+        }
+
+    found = (
+        [sample(1, OBJECT, "man on the left", "left man"), sample(2, OTHER, "woman")],
+        [sample(3, OTHER, "child, in red")],
+    )
+    return [
+        {
+            "image": {"bytes": picture(number), "path": None},
+            "image_id": number,
+            "file_name": f"COCO_train2014_{number:012}.jpg",
+            "samples": samples,
+        }
+        for number, samples in enumerate(found)
+    ]
+
+
+def write_parquet(
+    folder: Path, split: str, rows: Sequence[Mapping[str, Any]], schema: Any, files: int = 1
+) -> Path:
+    """Rows as the hub holds them: so many files of a split."""
+    data = folder / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    each = -(-len(rows) // files)
+    for number in range(files):
+        part = pa.Table.from_pylist(list(rows[number * each : (number + 1) * each]), schema)
+        pq.write_table(part, data / f"{split}-{number:05}-of-{files:05}.parquet")
+    return folder
+
+
+def write_groundingme(folder: Path, rows: Any = None, files: int = 1) -> Path:
+    return write_parquet(folder, "test", rows or groundingme(), GROUNDINGME, files)
+
+
+def write_refcoco_m(folder: Path, rows: Any = None, files: int = 1) -> Path:
+    return write_parquet(folder, "validation", rows or refcoco_m(), REFCOCO_M, files)

@@ -1,0 +1,69 @@
+"""What became of an import, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import fill
+
+from ..benchmarks.findit.annotation_tables import Prepared
+from ..benchmarks.findit.datasets import Family
+from ..data.own.build import Built, BuiltSet
+
+_WIDTH = 80
+
+_ASKED = {
+    Family.OBJDET: "every object of a label",
+    Family.OBJDET_VIDEO: "every object of a label, in the frames of a video",
+    Family.REFEXP: "the one object that an expression describes",
+    Family.REFEXP_ALL: "every object that an expression describes",
+    Family.INSDET: "the object of reference pictures",
+    Family.INSDET_VIDEO: "the object of reference pictures, in the frames of a video",
+}
+
+
+def described(built: Built, images: Path) -> str:
+    """What was made, what was left out, and how it is asked.
+
+    Args:
+        built: what was made.
+        images: the folder of the images.
+    """
+    said = [*built.notes]
+    said += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]
+    folders = dict.fromkeys(table.path.parent for table in built.tables)
+    said += [line for one in built.datasets for line in _dataset(one)]
+    said += [f"Tables: {folder}" for folder in folders]
+    said += [f"Images: {images}", "Run it:"]
+    said += [
+        f"  python run_findit.py --data FindIt_{one.name}_xyxy_json --model MODEL"
+        for one in built.datasets
+    ]
+    return "\n".join(said)
+
+
+def _dataset(one: BuiltSet) -> Iterator[str]:
+    """Lines about one dataset and its tables."""
+    row = one.row
+    more = [f"{row.frames} frames"] if row.frames > 1 else []
+    more += ["with captions"] if row.captions else []
+    yield _wrapped(f"{one.name}: ", "; ".join([_ASKED[Family(row.family)], *more]))
+    for table in one.tables:
+        yield _counts(table)
+    for kind, values in one.tags.items():
+        count = len(values)
+        listed = ", ".join(values[:_LISTED]) + (", …" if count > _LISTED else "")
+        yield _wrapped(f"  tag {kind}: ", f"{listed} ({count})" if count > _LISTED else listed)
+
+
+_LISTED = 8
+"""Values of a tag that are named."""
+
+
+def _counts(table: Prepared) -> str:
+    without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
+    return f"  {table.table:<24}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
+
+
+def _wrapped(head: str, text: str) -> str:
+    return fill(text, _WIDTH, initial_indent=head, subsequent_indent="  ")

@@ -1,0 +1,81 @@
+"""GroundingME: long expressions for one object, and for one that is not there.
+
+Published at huggingface.co/datasets/lirang04/GroundingME (arXiv 2512.17495).  Established from its
+card (columns, the split ``test`` of 1,005 rows, the licence), from the authors' README (``bbox`` is
+[x1, y1, x2, y2]) and from their evaluation (what ``subtask_l1`` calls Rejection has no object,
+whatever ``bbox`` says).  Of 201 rejections, 804 boxes, boxes in pixels of the picture and null
+boxes of rejections we have a stranger's word who read the files: no import is held to it.  Not
+established: how many of the pictures are the same (every row has its own), and the values of
+``subtask_l2``.
+
+The authors ask for one box or null.  Here it is asked as what describes any number of objects is,
+since the family of exactly one object has no answer for nothing: every object that the expression
+describes, or an empty list.  Their accuracy counts a rejection as a hit; here hits and rejections
+are apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from ...benchmarks.findit.datasets import Family
+from ...boxes.records import Truth
+from ...boxes.representation import Corners
+from ...core.image_files import Size
+from ...core.spelling import nearest
+from ..own.annotations import AnnotationError, number
+from ..own.asked import AskedQuery, AskedSet
+from .importer import Content, Part, expressions
+from .shards import Embedded, Row, Shards, line_of, shards_of, suffix_of, whole_of
+
+COLUMNS = ("id", "description", "image", "bbox", "subtask_l1", "subtask_l2", "width", "height")
+
+REJECTION = "Rejection"
+SUBTASKS = ("Discriminative", "Spatial", "Limited", REJECTION)
+"""What ``subtask_l1`` may be."""
+
+
+def read(folder: Path) -> Sequence[Part]:
+    """The one part.
+
+    Raises:
+        AnnotationError: the folder has no file of the split.
+    """
+    return (Part("", partial(_read, shards_of(folder, "test"))),)
+
+
+def _read(shards: Shards) -> Content:
+    queries: list[AskedQuery] = []
+    sizes: dict[str, Size] = {}
+    for row in shards.rows(COLUMNS):
+        number = whole_of(row, "id")
+        name = f"{number}{suffix_of(row, 'image')}"
+        if name in sizes:
+            raise AnnotationError(f"{row.where}, column id: {number} stands twice")
+        sizes[name] = (whole_of(row, "width"), whole_of(row, "height"))
+        queries.append(_query(row, name))
+    asked = AskedSet(shards.files[0], Family.REFEXP_ALL, tuple(queries), sizes=sizes)
+    return expressions(asked, Embedded(shards, "image", tuple(sizes)))
+
+
+def _query(row: Row, image: str) -> AskedQuery:
+    subtask = line_of(row, "subtask_l1")
+    if subtask not in SUBTASKS:
+        why = f"no subtask {subtask!r}{nearest(subtask, SUBTASKS)}"
+        raise AnnotationError(f"{row.where}, column subtask_l1: {why}")
+    boxes = () if subtask == REJECTION else (_box(row),)
+    tags = {"subtask": subtask}
+    if row.cells["subtask_l2"]:
+        tags["aspect"] = line_of(row, "subtask_l2")
+    truth = Truth(boxes, (0,) * len(boxes))
+    return AskedQuery((image,), line_of(row, "description"), truth, row.where, tags=tags)
+
+
+def _box(row: Row) -> Corners:
+    box, where = row.cells["bbox"], f"{row.where}, column bbox"
+    if not isinstance(box, list) or len(box) != 4:
+        raise AnnotationError(f"{where}: {box!r} is not [x1, y1, x2, y2]")
+    x1, y1, x2, y2 = (number(side, where) for side in box)
+    return (x1, y1, x2, y2)

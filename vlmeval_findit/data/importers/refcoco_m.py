@@ -1,0 +1,98 @@
+"""RefCOCO-M: the validation split of RefCOCO with new masks, without harmful expressions.
+
+Published at huggingface.co/datasets/moondream/refcoco-m.  Established from its card: the columns,
+1,190 pictures, 2,080 objects, 5,598 expressions, ``bbox`` as [x, y, width, height] in pixels,
+masks as COCO's run lengths of [height, width], the licence.  Not established: whether ``bbox`` is
+RefCOCO's or that of the new mask.  Every expression of an object is a query of its own, as in the
+authors' evaluation, which is of masks; boxes are asked here, and masks are not read.
+
+It is another cleaning than that of Ref-L4's authors, who mark wrong expressions: theirs is joined
+with results in :mod:`vlmeval_findit.benchmarks.refl4.cleaned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...benchmarks.findit.datasets import Family
+from ...boxes.records import Truth
+from ...core.image_files import Size
+from ..own.annotations import AnnotationError, number
+from ..own.asked import AskedQuery, AskedSet
+from .importer import Content, Part, expressions
+from .shards import Embedded, Row, Shards, line_of, shards_of
+
+COLUMNS = ("file_name", "samples")
+
+
+def read(folder: Path) -> Sequence[Part]:
+    """The one part.
+
+    Raises:
+        AnnotationError: the folder has no file of the split.
+    """
+    return (Part("", partial(_read, shards_of(folder, "validation"))),)
+
+
+def _read(shards: Shards) -> Content:
+    queries: list[AskedQuery] = []
+    names: list[str] = []
+    sizes: dict[str, Size] = {}
+    for row in shards.rows(COLUMNS):
+        name = line_of(row, "file_name")
+        names.append(name)
+        for at, sample in enumerate(_samples(row)):
+            where = f"{row.where}, samples[{at}]"
+            size = _size(sample, where)
+            if size is not None:
+                sizes[name] = size
+            queries += _queries(sample, name, where)
+    asked = AskedSet(shards.files[0], Family.REFEXP, tuple(queries), sizes=sizes)
+    return expressions(asked, Embedded(shards, "image", tuple(names)))
+
+
+def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
+    samples = row.cells["samples"]
+    if not isinstance(samples, list) or not all(isinstance(one, dict) for one in samples):
+        raise AnnotationError(f"{row.where}, column samples: is no list of objects")
+    return samples
+
+
+def _queries(sample: Mapping[str, Any], image: str, where: str) -> list[AskedQuery]:
+    """One query an expression of an object."""
+    box = sample.get("bbox")
+    if not isinstance(box, list) or len(box) != 4:
+        raise AnnotationError(f"{where}, bbox: {box!r} is not [x, y, width, height]")
+    x, y, w, h = (number(side, f"{where}, bbox") for side in box)
+    truth = Truth(((x, y, x + w, y + h),), (0,))
+    kinds = ("category", "supercategory")
+    tags = {kind: str(sample[kind]) for kind in kinds if sample.get(kind)}
+    sentences = sample.get("sentences")
+    if not isinstance(sentences, list) or not all(
+        isinstance(one, str) and one.strip() for one in sentences
+    ):
+        raise AnnotationError(f"{where}, sentences: {sentences!r} is no list of expressions")
+    return [
+        AskedQuery(
+            (image,),
+            " ".join(one.split()),
+            truth,
+            f"{where}, sentences[{at}]",
+            tags=tags,
+            places=(f"{where}, bbox",),
+        )
+        for at, one in enumerate(sentences)
+    ]
+
+
+def _size(sample: Mapping[str, Any], where: str) -> Size | None:
+    """The size of the picture, which its masks state as [height, width]."""
+    said = (sample.get("mask") or {}).get("size")
+    if said is None:
+        return None
+    if not isinstance(said, list) or len(said) != 2:
+        raise AnnotationError(f"{where}, mask, size: {said!r} is not [height, width]")
+    return (said[1], said[0])

@@ -1,0 +1,154 @@
+"""Sets of many COCO folders as Roboflow exports them: ODinW-13 and RF100-VL.
+
+A subset has a folder a split, ``train``, ``valid`` and ``test``, with its pictures and
+``_annotations.coco.json``.  Roboflow adds a class 0 that is no class, which ODinW's editors and the
+downloader of RF100-VL take out; we leave it out where nothing is annotated with it.  Boxes without
+an area are left out and counted: they are the exports', and nobody can find them.
+
+**ODinW-13** is published at huggingface.co/GLIPModel/GLIP (``odinw_35/*.zip``; 35 sets, of which
+these 13 are those of GLIP, arXiv 2112.03857).  Established from GLIP's and MMDetection's
+configurations: the folders, ``annotations_without_background.json``, classes, and that ``pistols``
+has one folder with a file a split and ``PascalVOC`` no test split (there, valid is the test split).
+The numbers of pictures are those of the paper's table, not counted by us in the files.  Licences
+are the single sets'; we did not establish them.  Published figures are of ``test`` (the paper's
+word) or of ``valid`` (GLIP's and MMDetection's configurations; GLIP's takes ``mini_val`` of
+EgoHands, which is neither): the table has both, by name.
+
+**RF100-VL** is published at universe.roboflow.com/rf100-vl; ``pip install rf100vl`` downloads it
+(arXiv 2505.20612).  Established from its README and its downloader: 100 subsets, one folder each,
+COCO files, Apache 2.0.  564 classes, 164,149 pictures and 1,355,491 boxes are of all splits
+together, so they say nothing of ``test``; numbers of single subsets are not established.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ..own.annotations import AnnotationError, Annotations
+from ..own.coco_in import coco_annotations, coco_values
+from .importer import Content, Part, detection
+
+CLEANED = "annotations_without_background.json"
+EXPORTED = "_annotations.coco.json"
+
+ODINW_13: Mapping[str, str] = MappingProxyType(
+    {
+        "AerialMaritimeDrone": "large",
+        "Aquarium": "Aquarium Combined.v2-raw-1024.coco",
+        "CottontailRabbits": "",
+        "EgoHands": "generic",
+        "NorthAmericaMushrooms": "North American Mushrooms.v1-416x416.coco",
+        "Packages": "Raw",
+        "PascalVOC": "",
+        "pistols": "export",
+        "pothole": "",
+        "Raccoon": "Raccoon.v2-raw.coco",
+        "ShellfishOpenImages": "raw",
+        "thermalDogsAndPeople": "",
+        "VehiclesOpenImages": "416x416",
+    }
+)
+"""The subsets, and the folder within a subset's in which its splits lie."""
+
+
+def read_odinw_test(folder: Path) -> Sequence[Part]:
+    """The subsets of ODinW-13 that are there, their test splits.
+
+    Raises:
+        AnnotationError: none is.
+    """
+    return _read_odinw(folder, "test")
+
+
+def read_odinw_valid(folder: Path) -> Sequence[Part]:
+    """The subsets of ODinW-13 that are there, their validation splits.
+
+    Raises:
+        AnnotationError: none is.
+    """
+    return _read_odinw(folder, "valid")
+
+
+def _read_odinw(folder: Path, split: str) -> Sequence[Part]:
+    parts = []
+    for name, inner in ODINW_13.items():
+        subset = folder / name
+        places = [place for place in (subset / inner, subset) if place.is_dir()]
+        if places:
+            wanted = "valid" if name == "PascalVOC" else split
+            parts.append(Part(name, partial(_read_subset, places, wanted)))
+    return _some(parts, folder)
+
+
+def read_rf100vl(folder: Path) -> Sequence[Part]:
+    """The subsets of RF100-VL that are there, their test splits.
+
+    Raises:
+        AnnotationError: none is.
+    """
+    subsets = [place for place in sorted(folder.iterdir()) if any(_splits(place))]
+    parts = [Part(place.name, partial(_read_subset, [place], "test")) for place in subsets]
+    return _some(parts, folder)
+
+
+def _splits(subset: Path) -> Iterator[Path]:
+    return subset.glob(f"*/{EXPORTED}")
+
+
+def _some(parts: Sequence[Part], folder: Path) -> Sequence[Part]:
+    if not parts:
+        raise AnnotationError(f"{folder}: no subset is there")
+    return parts
+
+
+def _read_subset(places: Sequence[Path], split: str) -> Content:
+    """One split of a subset, which lies in the first of the places that has it."""
+    short = "val" if split == "valid" else split
+    for place in places:
+        found = (
+            (place / split / CLEANED, place / split),
+            (place / split / EXPORTED, place / split),
+            (place / f"{short}_{CLEANED}", place),
+        )
+        for instances, images in found:
+            if instances.is_file():
+                return detection(_without_flat_boxes(_read_coco(instances)), images)
+    files = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
+    raise AnnotationError(f"{places[0]}: no split {split!r}: {files} is there")
+
+
+def _read_coco(path: Path) -> Annotations:
+    values = coco_values(path)
+    if isinstance(values, dict):
+        values = {**values, "categories": _without_root(values)}
+    return coco_annotations(path, values)
+
+
+def _without_root(values: Mapping[str, Any]) -> Any:
+    """The classes without Roboflow's class 0, which is the project and often has a class's name."""
+    classes, boxes = values.get("categories"), values.get("annotations")
+    if not isinstance(classes, list) or not isinstance(boxes, list):
+        return classes
+    used = {box.get("category_id") for box in boxes if isinstance(box, dict)}
+    return [one for one in classes if not (_is_root(one) and 0 not in used)]
+
+
+def _is_root(one: Any) -> bool:
+    return isinstance(one, dict) and one.get("id") == 0 and one.get("supercategory") == "none"
+
+
+def _without_flat_boxes(annotations: Annotations) -> Annotations:
+    kept = tuple(
+        box
+        for box in annotations.boxes
+        if box.corners[0] < box.corners[2] and box.corners[1] < box.corners[3]
+    )
+    flat = len(annotations.boxes) - len(kept)
+    left_out = annotations.left_out + Counter({"boxes without an area": flat})
+    return replace(annotations, boxes=kept, left_out=left_out)

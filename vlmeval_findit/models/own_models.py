@@ -1,0 +1,300 @@
+"""Models of one's own: rows in a YAML file in LMUData, each like a row of the table.
+
+``run_findit.py models --add FILE`` puts them there.  A row has a ``name``, and says what the table
+cannot know: ``like`` (or ``row``), the model that it is run and answers like; ``space``, where it
+answers in other coordinates; ``checkpoint``, a folder or an identifier; ``served``, what servers
+call it; ``names``, a regular expression of its names; ``settings`` of a model on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..boxes.spaces import space_from
+from ..core.data_root import own_models_file
+from ..core.files import atomic_write, sha256_of
+from ..core.lock import alone
+from ..core.model_names import check_model_name
+from ..core.plugins import Later, Offer, Plugin
+from ..core.shapes import Shape, checked
+from ..core.spelling import nearest
+from .revision import refuse_missing
+from .table import MODELS, ModelRow, SpaceRule, find_model, local_names
+
+
+class OwnModelError(ValueError):
+    """A row cannot be used; the message names the file, the row and the key."""
+
+
+_SHAPE: Shape = {
+    **dict.fromkeys(("name", "like", "row", "checkpoint", "served", "names"), str),
+    "space": str | dict,
+    "settings": dict,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModel:
+    """A row of the file."""
+
+    name: str
+    like: str | None = None
+    space: str | Mapping[str, Any] | None = None
+    checkpoint: str | None = None
+    served: str | None = None
+    names: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The keys that say something; :func:`own_model` reads them back."""
+        said = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in said.items() if value}
+
+
+def own_model(values: object, where: str) -> OwnModel:
+    """The row that values say; what it is like is not looked for.
+
+    Args:
+        values: of a YAML file.
+        where: the file and the row, for messages.
+
+    Raises:
+        OwnModelError: they say none.
+    """
+    if not isinstance(values, dict):
+        raise OwnModelError(f"{where}: should be a mapping with the key name, not {values!r:.60}")
+    for key in values:
+        if key not in _SHAPE:
+            raise OwnModelError(f"{where}: no key {key!r}{nearest(str(key), _SHAPE)}")
+    try:
+        checked(values, _SHAPE)
+        if "name" not in values:
+            raise ValueError("the name is missing")
+        if "like" in values and "row" in values:
+            raise ValueError("like and row are one key: name one")
+        check_model_name(values["name"])
+        re.compile(values.get("names", ""))
+    except (TypeError, ValueError, re.error) as error:
+        raise OwnModelError(f"{where}: {error}") from None
+    said = {key: value for key, value in values.items() if key != "row"}
+    return OwnModel(**{"like": values.get("row"), **said})
+
+
+def row_of(own: OwnModel) -> ModelRow:
+    """The row of the model table that it stands for.
+
+    Raises:
+        ValueError: there is no model that it is like, or what it says does not fit that one.
+    """
+    base = find_model(own.like) if own.like else None
+    if own.like and base is None:
+        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, MODELS)}")
+    if base is None and own.space is None:
+        raise ValueError("neither like nor space: nothing says how it answers")
+    settings = dict(own.settings)
+    local = base.local if base else None
+    if own.checkpoint is None:
+        if settings:
+            raise ValueError(
+                "settings are of a model with a checkpoint; others have them in sweeps"
+            )
+        local = None
+    elif local is None:
+        there = dict.fromkeys(row.name for row, _ in local_names().values())
+        raise ValueError(
+            "checkpoint: only a model that is like one of this machine has it; like: "
+            f"no local model {own.like!r}{nearest(own.like or '', there)}"
+        )
+    else:
+        _check_settings(settings)
+        local = replace(local, checkpoints={own.name: own.checkpoint})
+        settings |= {"space": own.space} if own.space is not None else {}
+    api = base.api if base and own.served else None
+    return ModelRow(
+        name=own.name,
+        names=own.names or re.escape(own.name),
+        space=_rule(own, base),
+        schemes=base.schemes if base else {},
+        # What the other costs says nothing of this one.
+        api=replace(api, identifier=own.served, prices=None) if api and own.served else None,
+        opens_thought=base.opens_thought if base else False,
+        local=local,
+        served=own.served,
+        settings=settings,
+        states_space=own.space is not None,
+    )
+
+
+def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
+    if own.space is None:
+        assert base is not None
+        return base.space
+    space = space_from(own.space)
+    return lambda question: space
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    from .local.runner import RunSettings
+
+    known = RunSettings.__dataclass_fields__
+    for key in settings:
+        if key not in known:
+            raise ValueError(f"settings: no setting {key!r}{nearest(key, known)}")
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def offers(path: Path) -> Sequence[Offer]:
+    """The rows of the file for the table; the same object as long as the file is the same.
+
+    Raises:
+        OwnModelError, OSError: it cannot be read.
+    """
+    state = path.stat()
+    return _offers(path, state.st_mtime_ns, state.st_size, state.st_ino)
+
+
+@lru_cache(maxsize=8)
+def _offers(path: Path, mtime: int, size: int, inode: int) -> Sequence[Offer]:
+    return tuple(
+        Offer(plugin_of(path, at, values), Later(partial(_made, values, f"row {at}")))
+        for at, values in enumerate(_entries(path), 1)
+    )
+
+
+def _made(values: object, where: str) -> ModelRow:
+    return row_of(own_model(values, where))
+
+
+def plugin_of(path: Path, at: int, values: object) -> Plugin:
+    """Where a row comes from; the version is that of the row, whatever else is in the file."""
+    name = values.get("name") if isinstance(values, dict) else None
+    said = json.dumps(values, sort_keys=True, default=str).encode()
+    version = f"sha256:{sha256_of(said)[:12]}"
+    return Plugin(f"{path.name}:{name or at}", version, str(path))
+
+
+def _entries(path: Path) -> list[object]:
+    """The rows of a file of models, or those under ``models`` in a sweep's.
+
+    Raises:
+        OwnModelError: it is neither.
+        OSError: it cannot be read.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise OwnModelError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if isinstance(values, dict):
+        if "models" not in values:
+            raise OwnModelError(f"{path}: no key 'models', and no list of models")
+        values = values["models"]
+    if not isinstance(values, list) or not values:
+        raise OwnModelError(f"{path}: should be a list of models, one mapping each")
+    return values
+
+
+def kept() -> dict[str, OwnModel]:
+    """The models of one's own by their names; empty without the file.
+
+    Raises:
+        OwnModelError: a row of the file is none.
+    """
+    path = own_models_file()
+    if not path.is_file():
+        return {}
+    rows = _read(path)
+    return {row.name: row for row in rows}
+
+
+def _read(path: Path) -> list[OwnModel]:
+    return [own_model(one, f"{path}, row {at}") for at, one in enumerate(_entries(path), 1)]
+
+
+def add(path: Path, *, replaces: bool) -> list[OwnModel]:
+    """Keep the models of a file, all or none of them.
+
+    Args:
+        path: what a probe saved or another sweep's file, or a list of rows.
+        replaces: whether a model of one's own may be described anew.
+
+    Raises:
+        OwnModelError: a row cannot be used, or its name is that of another model.
+        OSError: a file cannot be read or written.
+    """
+    new = [_with_whole_path(row) for row in _read(path)]
+    with alone(_lock()):
+        before = kept()
+        for at, row in enumerate(new, 1):
+            where = f"{path}, row {at}"
+            if [one.name for one in new].count(row.name) > 1:
+                raise OwnModelError(f"{where}: {row.name} stands twice")
+            if row.name in before and not replaces:
+                raise OwnModelError(
+                    f"{where}: there is a model {row.name}: --replace describes it anew"
+                )
+            _refuse_taken(row, before, where)
+            try:
+                row_of(row)
+                if row.checkpoint is not None:
+                    refuse_missing(row.checkpoint)
+            except ValueError as error:
+                raise OwnModelError(f"{where}, {row.name}: {error}") from None
+        _write({**before, **{row.name: row for row in new}})
+    return new
+
+
+def remove(name: str) -> None:
+    """Forget a model of one's own.
+
+    Raises:
+        OwnModelError: there is none of this name.
+    """
+    with alone(_lock()):
+        before = kept()
+        if name not in before:
+            raise OwnModelError(f"no model of your own {name!r}{nearest(name, before)}")
+        del before[name]
+        _write(before)
+
+
+def _refuse_taken(row: OwnModel, before: Mapping[str, OwnModel], where: str) -> None:
+    other = find_model(row.name)
+    if other is not None and other.name not in before:
+        plugin = MODELS.plugin_of(other.name)
+        whose = f"of the plug-in {plugin}" if plugin else "of the model table"
+        raise OwnModelError(f"{where}: {row.name} is a name of {other.name}, a row {whose}")
+
+
+def _with_whole_path(row: OwnModel) -> OwnModel:
+    """A folder is the same from wherever a command is typed."""
+    if row.checkpoint is None or not Path(row.checkpoint).expanduser().exists():
+        return row
+    return replace(row, checkpoint=str(Path(row.checkpoint).expanduser().resolve()))
+
+
+def _lock() -> Path:
+    path = own_models_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f".{path.name}.lock")
+
+
+def _write(rows: Mapping[str, OwnModel]) -> None:
+    path = own_models_file()
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_write(path) as f:
+        f.write("# Models of your own: run_findit.py models --add, --remove.\n")
+        yaml.safe_dump(
+            [row.as_dict() for row in rows.values()], f, sort_keys=False, allow_unicode=True
+        )
