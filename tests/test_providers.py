@@ -61,7 +61,7 @@ def _no_keys_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pictures") / "a.png"
-    Image.new("RGB", (300, 200), "red").save(path)
+    Image.new("RGB", (2100, 40), "red").save(path)  # so large that it goes as JPEG
     return path
 
 

@@ -129,11 +129,14 @@ def test_going_on_with_another_provider_is_refused(
         assert main(search(tmp_path, "--model", "GPT-5.4", "--endpoints", server.url)) != 0
         assert not server.asked
     assert "class" in capsys.readouterr().err
-    assert asked
+    with ChatServer(plain(one_box)) as server:
+        served = ["--model", "GPT-5.4", "--served", "gpt-5.4", "--endpoints", server.url]
+        elsewhere = ["--work-dir", str(tmp_path / "other runs")]
+        assert main([*search(tmp_path, *served), *elsewhere]) == 0
+        assert len(server.asked) == asked, "Another deployment's answers are not taken for its own."
     with ChatServer(ANTHROPIC.answering(one_box)) as server:
         where = ["--provider", "anthropic", "--base-url", address(server, ANTHROPIC)]
-        if table.PROVIDERS["anthropic"].package:
-            installed(ANTHROPIC)
+        installed(ANTHROPIC)
         assert main(search(tmp_path, "--model", "GPT-5.4=claude-x", *where)) != 0
         assert not server.asked
     assert "anthropic" in capsys.readouterr().err
