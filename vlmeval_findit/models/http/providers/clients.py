@@ -14,13 +14,15 @@ from typing import Any
 
 from ..completion import CallError, error_of
 from ..endpoint import Endpoint
-from ..transport import retry_after, tls_context
 
 HEADERS = {"Accept-Encoding": "identity"}
 
 
 def http_arguments() -> dict[str, Any]:
     """Arguments of the HTTP client that a package makes."""
+    # Not at the top: the table of providers is there for whoever asks nothing, too.
+    from ..transport import tls_context
+
     return {"follow_redirects": False, "verify": tls_context()}
 
 
@@ -36,6 +38,8 @@ def key_of(endpoint: Endpoint) -> str:
 
 def refused(response: Any) -> CallError:
     """The error in a reply with another status than 200, of httpx or what is like it."""
+    from ..transport import retry_after
+
     asked = retry_after(response.headers.get("Retry-After"), datetime.now(UTC))
     error = error_of(response.content, response.status_code, response.reason_phrase or "", asked)
     said = _error_in(response.content)
