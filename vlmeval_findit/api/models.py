@@ -169,6 +169,8 @@ def open_model(
     if row is not None and row.api is not None:
         _refuse(settings, "OpenRouter has its own")
         return _of_openrouter(short)
+    if row is not None:
+        raise ValueError(f"{short} is asked at a server: base_url=…")
     names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
     raise ValueError(f"no model {short!r}{nearest(short, names)}; base_url=… asks a server")
 

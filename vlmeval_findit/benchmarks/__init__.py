@@ -92,13 +92,20 @@ def protocols() -> Protocols:
     return dict(sorted(found.items()))
 
 
-def benchmark_of(name: str) -> Benchmark:
-    """The benchmark that a name belongs to.
+def benchmark_of(asked: str | Question) -> Benchmark:
+    """The benchmark of a question, or of a name, with the figures of this question.
 
     Raises:
         QuestionError: it belongs to none.
     """
-    return _made_of(prefixes()[prefix_of(name)])
+    name = asked if isinstance(asked, str) else asked.name
+    found = _made_of(prefixes()[prefix_of(name)])
+    if not found.others:
+        return found
+    try:
+        return found.judging(found.parse(name) if isinstance(asked, str) else asked)
+    except QuestionError:
+        return found
 
 
 def prefix_of(name: str) -> str:

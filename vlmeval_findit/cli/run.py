@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import is_meant, load
+from ..core.extras import install
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
 from ..core.settings import CONFIDENCES_VARIABLE, FORCE_VARIABLE
@@ -60,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
         from ..host.runner import find_runner
     except ImportError as error:
         raise ValueError(
-            f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]', "
+            f"VLMEvalKit cannot be imported ({error}): {install('run')}, "
             "or install a clone of it into this environment"
         ) from None
     runner = find_runner(argv)

@@ -59,7 +59,7 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     if row is None:
         # A model that nobody knows can answer where answers have no space.
         nobody = Described(Answering(), None)
-        benchmark_of(question.name).space(named, question, Settings(), nobody)
+        benchmark_of(question).space(named, question, Settings(), nobody)
         return
     space = row.space(question)
     if query.width:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..core.extras import install
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
+from ..core.shipped import config_here_or_shipped
 from ..models.http.spending import Budget
 from ..sweep.answering import Host, StoppedError, Surroundings
 from ..sweep.config import Inference, Race, Sweep
@@ -73,7 +75,8 @@ def main(argv: Sequence[str]) -> int:
     add_executor_flags(parser)
     add_batch_flag(parser)
     args = parser.parse_args(argv)
-    sweep = all_at_provider(_overridden(read_sweep(args.config), args), args)
+    sweep = _overridden(read_sweep(config_here_or_shipped(args.config)), args)
+    sweep = all_at_provider(sweep, args)
     chosen = read_formats(args.formats) if args.formats else None
     if chosen is not None and sweep.race is not None:
         raise ValueError(f"{args.config} races formats, and --formats asks each model in one only")
@@ -173,9 +176,7 @@ def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -
     try:
         from ..host.sweep_host import VLMEvalKitHost
     except ImportError as error:
-        raise ValueError(
-            f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]'"
-        ) from None
+        raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
     from ..sweep.ray_executor import RayExecutor
@@ -243,9 +244,9 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
             best = ranked[0]
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
-            headline = benchmark_of(best.question.name).metrics[0].name
+            headline = benchmark_of(best.question).metrics[0].name
             print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
-            found[model] = outcome(own, benchmark_of(best.question.name).prompts()[0].name, race)
+            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, race)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")

@@ -373,6 +373,7 @@ def _matching(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
 
 
 _ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
+_SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
 
 
 def _problem(row: ModelRow) -> str | None:
@@ -387,8 +388,9 @@ def _problem(row: ModelRow) -> str | None:
     for name in checkpoints:
         if _matching([row], check_model_name(name)) is None:
             return f"{name} has a checkpoint, and is none of its names {row.names}"
-    if not isinstance(space := row.space(_ANY_QUESTION), Space):
-        return f"its space is {space!r:.40}"
+    for question in (_ANY_QUESTION, _SCENES):
+        if not isinstance(space := row.space(question), Space):
+            return f"its space is {space!r:.40}"
     return None if row.local is None else _problem_here(row.local)
 
 
@@ -406,7 +408,8 @@ def _problem_here(family: LocalFamily) -> str | None:
             return f"no {what} {said!r}{nearest(str(said), known)}"
     if not family.checkpoints:
         return "checkpoints are missing"
-    family.bounds(_ANY_QUESTION).as_dict()
+    for question in (_ANY_QUESTION, _SCENES):
+        family.bounds(question).as_dict()
     return None
 
 
@@ -431,7 +434,10 @@ MODELS: Table[ModelRow] = Table(
 
 def find_model(name: str) -> ModelRow | None:
     """The row whose names a model's name matches; None where no row does."""
-    return _matching(_ROWS, name) or _matching((one.row for one in MODELS.added().values()), name)
+    found = _matching(_ROWS, name)
+    if found is None and name:
+        found = _matching((one.row for one in MODELS.added().values()), name)
+    return found
 
 
 def row_like(name: str) -> ModelRow:

@@ -25,7 +25,7 @@ def run_identity(
     Rows of the table that are not among ``rows`` are not said to be left out: the caller adds
     those without a usable image.
     """
-    words = benchmark_of(task.question.name).prompts()[0]
+    words = benchmark_of(task.question).prompts()[0]
     return Identity(
         model=model,
         dataset=task.question.name,

@@ -15,13 +15,14 @@ from ..core.identity import PLUGIN, PROVIDER
 from ..core.plugin_table import Table
 from ..core.plugins import Group
 from ..core.question import Question
+from ..data.importers.table import IMPORTERS
 from ..models.http.providers.table import PROVIDERS
 from ..models.table import MODELS
 
 
 def tables() -> Mapping[Group, Table[Any]]:
-    """Every table whose rows a run can use, by its group."""
-    found = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS)
+    """Every table that plug-ins add rows to, by its group."""
+    found = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, IMPORTERS)
     return {table.group: table for table in found}
 
 

@@ -22,6 +22,8 @@ from ..benchmarks.findit.grid import (
     formats,
 )
 from ..benchmarks.findit.grid import variants as cells_of
+from ..boxes.reply_format import default_key
+from ..boxes.representation import GRID, REPRESENTATIONS
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
 from ..core.prediction_reader import PredictionError
@@ -102,6 +104,8 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         confidences=bool(_optional(fields.get("confidences"), _yes_or_no)),
         batch=_optional(fields.get("batch"), _batch),
     )
+    formats_at = ("representations", "stages", "datasets")
+    _refuse_several_judgements(sweep, next(fields[at] for at in formats_at if at in fields))
     _refuse_unused(sweep, fields)
     return sweep
 
@@ -284,6 +288,18 @@ def _captions(given: YamlValue | None) -> tuple[bool, ...]:
     return tuple(dict.fromkeys(_yes_or_no(entry) for entry in given.entries()))
 
 
+def _refuse_several_judgements(sweep: Sweep, given: YamlValue) -> None:
+    """Refuse formats that no figure compares: boxes and points."""
+    said = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
+    ways = {REPRESENTATIONS[name].judged: name for name in reversed(said)}
+    if len(ways) > 1:
+        each = " and ".join(f"{name} ({way.value})" for way, name in ways.items())
+        raise given.error(
+            f"{each} are judged otherwise and have no common best format: make a sweep of each, or "
+            "name the questions in full"
+        )
+
+
 def _refuse_unused(sweep: Sweep, fields: Mapping[str, YamlValue]) -> None:
     """Refuse a value that was written down but fits no cell: somebody wanted it."""
     if not sweep.tables and any(map(_has_winner, sweep.stages)):
@@ -297,7 +313,7 @@ def _refuse_unused(sweep: Sweep, fields: Mapping[str, YamlValue]) -> None:
     stages = fields["stages"].entries() if "stages" in fields else [None]
     for axes, stage in zip(sweep.stages, stages, strict=True):
         own = fields if stage is None else stage.fields(_AXES)
-        used = cells_of(sweep.tables, formats(_without_winner(axes)), sweep.views)
+        used = cells_of(sweep.tables, formats(_without_winner(axes, sweep)), sweep.views)
         for axis, values in _used_values(used).items():
             if axis not in own or own[axis].value in ("all", WINNER):
                 continue
@@ -311,13 +327,17 @@ def _has_several(sweep: Sweep) -> bool:
     found = {
         cell.format
         for axes in sweep.stages
-        for cell in cells_of(sweep.tables, formats(_without_winner(axes)), sweep.views)
+        for cell in cells_of(sweep.tables, formats(_without_winner(axes, sweep)), sweep.views)
     }
     return len(found) > 1
 
 
-def _without_winner(axes: Axes) -> Axes:
-    return axes.after(Format("xyxy", "json")) if _has_winner(axes) else axes
+def _without_winner(axes: Axes, sweep: Sweep) -> Axes:
+    """Axes with some format in place of the winner: one that is judged as those of the sweep."""
+    first = sweep.stages[0].representations[0]
+    name = "xyxy" if first in GRID else first
+    stand_in = Format(name, "json", default_key(name))
+    return axes.after(stand_in) if _has_winner(axes) else axes
 
 
 def _has_winner(axes: Axes) -> bool:

@@ -175,7 +175,7 @@ def server_manner(
     than through OpenRouter: it takes no temperature there either.  Spaces that count the pixels as
     sent presume the providers' limit of 4096, so that images are sent by the providers' rule there.
     """
-    rule = as_they_are if space.kind in _SENT_UNCHANGED else for_provider
+    rule = for_provider if space.kind in _SENT_WITHIN_LIMIT else as_they_are
     temperature = 0.0 if facts is None else facts.temperature
     fields = {"temperature": temperature, **(extra or {})}
     sent = {name: value for name, value in fields.items() if value is not None}
@@ -211,7 +211,7 @@ def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:
     )
 
 
-_SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")
+_SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
 
 
 class Beginning(Enum):

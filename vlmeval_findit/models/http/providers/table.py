@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from ....core.extras import install
 from ....core.plugin_table import Table
 from ....core.plugins import Group
 from ....core.spelling import nearest
@@ -70,10 +71,10 @@ class Provider:
         except ModuleNotFoundError:  # not even the package that it is a part of
             found = False
         if not found:
-            wanted = f"'vlmeval-findit[{self.extra}]'" if self.extra else self.package
+            how = install(self.extra) if self.extra else f"pip install {self.package}"
             raise ValueError(
                 f"the provider {self.name} is asked through the package {self.package}, which is "
-                f"not installed: pip install {wanted}"
+                f"not installed: {how}"
             )
 
 
