@@ -59,6 +59,8 @@ def version():
 OPENCV = "opencv-python>=4.8,<5"
 # Holds replies to a format's grammar (_constrained).
 GRAMMAR = "llguidance>=1.9"
+# From 0.31 on it brings no OpenCV of its own.
+DETECTIONS = "supervision>=0.31"
 
 # Named for what one wants to do: docs/install.md has one line for each.
 EXTRAS = {
@@ -76,13 +78,13 @@ EXTRAS = {
         GRAMMAR,
     ],
     # Packages that the demonstration's photographs are files of.
-    "photos": ["scikit-image", "scikit-learn", OPENCV],
+    "photos": ["scikit-image", "scikit-learn"],
     "video": ["av>=12"],
     # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
     "marks": ["opencv-python>=4.13,<5"],
     "cluster": ["ray>=2.9"],
     "confidences": ["pycocotools>=2.0.8"],
-    "notebook": ["jupyterlab>=4", "supervision>=0.26"],
+    "notebook": ["jupyterlab>=4", DETECTIONS],
     # The clients of OpenAI, Anthropic and Google: --provider.
     "providers": ["openai>=2.8", "anthropic>=0.75", "google-genai>=1.50"],
     # push --upload; writing the folder needs nothing more.
@@ -114,7 +116,7 @@ TEST = [
     *EXTRAS["track"],
     "datasets>=3",
     GRAMMAR,
-    "supervision>=0.26",
+    DETECTIONS,
     # `transformers serve`
     "psutil",
     "jsonschema>=4",

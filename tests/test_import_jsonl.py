@@ -17,6 +17,7 @@ from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.cli import main
 from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
 from vlmeval_findit.core.own_images import DatasetFileError
@@ -263,15 +264,33 @@ def test_every_key_is_explained_where_it_is_asked_for() -> None:
     assert [key for key in KEYS if key not in EPILOG] == []
 
 
-@pytest.mark.parametrize("flag", ["--csv", "--coco"])
-def test_frames_are_for_lines(
-    tmp_path: Path, flag: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from vlmeval_findit.cli import main
+def test_the_lines_of_the_page_can_be_read(tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Questions, a line each\n")[2].partition("\n## ")[0]
+    path = tmp_path / "page.jsonl"
+    path.write_text(section.partition("```json\n")[2].partition("```")[0], encoding="utf-8")
+    found = read_jsonl(path)
+    assert [len(query.truth.boxes) for query in found.queries] == [1, 0]
+    assert [key for key in KEYS if f"| `{key}` |" not in section] == []
 
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--csv", "f", "--frames", "2"], "--frames is for --jsonl"),
+        (["--coco", "f", "--frames", "2"], "--frames is for --jsonl"),
+        (["--jsonl", "f", "--frames", "0"], "--frames 0: at least 1"),
+        (["--jsonl", "f", "--frames", "-3"], "--frames -3: at least 1"),
+        (["--jsonl", "f", "--csv", "g"], "not allowed with argument"),
+        (["--jsonl", "f", "--count", "9"], "--count is for --vp-questions"),
+    ],
+)
+def test_flags_that_contradict(
+    tmp_path: Path, flags: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        main(["import", flag, "f", "--images", str(tmp_path), "--name", "Mine", "--frames", "2"])
-    assert "--frames is for --jsonl" in capsys.readouterr().err
+        main(["import", *flags, "--images", str(tmp_path), "--name", "Mine"])
+    assert why in capsys.readouterr().err
 
 
 # --- again, and otherwise -------------------------------------------------------------------------

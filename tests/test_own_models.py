@@ -20,7 +20,8 @@ from vlmeval_findit.core import plugins
 from vlmeval_findit.core.identity_file import read_identity
 from vlmeval_findit.models.http.payload import server_manner
 from vlmeval_findit.models.http.services import server_name
-from vlmeval_findit.models.own_models import OwnModelError, add
+from vlmeval_findit.models.kept_models import add
+from vlmeval_findit.models.own_models import OwnModelError
 from vlmeval_findit.models.table import MODELS, find_model, local_names
 from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.yaml_lines import ConfigError
@@ -138,6 +139,7 @@ UGLY: dict[str, tuple[str, str]] = {
     "no models": ("datasets: [Demo]", "no key 'models'"),
     "a word": ("- plates", "row 1: should be a mapping with the key name, not 'plates'"),
     "another key": ("- {name: a, spaces: unit}", "row 1: no key 'spaces': did you mean space?"),
+    "a provider": ("- {name: a, space: unit, provider: openai}", "(--provider openai), and not"),
     "a number": ("- {name: a, space: unit}\n- {name: 3}", "row 2: name should not be 3"),
     "no name": ("- {space: unit}", "row 1: the name is missing"),
     "a slash": ("- {name: a/b, space: unit}", "no slash in it"),
@@ -232,7 +234,8 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
     name = QUESTION.name
     assert main(["models", "--add", file_of(SAVED)]) == 0
     file_of(f"models: [plates]\ndatasets: [{name}]\nlimit: 2\n", "sweep.yaml")
-    answers = perfect_answers("plates", [name], server_manner("acme/Plates-7B", Space("unit")))
+    manner = server_manner("acme/Plates-7B", Space("unit"))
+    answers = perfect_answers("plates", [name], manner)
     path = tmp_path / "outputs" / "plates" / f"plates_{name}.json"
     with ChatServer(lambda asked, _: completion(answers[content(asked.body)])) as server:
         sweep = ["sweep", "sweep.yaml", "--endpoints", server.url]
@@ -256,6 +259,9 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
             assert main(command) == 2
             said = capsys.readouterr().err
             assert f"plug-in {plugin}: recorded {version}, now sha256:" in said
+        # Somewhere else it is asked anew: no answer of the other is taken for its own.
+        assert main([*sweep, "--work-dir", "else", "--journal", "outputs/calls.jsonl"]) == 0
+        assert [one.body["model"] for one in server.asked[2:]] == ["acme/Plates-9B"] * 2
     assert main(["models", "--remove", "plates"]) == 0
     assert main(["score", str(path)]) == 2
     assert "not here: run_findit.py models --add FILE.yaml" in capsys.readouterr().err

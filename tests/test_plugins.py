@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +21,22 @@ from perfect_answers import content, perfect_answers
 from plugin_package import ROOT, install, known_here, path_with
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks import begins_with_prefix, benchmark_of, is_meant, parse
+from vlmeval_findit.benchmarks import (
+    begins_with_prefix,
+    benchmark_of,
+    is_meant,
+    load,
+    parse,
+)
 from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, Axes
 from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import KINDS, Space, SpaceError, reference_size, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
+from vlmeval_findit.core.contradictions import contradictions
 from vlmeval_findit.core.identity import Identity
-from vlmeval_findit.core.identity_file import read_identity
+from vlmeval_findit.core.identity_file import as_values, from_values, read_identity
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.models.http.payload import server_manner
 from vlmeval_findit.models.table import MODELS, find_model
@@ -209,6 +218,10 @@ def test_what_cannot_be_used_is_said_once_and_left_out(
         assert "\n" not in str(one)
         (said,) = (record.getMessage() for record in caplog.records)
         assert said == f"{one}: left out"
+        another = written(tmp_path / "another.py", "SPACES = ()")
+        os.environ[plugins.FILES_VARIABLE] += f"{os.pathsep}{another}"
+        list(KINDS), list(MODELS)
+        assert len(caplog.records) == 1
         # All else works.
         assert find_model("Cornered") is not None
         assert not {"A", "s", "r"} & {*MODELS, *KINDS, *REPRESENTATIONS}
@@ -318,6 +331,22 @@ def test_the_package_adds_its_rows(site: Path, capsys: pytest.CaptureFixture[str
         parse("Plates_Few")
 
 
+def test_its_set_is_imported(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    with known_here(site):
+        import_module("findit_plates.__main__").main(tmp_path / "data")
+        assert main(["import", "--sets"]) == 0
+        assert "AcmePlates" in capsys.readouterr().out
+        for more in ([], ["--replace"]):
+            given = ["--set", "AcmePlates", "--from", str(tmp_path / "data"), *more]
+            assert main(["import", *given]) == 0
+    # What was imported is a dataset of one's own, with or without the package.
+    question = parse("FindIt_AcmePlates_xyxy_json")
+    assert len(load(question.name).queries) == 4
+
+
 def asked_right(names: list[str]) -> ChatServer:
     """A server that names every box of the questions in the space of the package's model."""
     answers: dict[str, str] = {}
@@ -364,6 +393,20 @@ def provenance(predictions_file: Path) -> dict[str, Any]:
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     found: dict[str, Any] = json.loads(path.read_text())
     return found
+
+
+def test_with_a_plugin_and_without_it_are_two_runs() -> None:
+    without = Identity("m", "d")
+    with_it = replace(without, plugins={"p": "1.0"})
+    (one,) = contradictions(with_it, without)
+    assert str(one) == "plug-in p: recorded 1.0, now not set"
+    (one,) = contradictions(without, with_it)
+    assert str(one) == "plug-in p: recorded not set, now 1.0"
+    assert without.digest != with_it.digest
+    # A record of before this version says nothing of them, and is the same.
+    assert "plugins" not in as_values(without)
+    for one_of_them in (without, with_it):
+        assert from_values(json.loads(json.dumps(as_values(one_of_them)))) == one_of_them
 
 
 def test_runs_of_another_version_are_refused_with_both(

@@ -402,3 +402,19 @@ def test_a_mask_that_cannot_be_used_is_named(
     path.write_text(json.dumps(line))
     assert main(["import", "--jsonl", str(path), "--images", str(tmp_path), "--name", "M"]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_masks_of_turned_pictures_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "a.jpg", exif=exif)
+    mask = {"size": [HEIGHT, WIDTH], "counts": [0, HEIGHT * WIDTH]}
+    line = {"image": "a.jpg", "expression": "it", "boxes": [{"box": [0, 0, 10, 20], "mask": mask}]}
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(line))
+    how = ["--jsonl", str(path), "--images", str(tmp_path), "--name", "M"]
+    assert main(["import", *how, "--exif", "turned"]) == 2
+    assert "masks are taken of stored pixels only" in capsys.readouterr().err
+    assert main(["import", *how, "--exif", "stored"]) == 0

@@ -24,6 +24,7 @@ from vlmeval_findit.benchmarks.findit.grid import Axes, axis_values, benchmark, 
 from vlmeval_findit.benchmarks.findit.metrics import METRICS, POINTING, RANKING
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
 from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, problem
 from vlmeval_findit.boxes.confidences import confidences
 from vlmeval_findit.boxes.matching import match
@@ -31,7 +32,7 @@ from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
 from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.boxes.reply_schema import schema_of
-from vlmeval_findit.boxes.representation import GRID, Judged
+from vlmeval_findit.boxes.representation import GRID, Judging
 from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
@@ -187,6 +188,13 @@ def test_what_a_tolerant_reader_takes(
     assert (None if found is None else found.reading.boxes) == (points and at(*points))
 
 
+def test_a_key_of_points_is_no_label() -> None:
+    reply = '[{"point_2d": [10, 20]}]'
+    found = salvage(reply, LABELS_JSON, read(reply, LABELS_JSON))
+    assert found is not None
+    assert found.reading.labels == [""]
+
+
 # --- judged ---------------------------------------------------------------------------------------
 
 L_SHAPE = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
@@ -198,7 +206,7 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
     reading = Reading(at(*points), list(labels), [], None)  # type: ignore[arg-type]
-    (found,) = match([reading], [truth], [(1.0, 1.0)], Judged.BY_LYING_INSIDE)
+    (found,) = match([reading], [truth], [(1.0, 1.0)], Judging.BY_LYING_INSIDE)
     return found.hits
 
 
@@ -241,8 +249,8 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
     readings = [Reading(at((40, 20), (15, 30)), [], [], None)] * 4  # type: ignore[arg-type]
     scales = [(1.0, 1.0), (1.0, 2.0), (1.0, 1.0), (0.5, 0.5)]
-    together = match(readings, truths, scales, Judged.BY_LYING_INSIDE)
-    apart = [match([r], [t], [s], Judged.BY_LYING_INSIDE)[0]
+    together = match(readings, truths, scales, Judging.BY_LYING_INSIDE)
+    apart = [match([r], [t], [s], Judging.BY_LYING_INSIDE)[0]
              for r, t, s in zip(readings, truths, scales, strict=True)]  # fmt: skip
     assert together == apart
     assert [one.hits for one in together] == [[True], [True], [], [False]]
@@ -352,6 +360,17 @@ def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
     assert found["Adherence"] == 50
 
 
+def test_the_salvaged_figure_is_that_of_the_same_points_as_asked() -> None:
+    points, box = [[5, 5], [150, 90], [160, 90]], [TARGET]
+    asked = json.dumps([{"point": point} for point in points])
+    other = json.dumps([{"point_2d": point} for point in points])
+    strict = figures([asked], box, format="point_json")
+    salvaged = figures([other], box, format="point_json")
+    assert salvaged["Pointing accuracy"] == 0
+    assert salvaged["Pointing accuracy (salvaged)"] == strict["Pointing accuracy"]
+    assert strict["Pointing accuracy"] == pytest.approx(100 / 3)
+
+
 def test_no_figure_of_boxes_is_one_of_points_and_the_other_way_round() -> None:
     shared = {"Adherence", "Rejection accuracy", "False-alarm rate"}
     assert {one.name for one in METRICS} & {one.name for one in POINTING} == shared
@@ -422,7 +441,7 @@ def test_a_name_says_its_key_where_it_is_not_the_default(name: str) -> None:
     variant = names.parse(f"FindIt_{name}")
     assert variant.name == f"FindIt_{name}"
     assert problem(variant) is None
-    assert variant.judged is Judged.BY_LYING_INSIDE
+    assert variant.judged is Judging.BY_LYING_INSIDE
 
 
 def test_all_representations_are_those_of_the_paper() -> None:
@@ -472,6 +491,15 @@ def test_the_release_has_no_words_for_points(tmp_path: Path, monkeypatch: Any) -
 
 
 # --- masks in tables ------------------------------------------------------------------------------
+
+
+def test_masks_go_with_their_frames() -> None:
+    left, right = packed_mask(L_SHAPE), packed_mask(np.fliplr(L_SHAPE))
+    truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
+    video = replace(query(0), images=("a.png", "b.png", "c.png"), truth=truth)
+    kept = thinned(video, 2).truth
+    assert len(kept.boxes) == len(kept.masks) == 2
+    assert [truth.masks[frame] for frame in thin(3, 2)] == [*kept.masks]
 
 
 def test_masks_go_through_tables(tmp_path: Path) -> None:

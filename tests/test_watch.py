@@ -31,11 +31,10 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 REPOSITORY = Path(__file__).resolve().parent.parent
 SWEEP = """
 models: FullImage
-datasets: [Demo, Demo_multilabel]
+datasets: [Demo_multilabel]
 representations: [xyxy, cxcywh]
-work_dir: {folder}/out
-journal: {folder}/calls.jsonl
 """
+"""Four cells of six rows: 24 calls."""
 
 
 def place_of(folder: Path) -> Place:
@@ -57,7 +56,7 @@ class Looking:
 
 
 def run(folder: Path, looking: Callable[[int, str], None] | None = None, **fields: Any) -> None:
-    go(demo_sweep(folder, **fields), FakeHost(FakeModel(looking)))
+    go(demo_sweep(folder, SWEEP, **fields), FakeHost(FakeModel(looking)))
 
 
 # --- before, while, after -------------------------------------------------------------------------
@@ -67,24 +66,24 @@ def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
     before = followed.look(0.0)
     assert (before.state, before.cells) == (State.WAITING, ())
-    looking = Looking(followed, {41, 61, 81})
+    looking = Looking(followed, {9, 15, 21})
     run(tmp_path, looking)
-    first, second = looking.seen[41], looking.seen[61]
+    first, second = looking.seen[9], looking.seen[15]
     assert first.state is State.RUNNING
     assert first.answered > 0
     assert second.answered > first.answered
-    assert second.speed == pytest.approx((second.answered - before.answered) / 61, rel=0.4)
+    assert second.speed == pytest.approx((second.answered - before.answered) / 15, rel=0.4)
     assert second.seconds_left == pytest.approx(second.left / second.speed)
     after = followed.look(200.0)
     assert after.state is State.ENDED
-    assert (after.answered, after.failed, after.left) == (100, 0, 0)
+    assert (after.answered, after.failed, after.left) == (24, 0, 0)
     assert all(cell.finished for cell in after.cells)
-    assert len(after.cells) == 8
+    assert len(after.cells) == 4
 
 
 def test_who_comes_late_sees_the_same(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    run(tmp_path, Looking(followed, {30, 60}))
+    run(tmp_path, Looking(followed, {8, 16}))
     late = Followed([place_of(tmp_path)]).look(0.0)
     assert replace(followed.look(1.0), speed=None) == replace(late, speed=None)
     assert late.state is State.ENDED
@@ -103,15 +102,15 @@ def test_figures_are_the_scores(tmp_path: Path) -> None:
 def test_a_cell_at_work_has_the_figure_of_its_answers_so_far(tmp_path: Path) -> None:
     """In one piece or in three: the sums are the same."""
     whole, pieces = Followed([place_of(tmp_path)]), Followed([place_of(tmp_path)])
-    looking = Looking(pieces, {20, 40, 60})
+    looking = Looking(pieces, {6, 12, 18})
 
     def look(number: int, text: str) -> None:
         looking(number, text)
-        if number == 60:
+        if number == 18:
             looking.seen[0] = whole.look(60.0)
 
     run(tmp_path, look)
-    cells, at_once = looking.seen[60].cells, looking.seen[0].cells
+    cells, at_once = looking.seen[18].cells, looking.seen[0].cells
     at_work = [cell for cell in cells if cell.scored and not cell.finished]
     assert at_work
     for one, other in zip(cells, at_once, strict=True):
@@ -121,23 +120,23 @@ def test_a_cell_at_work_has_the_figure_of_its_answers_so_far(tmp_path: Path) -> 
 
 def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    looking = Looking(followed, {50}, fail={3, 7})
+    looking = Looking(followed, {12}, fail={3, 7})
     run(tmp_path, looking)
-    assert looking.seen[50].failed == 2
+    assert looking.seen[12].failed == 2
     ended = followed.look(99.0)
-    assert (ended.answered, ended.failed, ended.left) == (98, 2, 0)
+    assert (ended.answered, ended.failed, ended.left) == (22, 2, 0)
     run(tmp_path)
     again = followed.look(199.0)
-    assert (again.answered, again.failed) == (100, 0)
+    assert (again.answered, again.failed) == (24, 0)
 
 
 def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    looking = Looking(followed, {30})
+    looking = Looking(followed, {8})
 
     def die(number: int, text: str) -> None:
         looking(number, text)
-        if number == 45:
+        if number == 12:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -158,29 +157,67 @@ def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
     seen: list[Snapshot] = []
 
     def inner(number: int, text: str) -> None:
-        if number == 50:
+        if number == 10:
             seen.append(both.look(1.0))
 
     def outer(number: int, text: str) -> None:
-        if number == 30:
+        if number == 8:
             run(second, inner)
             seen.append(both.look(2.0))
 
     run(first, outer)
     while_both, one_left = seen
     assert while_both.state is one_left.state is State.RUNNING
-    assert sum(cell.finished for cell in one_left.cells) == 8
+    assert sum(cell.finished for cell in one_left.cells) == 4
     ended = both.look(3.0)
-    assert (ended.state, ended.answered, len(ended.cells)) == (State.ENDED, 200, 16)
+    assert (ended.state, ended.answered, len(ended.cells)) == (State.ENDED, 48, 8)
 
 
 def test_a_journal_of_other_sweeps_counts_for_them_alone(tmp_path: Path) -> None:
     """One journal, two work dirs: each cell has the calls that were made for it, once."""
     run(tmp_path)
-    go(replace(demo_sweep(tmp_path), work_dir=tmp_path / "other"), FakeHost(FakeModel()))
+    go(replace(demo_sweep(tmp_path, SWEEP), work_dir=tmp_path / "other"), FakeHost(FakeModel()))
     both = Followed([place_of(tmp_path), Place(tmp_path / "other", (tmp_path / "calls.jsonl",))])
-    assert both.look(0.0).answered == 200
-    assert Followed([place_of(tmp_path)]).look(0.0).answered == 100
+    assert both.look(0.0).answered == 48
+    assert Followed([place_of(tmp_path)]).look(0.0).answered == 24
+
+
+def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
+    journal = tmp_path / "calls.jsonl"
+    run(tmp_path)
+    for path in (tmp_path / "out").rglob("*_provenance.json"):
+        path.unlink()
+    records = [json.loads(line) for line in journal.read_bytes().splitlines()]
+    for record in records[:10]:
+        record["made_by"] = {"endpoint": "http://elsewhere/v1"}
+    journal.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert Followed([place_of(tmp_path)]).look(0.0).answered == 14
+
+
+def test_an_answer_that_was_asked_for_again_is_scored_once(tmp_path: Path) -> None:
+    """As a run with --confidences asks anew for what one without has answered."""
+    journal = tmp_path / "calls.jsonl"
+    run(tmp_path)
+    for path in (tmp_path / "out").rglob("*_provenance.json"):
+        path.unlink()
+    followed = Followed([place_of(tmp_path)])
+    before = followed.look(0.0)
+    journal.write_bytes(journal.read_bytes() * 2)
+    after = followed.look(1.0)
+    assert (after.answered, after.cells[0].scored) == (24, 6)
+    assert [cell.figures for cell in after.cells] == [cell.figures for cell in before.cells]
+
+
+def test_cells_that_begin_between_two_looks_have_all_their_calls(tmp_path: Path) -> None:
+    run(tmp_path)
+    identities = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*_identity.json")}
+    for path in (*identities, *(tmp_path / "out").rglob("*_provenance.json")):
+        path.unlink()
+    followed = Followed([place_of(tmp_path)])
+    assert followed.look(0.0).answered == 0
+    for path, data in identities.items():
+        path.write_bytes(data)
+    assert followed.look(1.0).answered == 24
 
 
 def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
@@ -189,7 +226,7 @@ def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     run(tmp_path)
     for path in (tmp_path / "out").rglob("*_provenance.json"):
         path.unlink()
-    assert followed.look(0.0).answered == 100
+    assert followed.look(0.0).answered == 24
     lines = journal.read_bytes().splitlines(keepends=True)
     fresh = journal.with_name("fresh")
     fresh.write_bytes(b"".join(lines[:10]))
@@ -207,7 +244,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path) -> No
     notes = tmp_path / "out" / "my_calls.jsonl"
     notes.write_text("not a journal\n")
     seen = Followed([place_of(tmp_path)]).look(0.0)
-    assert len(seen.cells) == 7
+    assert len(seen.cells) == 3
     assert len(seen.problems) == 2
     assert "my_calls.jsonl" in make_live_page(seen, NOW, 5.0)
 
@@ -256,10 +293,10 @@ def test_a_lock_is_seen_without_being_touched(tmp_path: Path) -> None:
 
 def test_the_page_says_all_of_it(tmp_path: Path) -> None:
     followed = Followed([place_of(tmp_path)])
-    looking = Looking(followed, {40, 60}, fail={5})
+    looking = Looking(followed, {8, 16}, fail={5})
     run(tmp_path, looking)
-    page = make_live_page(replace(looking.seen[60], speed=2.0), NOW, 4.2)
-    left = looking.seen[60].left
+    page = make_live_page(replace(looking.seen[16], speed=2.0), NOW, 4.2)
+    left = looking.seen[16].left
     for said in (
         '<meta http-equiv="refresh" content="5">',
         "Running.",
@@ -275,7 +312,7 @@ def test_the_page_says_all_of_it(tmp_path: Path) -> None:
     ended = make_live_page(followed.look(99.0), NOW, None)
     assert "refresh" not in ended
     assert "1 call failed: run it again to ask them." in ended
-    stopped = make_live_page(looking.seen[60], NOW, None)
+    stopped = make_live_page(looking.seen[16], NOW, None)
     assert "No longer watched" in stopped
 
 
@@ -300,7 +337,7 @@ def test_the_page_loads_itself_again_and_fits_a_phone(tmp_path: Path) -> None:
     webdriver = pytest.importorskip("selenium.webdriver")
     run(tmp_path)
     ended = Followed([place_of(tmp_path)]).look(0.0)
-    running = replace(ended, state=State.RUNNING, cells=ended.cells[:4])
+    running = replace(ended, state=State.RUNNING, cells=ended.cells[:2])
     out = tmp_path / "page.html"
     out.write_text(make_live_page(running, NOW, 1.0))
     options = webdriver.ChromeOptions()
@@ -316,7 +353,7 @@ def test_the_page_loads_itself_again_and_fits_a_phone(tmp_path: Path) -> None:
         assert driver.title.startswith("Running: ")
         assert driver.execute_script("return document.documentElement.scrollWidth") <= 390
         out.write_text(make_live_page(ended, NOW, None))
-        until(lambda: driver.title == "Ended: 100 of 100 calls")
+        until(lambda: driver.title == "Ended: 24 of 24 calls")
         assert driver.get_log("browser") == []
     finally:
         driver.quit()
@@ -342,22 +379,22 @@ def until(there: Callable[[], bool], seconds: float = 20.0) -> None:
 
 def test_started_before_the_sweep_it_waits_and_ends_with_it(tmp_path: Path) -> None:
     config = tmp_path / "sweep.yaml"
-    config.write_text(SWEEP.format(folder=tmp_path))
+    config.write_text(f"{SWEEP}work_dir: {tmp_path}/out\njournal: {tmp_path}/calls.jsonl\n")
     out = tmp_path / "page.html"
     process = watched(str(config), "--out", str(out), "--every", "0.1")
     until(out.is_file)
     page = out.read_text()
     assert "Waiting" in page
-    assert page.count("not begun") == 8
+    assert page.count("not begun") == 4
 
     def slowly(number: int, text: str) -> None:
-        if number == 50:
+        if number == 12:
             until(lambda: "Running" in out.read_text())
 
     run(tmp_path, slowly)
     said, errors = process.communicate(timeout=20)
     assert (process.returncode, errors) == (0, "")
-    assert "ended; 8 of 8 cells finished, 100 calls answered, 0 failed, 0 left" in said
+    assert "ended; 4 of 4 cells finished, 24 calls answered, 0 failed, 0 left" in said
     assert "Every call was answered." in out.read_text()
     # After it, and twice: the same page at once.
     for _ in range(2):

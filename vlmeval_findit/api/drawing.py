@@ -12,7 +12,7 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.scoring import MatchedReply, scored_row
 from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
-from ..boxes.representation import Judged
+from ..boxes.representation import Judging
 from ..core.drawing import DrawnBox, Role
 from ..core.image_files import decode
 from ..core.replies import Reply
@@ -101,7 +101,7 @@ def _boxes(
 ) -> tuple[DrawnBox, ...]:
     """The boxes of a frame by what became of them, as the report has them."""
     right = truth if isinstance(truth, Truth) else truth_from(truth)
-    judged = Judged.BY_OVERLAP
+    judged = Judging.BY_OVERLAP
     if isinstance(answer, Read):
         judged = answer.judged
         reading = Reading(

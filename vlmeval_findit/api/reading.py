@@ -9,7 +9,7 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.rejection import Outcome, outcome
 from ..benchmarks.findit.scoring import match_replies
 from ..boxes.records import Reason, Truth
-from ..boxes.representation import Corners, Judged
+from ..boxes.representation import Corners, Judging
 from ..runs.score import checked
 from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
 from .sizes import Size, sizes_of
@@ -51,7 +51,7 @@ class Read:
     frames: tuple[int, ...]
     reason: Reason | None
     kind: Kind
-    judged: Judged = Judged.BY_OVERLAP
+    judged: Judging = Judging.BY_OVERLAP
 
 
 _NOTHING = Truth((), ())

@@ -17,7 +17,7 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
 from ..boxes.reading import reader
 from ..boxes.records import Reading, Truth
-from ..boxes.representation import Judged
+from ..boxes.representation import Judging
 from ..boxes.spaces import Space, scale_to_pixels, space_from
 from ..core.metric import Metric
 from ..core.replies import Reply
@@ -44,7 +44,7 @@ class By(Enum):
 
 _METRICS = {
     judged: {by: metric for by in By for metric in metrics if metric.key == by.value}
-    for judged, metrics in ((Judged.BY_OVERLAP, METRICS), (Judged.BY_LYING_INSIDE, POINTING))
+    for judged, metrics in ((Judging.BY_OVERLAP, METRICS), (Judging.BY_LYING_INSIDE, POINTING))
 }
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .labels import plain_label as plain_label
 from .pointing import lies_in
 from .records import NO_BOX, Matched, Reading, Truth
-from .representation import Judged
+from .representation import Judging
 
 HIT = 0.5
 """IoU from which a matched box counts as found."""
@@ -72,7 +72,7 @@ def match(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     scales: Sequence[tuple[float, float]],
-    judged: Judged = Judged.BY_OVERLAP,
+    judged: Judging = Judging.BY_OVERLAP,
 ) -> list[Matched]:
     """Match each reading with its ground truth.
 
@@ -93,7 +93,7 @@ def _match_batch(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     scales: Sequence[tuple[float, float]],
-    judged: Judged,
+    judged: Judging,
 ) -> list[Matched]:
     predicted = [len(reading.boxes) for reading in readings]
     expected = [len(truth.boxes) for truth in truths]
@@ -150,7 +150,7 @@ def _overlaps(
         return iou(said.astype(np.float32), true.astype(np.float32))
 
 
-_VALUES = {Judged.BY_OVERLAP: _overlaps, Judged.BY_LYING_INSIDE: lies_in}
+_VALUES = {Judging.BY_OVERLAP: _overlaps, Judging.BY_LYING_INSIDE: lies_in}
 """What a pair of an answer and an object is worth, 0 to 1: a hit from :data:`HIT` on."""
 
 

@@ -26,7 +26,7 @@ NO_RECTANGLE: Corners = (0.0, 0.0, 0.0, 0.0)
 """What eight numbers that are no axis-parallel rectangle count as: a box that matches nothing."""
 
 
-class Judged(Enum):
+class Judging(Enum):
     """How an answer is held against an object; figures of different ways are never compared."""
 
     BY_OVERLAP = "by overlap"
@@ -62,7 +62,7 @@ class Representation:
     keys: tuple[str, ...]
     to_corners: Callable[[Numbers], Corners]
     from_corners: Callable[[Corners], tuple[float, ...]]
-    judged: Judged = Judged.BY_OVERLAP
+    judged: Judging = Judging.BY_OVERLAP
     json_keys: tuple[str, ...] = BOX_KEYS
     never_beside: frozenset[str] = frozenset()
 
@@ -183,7 +183,7 @@ _NAMED = (
         keys=("x", "y"),
         to_corners=lambda n: (n[0], n[1], n[0], n[1]),
         from_corners=lambda b: ((b[0] + b[2]) / 2, (b[1] + b[3]) / 2),
-        judged=Judged.BY_LYING_INSIDE,
+        judged=Judging.BY_LYING_INSIDE,
         json_keys=POINT_KEYS,
         # {"x": 1, "y": 2, "width": 3, "height": 4} is a box and its corner no answer.
         never_beside=frozenset(("width", "height", "w", "h")),
@@ -211,9 +211,9 @@ def _problem(row: Representation) -> str | None:
     return None if back == said else f"{said} comes back as {back!r:.60}"
 
 
-_SAID: Mapping[Judged, Callable[[Corners], Corners]] = {
-    Judged.BY_OVERLAP: lambda box: box,
-    Judged.BY_LYING_INSIDE: lambda b: (
+_SAID: Mapping[Judging, Callable[[Corners], Corners]] = {
+    Judging.BY_OVERLAP: lambda box: box,
+    Judging.BY_LYING_INSIDE: lambda b: (
         (b[0] + b[2]) / 2,
         (b[1] + b[3]) / 2,
         (b[0] + b[2]) / 2,

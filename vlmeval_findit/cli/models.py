@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _add(path: Path, replaces: bool) -> int:
-    from ..models.own_models import add
+    from ..models.kept_models import add
 
     for row in add(path, replaces=replaces):
         print(f"{row.name}: known to every command from now on")
@@ -56,7 +56,7 @@ def _add(path: Path, replaces: bool) -> int:
 
 
 def _remove(name: str) -> int:
-    from ..models.own_models import remove
+    from ..models.kept_models import remove
 
     remove(name)
     print(f"{name}: forgotten; its runs stay; to score them again it must be back, or --force")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 EXTRAS = {
+    "anthropic": "providers",
     "av": "video",
     "cv2": "marks",
+    "huggingface_hub": "publish",
     "llguidance": "local",
+    "mlflow": "track",
+    "openai": "providers",
     "pycocotools": "confidences",
     "ray": "cluster",
     "supervision": "notebook",

@@ -1,6 +1,6 @@
 """Models of one's own: rows in a YAML file in LMUData, each like a row of the table.
 
-``run_findit.py models --add FILE`` puts them there.  A row has a ``name``, and says what the table
+``run_findit.py models --add FILE`` puts them there (:mod:`.kept_models`).  A row has a ``name``, and says what the table
 cannot know: ``like`` (or ``row``), the model that it is run and answers like; ``space``, where it
 answers in other coordinates; ``checkpoint``, a folder or an identifier; ``served``, what servers
 call it; ``names``, a regular expression of its names; ``settings`` of a model on this machine.
@@ -19,14 +19,11 @@ from typing import Any
 import yaml
 
 from ..boxes.spaces import space_from
-from ..core.data_root import own_models_file
-from ..core.files import atomic_write, sha256_of
-from ..core.lock import alone
+from ..core.files import sha256_of
 from ..core.model_names import check_model_name
 from ..core.plugins import Later, Offer, Plugin
 from ..core.shapes import Shape, checked
 from ..core.spelling import nearest
-from .revision import refuse_missing
 from .table import MODELS, ModelRow, SpaceRule, find_model, local_names
 
 
@@ -71,6 +68,11 @@ def own_model(values: object, where: str) -> OwnModel:
     """
     if not isinstance(values, dict):
         raise OwnModelError(f"{where}: should be a mapping with the key name, not {values!r:.60}")
+    if "provider" in values:
+        raise OwnModelError(
+            f"{where}: provider: is said where it is asked (--provider {values['provider']}), "
+            "and not here"
+        )
     for key in values:
         if key not in _SHAPE:
             raise OwnModelError(f"{where}: no key {key!r}{nearest(str(key), _SHAPE)}")
@@ -184,10 +186,10 @@ def plugin_of(path: Path, at: int, values: object) -> Plugin:
 
 
 def _entries(path: Path) -> list[object]:
-    """The rows of a file of models, or those under ``models`` in a sweep's.
+    """What a file has in place of rows, not yet looked at.
 
     Raises:
-        OwnModelError: it is neither.
+        OwnModelError: it has no list of them.
         OSError: it cannot be read.
     """
     try:
@@ -203,98 +205,11 @@ def _entries(path: Path) -> list[object]:
     return values
 
 
-def kept() -> dict[str, OwnModel]:
-    """The models of one's own by their names; empty without the file.
+def read_models(path: Path) -> list[OwnModel]:
+    """The rows of a file of models, or those under ``models`` in a sweep's.
 
     Raises:
-        OwnModelError: a row of the file is none.
+        OwnModelError: it has none, or one that cannot be used.
+        OSError: it cannot be read.
     """
-    path = own_models_file()
-    if not path.is_file():
-        return {}
-    rows = _read(path)
-    return {row.name: row for row in rows}
-
-
-def _read(path: Path) -> list[OwnModel]:
     return [own_model(one, f"{path}, row {at}") for at, one in enumerate(_entries(path), 1)]
-
-
-def add(path: Path, *, replaces: bool) -> list[OwnModel]:
-    """Keep the models of a file, all or none of them.
-
-    Args:
-        path: what a probe saved or another sweep's file, or a list of rows.
-        replaces: whether a model of one's own may be described anew.
-
-    Raises:
-        OwnModelError: a row cannot be used, or its name is that of another model.
-        OSError: a file cannot be read or written.
-    """
-    new = [_with_whole_path(row) for row in _read(path)]
-    with alone(_lock()):
-        before = kept()
-        for at, row in enumerate(new, 1):
-            where = f"{path}, row {at}"
-            if [one.name for one in new].count(row.name) > 1:
-                raise OwnModelError(f"{where}: {row.name} stands twice")
-            if row.name in before and not replaces:
-                raise OwnModelError(
-                    f"{where}: there is a model {row.name}: --replace describes it anew"
-                )
-            _refuse_taken(row, before, where)
-            try:
-                row_of(row)
-                if row.checkpoint is not None:
-                    refuse_missing(row.checkpoint)
-            except ValueError as error:
-                raise OwnModelError(f"{where}, {row.name}: {error}") from None
-        _write({**before, **{row.name: row for row in new}})
-    return new
-
-
-def remove(name: str) -> None:
-    """Forget a model of one's own.
-
-    Raises:
-        OwnModelError: there is none of this name.
-    """
-    with alone(_lock()):
-        before = kept()
-        if name not in before:
-            raise OwnModelError(f"no model of your own {name!r}{nearest(name, before)}")
-        del before[name]
-        _write(before)
-
-
-def _refuse_taken(row: OwnModel, before: Mapping[str, OwnModel], where: str) -> None:
-    other = find_model(row.name)
-    if other is not None and other.name not in before:
-        plugin = MODELS.plugin_of(other.name)
-        whose = f"of the plug-in {plugin}" if plugin else "of the model table"
-        raise OwnModelError(f"{where}: {row.name} is a name of {other.name}, a row {whose}")
-
-
-def _with_whole_path(row: OwnModel) -> OwnModel:
-    """A folder is the same from wherever a command is typed."""
-    if row.checkpoint is None or not Path(row.checkpoint).expanduser().exists():
-        return row
-    return replace(row, checkpoint=str(Path(row.checkpoint).expanduser().resolve()))
-
-
-def _lock() -> Path:
-    path = own_models_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}.lock")
-
-
-def _write(rows: Mapping[str, OwnModel]) -> None:
-    path = own_models_file()
-    if not rows:
-        path.unlink(missing_ok=True)
-        return
-    with atomic_write(path) as f:
-        f.write("# Models of your own: run_findit.py models --add, --remove.\n")
-        yaml.safe_dump(
-            [row.as_dict() for row in rows.values()], f, sort_keys=False, allow_unicode=True
-        )

@@ -17,7 +17,7 @@ from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
-from ..boxes.representation import Judged
+from ..boxes.representation import Judging
 from ..core.scored_row import ScoredRow
 from ..data.own.annotations import AnnotationError
 from ..data.own.build import ids_path
@@ -105,7 +105,7 @@ def collect(run: RunScore) -> CocoBoxes:
 
 def _variant(run: RunScore) -> Variant:
     question = run.task.question
-    if not isinstance(question, Variant) or question.judged is not Judged.BY_OVERLAP:
+    if not isinstance(question, Variant) or question.judged is not Judging.BY_OVERLAP:
         raise AnnotationError(f"{question.name}: its answers are no boxes for COCO")
     return question
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...boxes.records import Reason
-from ...boxes.representation import Judged
+from ...boxes.representation import Judging
 from ...core.anatomy import Anatomy
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
@@ -51,7 +51,7 @@ class FindIt(Benchmark):
     """
 
     name = "FindIt"
-    judged = Judged.BY_OVERLAP
+    judged = Judging.BY_OVERLAP
     metrics: tuple[Metric, ...] = METRICS
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
@@ -149,7 +149,7 @@ class FindItPoints(FindIt):
     """Points on what is named, described or shown: the same questions, judged by lying inside."""
 
     name = "FindIt-points"
-    judged = Judged.BY_LYING_INSIDE
+    judged = Judging.BY_LYING_INSIDE
     metrics = POINTING
     ranking = POINTING_RANKING
     with_failures = POINTING_FAILED_MISSED

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ...boxes.pointing import points_inside
 from ...boxes.records import Matched, Reading, Reason, Truth
-from ...boxes.representation import Judged
+from ...boxes.representation import Judging
 from ...core.metric import Metric
 from .rejection import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from .salvaging import FOUND_MORE, PLACES_MORE, POINTED_MORE, SAID_MORE
@@ -150,8 +150,8 @@ def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, fl
 
 SumsOf = Callable[[Reading, Matched, Truth], dict[str, float]]
 
-SUMS: Mapping[Judged, SumsOf] = {
-    Judged.BY_OVERLAP: lambda reading, matched, _: sums(reading, matched),
-    Judged.BY_LYING_INSIDE: point_sums,
+SUMS: Mapping[Judging, SumsOf] = {
+    Judging.BY_OVERLAP: lambda reading, matched, _: sums(reading, matched),
+    Judging.BY_LYING_INSIDE: point_sums,
 }
 """The sums of one query, by how its answers are judged."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
-from ...boxes.representation import Judged
+from ...boxes.representation import Judging
 from ...core.messages import Message, Part, image, text
 from .datasets import Family
 from .marked_pictures import words
@@ -75,8 +75,8 @@ def _find(label: str, v: Variant) -> str:
 
 
 _ASKED = {
-    Judged.BY_OVERLAP: ("its bounding box", "one bounding box for each"),
-    Judged.BY_LYING_INSIDE: ("one point that lies on it", "one point that lies on each"),
+    Judging.BY_OVERLAP: ("its bounding box", "one bounding box for each"),
+    Judging.BY_LYING_INSIDE: ("one point that lies on it", "one point that lies on each"),
 }
 """What is returned, of one object and of several."""
 

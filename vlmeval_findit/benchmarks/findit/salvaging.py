@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...boxes.matching import match
 from ...boxes.records import Matched, Reading, Truth
 from ...boxes.reply_format import ReplyFormat
-from ...boxes.representation import Judged
+from ...boxes.representation import Judging
 from ...boxes.salvage import Salvaged, salvage
 
 FOUND_MORE = "salvaged_tp"
@@ -39,7 +39,7 @@ def salvaged_matches(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     scales: Sequence[tuple[float, float]],
-    judged: Judged = Judged.BY_OVERLAP,
+    judged: Judging = Judging.BY_OVERLAP,
 ) -> dict[int, SalvagedMatch]:
     """The salvaged readings of replies, matched, by the places of those that have one."""
     found = {
@@ -89,9 +89,9 @@ def _not_0(sums: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in sums.items() if value}
 
 
-SALVAGED_SUMS: Mapping[Judged, Callable[[Matched, SalvagedMatch], dict[str, float]]] = {
-    Judged.BY_OVERLAP: salvaged_sums,
-    Judged.BY_LYING_INSIDE: salvaged_point_sums,
+SALVAGED_SUMS: Mapping[Judging, Callable[[Matched, SalvagedMatch], dict[str, float]]] = {
+    Judging.BY_OVERLAP: salvaged_sums,
+    Judging.BY_LYING_INSIDE: salvaged_point_sums,
 }
 """What a tolerant reading changes in the sums of one query, by how its answers are judged."""
 

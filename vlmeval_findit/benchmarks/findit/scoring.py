@@ -13,7 +13,7 @@ from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
 from ...boxes.reply_format import ReplyFormat
-from ...boxes.representation import Judged
+from ...boxes.representation import Judging
 from ...boxes.spaces import scale_to_pixels
 from ...core.identity import Identity
 from ...core.replies import Reply
@@ -53,7 +53,7 @@ class MatchedReply:
     cut: bool = False
     salvaged: SalvagedMatch | None = None
     confidences: Confidences | None = None
-    judged: Judged = Judged.BY_OVERLAP
+    judged: Judging = Judging.BY_OVERLAP
 
     @property
     def recoverable(self) -> tuple[int, ...]:
@@ -141,8 +141,8 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
     """What went wrong in each query, told by its boxes: nothing is told so of points."""
-    events = iter(dissect([_answered(one) for one in found if one.judged is Judged.BY_OVERLAP]))
-    return [next(events) if one.judged is Judged.BY_OVERLAP else [] for one in found]
+    events = iter(dissect([_answered(one) for one in found if one.judged is Judging.BY_OVERLAP]))
+    return [next(events) if one.judged is Judging.BY_OVERLAP else [] for one in found]
 
 
 def _answered(one: MatchedReply) -> Answered:
@@ -175,9 +175,9 @@ def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) 
     )
 
 
-_NOT_OF: Mapping[Judged, tuple[str, ...]] = {
-    Judged.BY_OVERLAP: (),
-    Judged.BY_LYING_INSIDE: ("ious", "tp", "n_pred", "n_gt"),
+_NOT_OF: Mapping[Judging, tuple[str, ...]] = {
+    Judging.BY_OVERLAP: (),
+    Judging.BY_LYING_INSIDE: ("ious", "tp", "n_pred", "n_gt"),
 }
 """Details that answers of a kind do not have: their sums say what is counted."""
 

@@ -23,7 +23,7 @@ from ...boxes.reply_format import (
     default_key,
 )
 from ...boxes.reply_schema import schema_of
-from ...boxes.representation import GRID, REPRESENTATIONS, Judged
+from ...boxes.representation import GRID, REPRESENTATIONS, Judging
 from ...core.question import QuestionError
 from ...core.spelling import nearest
 from ...marks.style import Shape
@@ -52,7 +52,7 @@ class Variant:
     ``judged_by`` are the ways of judging answers that its benchmark has figures of.
     """
 
-    judged_by: ClassVar[frozenset[Judged]] = frozenset(Judged)
+    judged_by: ClassVar[frozenset[Judging]] = frozenset(Judging)
 
     dataset: str
     representation: str
@@ -91,7 +91,7 @@ class Variant:
         return True
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> Judging:
         """How its answers are held against objects."""
         return REPRESENTATIONS[self.representation].judged
 

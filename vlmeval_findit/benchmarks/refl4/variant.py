@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar
 
-from ...boxes.representation import Judged
+from ...boxes.representation import Judging
 from ...core.spelling import nearest
 from ..findit.datasets import Dataset, Family
 from ..findit.names import parse_format
@@ -37,7 +37,7 @@ DATASETS = MappingProxyType(
 class RefL4Variant(Variant):
     """One way of asking one split."""
 
-    judged_by: ClassVar[frozenset[Judged]] = frozenset({Judged.BY_OVERLAP})
+    judged_by: ClassVar[frozenset[Judging]] = frozenset({Judging.BY_OVERLAP})
 
     @property
     def data(self) -> Dataset:

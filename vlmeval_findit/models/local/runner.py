@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
 from ...boxes.spaces import space_from
+from ...core.extras import install
 from ...core.identity import Answering, Described
 from ...core.messages import Message, PartKind
 from ...core.question import Question
@@ -120,7 +121,7 @@ def describe(
     """
     how = plan(row, question, settings)
     if how.schema is not None and engine == "transformers" and find_spec(GRAMMARS) is None:
-        raise ValueError(f"{question.name} needs {GRAMMARS}: pip install 'vlmeval_findit[local]'")
+        raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
     set_by_user = {
         "bounds": how.bounds.as_dict(),
         "max_new_tokens": how.limit,
