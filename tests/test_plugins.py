@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion, in_turn
+from chat_server import Answer, Asked, ChatServer, completion, in_turn
 from host_runs import RUN_FINDIT, environment, figures, predictions, require_host, run
 from perfect_answers import content, perfect_answers
 from plugin_package import ROOT, install, known_here, path_with
@@ -35,7 +35,7 @@ from vlmeval_findit.boxes.spaces import KINDS, Space, SpaceError, reference_size
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
 from vlmeval_findit.core.contradictions import contradictions
-from vlmeval_findit.core.identity import Identity
+from vlmeval_findit.core.identity import PROVIDER, Identity
 from vlmeval_findit.core.identity_file import as_values, from_values, read_identity
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.models.http.payload import server_manner
@@ -155,6 +155,7 @@ BROKEN = {
     "ours by a name": (
         "MODELS = ModelRow('GPT-5.4-2026-03-05', 'x', GRID)", "models", "is a name of GPT-5.4",
     ),
+    "all names": ("MODELS = ModelRow('A', '.*', GRID)", "models", "names .* have Qwen2.5-VL"),
     "a space that is none": (
         "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
     ),
@@ -172,7 +173,7 @@ BROKEN = {
         "models", "none of its names",
     ),
     "our checkpoint": (
-        "MODELS = ModelRow('A', '.*', GRID, local="
+        "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local="
         f"{FAMILY.format('FindItQwen3VL', 'grid', 'Qwen3-VL-8B')})",
         "models", "Qwen3-VL-8B is a name of Qwen3-VL",
     ),
@@ -312,9 +313,11 @@ def test_the_package_adds_its_rows(site: Path, capsys: pytest.CaptureFixture[str
         assert main(["plugins"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert all(len(line) <= 80 for line in lines)
-        assert [line.split() for line in lines[:4]] == [
+        assert [line.split() for line in lines[:6]] == [
             ["models", "PlateReader", "findit-plates", "0.1.0"],
             ["entry", "point", "vlmeval_findit.models:", "plates"],
+            ["providers", "acme", "findit-plates", "0.1.0"],
+            ["entry", "point", "vlmeval_findit.providers:", "plates"],
             ["benchmarks", "Plates_", "findit-plates", "0.1.0"],
             ["entry", "point", "vlmeval_findit.benchmarks:", "plates"],
         ]
@@ -351,7 +354,7 @@ def asked_right(names: list[str]) -> ChatServer:
     """A server that names every box of the questions in the space of the package's model."""
     answers: dict[str, str] = {}
     for name in names:
-        manner = server_manner("PlateReader", Space("longer1000"))
+        manner = server_manner("plate-reader-1", Space("longer1000"))
         answers |= perfect_answers("PlateReader", [name], manner)
     return ChatServer(lambda asked, number: completion(answers.get(content(asked.body), "ABC")))
 
@@ -381,6 +384,36 @@ def test_search_and_sweep_ask_its_model_in_its_space(
             assert provenance(path)["plugins"] == used
             assert provenance(path)["doctor"] is None
             assert main(["doctor", str(path)]) == 0
+
+
+def test_its_provider_is_asked_in_its_protocol(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ACME_KEY", "a-key")
+    name = "FindIt_Demo_xyxy_json"
+    written(Path("sweep.yaml"), f"models: [PlateReader]\ndatasets: [{name}]\nlimit: 2\n")
+    with known_here(site):
+        manner = server_manner("plate-reader-1", Space("longer1000"))
+        answers = perfect_answers("PlateReader", [name], manner)
+
+        def script(asked: Asked, number: int) -> Answer:
+            assert (asked.path[-8:], asked.headers["x-acme-key"]) == ("/answers", "a-key")
+            said = answers[content(asked.body)]
+            return Answer(json.dumps({"answer": said, "read": 90, "written": 7}).encode())
+
+        with ChatServer(script) as server:
+            sweep = ["sweep", "sweep.yaml", "--endpoints", server.url]
+            for _ in range(2):
+                assert main([*sweep, "--provider", "acme"]) == 0
+            assert len(server.asked) == 2
+        path = Path(f"outputs/PlateReader/PlateReader_{name}.json")
+        assert figures(path)["f1"] == 100
+        assert identity(path).plugins == {"findit-plates": "0.1.0"}
+        assert identity(path).answering.kind == f"{PROVIDER}acme"
+        capsys.readouterr()
+        assert main([*sweep, "--provider", "acne"]) == 2
+        assert "no provider 'acne': did you mean acme?" in capsys.readouterr().err
 
 
 def identity(predictions_file: Path) -> Identity:

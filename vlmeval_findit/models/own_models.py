@@ -1,9 +1,10 @@
 """Models of one's own: rows in a YAML file in LMUData, each like a row of the table.
 
-``run_findit.py models --add FILE`` puts them there (:mod:`.kept_models`).  A row has a ``name``, and says what the table
-cannot know: ``like`` (or ``row``), the model that it is run and answers like; ``space``, where it
-answers in other coordinates; ``checkpoint``, a folder or an identifier; ``served``, what servers
-call it; ``names``, a regular expression of its names; ``settings`` of a model on this machine.
+``run_findit.py models --add FILE`` puts them there (:mod:`.kept_models`).  A row has a ``name`` and
+says what the table cannot know: ``like`` (or ``row``), the model that it is run and answers like;
+``space``, where it answers in other coordinates; ``checkpoint``, a folder or an identifier;
+``served``, what servers call it; ``names``, a regular expression of its names; ``settings`` of a
+model on this machine.
 """
 
 from __future__ import annotations

@@ -90,9 +90,11 @@ _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 class ApiFacts:
     """How the paper's runs ask a proprietary model through OpenRouter.
 
-    ``identifier`` is OpenRouter's name.  ``reasoning`` is the request's field of that name (None:
-    the provider's default).  ``max_tokens`` limits the output (None: the question's own limit).
-    ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's field.
+    ``identifier`` is OpenRouter's name, ``own_names`` are the names of who makes it, by the row of
+    :data:`.http.providers.table.PROVIDERS`.  ``reasoning`` is the request's field of that name
+    (None: the provider's default).  ``max_tokens`` limits the output (None: the question's own
+    limit).  ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's
+    field.
     ``cache_control`` marks where the beginning of a prompt ends that the provider should keep
     (None: it finds that out itself).  ``prices`` are for estimates.  ``schema_of_list``: whether a
     JSON schema may be a list; OpenAI and Anthropic take objects.
@@ -106,6 +108,7 @@ class ApiFacts:
     cache_control: Mapping[str, str] | None = None
     prices: prices.Prices | None = None
     schema_of_list: bool = False
+    own_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def _without_reasoning(identifier: str, **more: Any) -> ApiFacts:
@@ -294,7 +297,10 @@ _ROWS = (
         _shrinking_scenes("grid1000", 4096),
         _GOOGLE,
         api=_without_reasoning(
-            "google/gemini-2.5-flash", prices=prices.GEMINI_2_5_FLASH, schema_of_list=True
+            "google/gemini-2.5-flash",
+            prices=prices.GEMINI_2_5_FLASH,
+            schema_of_list=True,
+            own_names={"google": "gemini-2.5-flash"},
         ),
     ),
     ModelRow(
@@ -302,13 +308,20 @@ _ROWS = (
         r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
         _shrinking_scenes("openai_high", 4096),
         # Said in so many words, because its coordinate space rests on this sizing.
-        api=_without_reasoning("openai/gpt-5.4", image_detail="high", prices=prices.GPT_5_4),
+        api=_without_reasoning(
+            "openai/gpt-5.4",
+            image_detail="high",
+            prices=prices.GPT_5_4,
+            own_names={"openai": "gpt-5.4"},
+        ),
     ),
     ModelRow(
         "GPT-6 Astra",
         r"(openai/)?GPT-6-Astra",
         _shrinking_scenes("pixels", 1824),
-        api=_with_default_reasoning("openai/gpt-6-astra", prices=prices.GPT_6_ASTRA),
+        api=_with_default_reasoning(
+            "openai/gpt-6-astra", prices=prices.GPT_6_ASTRA, own_names={"openai": "gpt-6-astra"}
+        ),
     ),
     ModelRow(
         "Claude Sonnet 4.5",
@@ -316,7 +329,10 @@ _ROWS = (
         _shrinking_scenes("claude_standard", 4096),
         _CLAUDE_SONNET,
         api=_without_reasoning(
-            "anthropic/claude-4.5-sonnet", cache_control=_MARKED, prices=prices.SONNET_4_5
+            "anthropic/claude-4.5-sonnet",
+            cache_control=_MARKED,
+            prices=prices.SONNET_4_5,
+            own_names={"anthropic": "claude-sonnet-4-5"},
         ),
     ),
     ModelRow(
@@ -324,7 +340,10 @@ _ROWS = (
         r"(anthropic/)?Claude-Opus-5[.-]5",
         _always(Space("claude_highres")),
         api=_with_default_reasoning(
-            "anthropic/claude-opus-5.5", cache_control=_MARKED, prices=prices.OPUS_5_5
+            "anthropic/claude-opus-5.5",
+            cache_control=_MARKED,
+            prices=prices.OPUS_5_5,
+            own_names={"anthropic": "claude-opus-5-5"},
         ),
     ),
     # The model that ships with the package, and its baselines.
@@ -361,18 +380,26 @@ def _problem(row: ModelRow) -> str | None:
     """Why a plug-in's row cannot be used."""
     check_model_name(row.entry)
     re.compile(row.names)
-    checkpoints = row.local.checkpoints if row.local else {}
-    for name in (row.name, row.entry, *checkpoints):
+    for name in _said(row):
         other = _matching(MODELS.values(), name)
         if other is not None:
             return f"{name} is a name of {other.name}{_whose(other)}"
-    for name in checkpoints:
         if _matching([row], check_model_name(name)) is None:
-            return f"{name} has a checkpoint, and is none of its names {row.names}"
+            return f"{name} is what people type, and is none of its names {row.names}"
+    for other in MODELS.values():
+        for name in _said(other):
+            if re.fullmatch(row.names, name, re.IGNORECASE):
+                return f"its names {row.names} have {name}, of {other.name}{_whose(other)}"
     for question in (_ANY_QUESTION, _SCENES):
         if not isinstance(space := row.space(question), Space):
             return f"its space is {space!r:.40}"
     return None if row.local is None else _problem_here(row.local)
+
+
+def _said(row: ModelRow) -> Iterable[str]:
+    """The names of a row that people type."""
+    by_provider = (row.entry,) if row.api else ()
+    return (row.name, *by_provider, *(row.local.checkpoints if row.local else ()))
 
 
 def _whose(row: ModelRow) -> str:

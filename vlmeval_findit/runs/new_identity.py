@@ -38,7 +38,9 @@ def run_identity(
         rows=tuple(sorted(rows)),
         space=space,
         versions=installed(_AT_INFERENCE),
-        plugins=used_by(task.question, answering.row, [space["kind"]] if space else ()),
+        plugins=used_by(
+            task.question, answering.row, [space["kind"]] if space else (), answering.kind
+        ),
     )
 
 

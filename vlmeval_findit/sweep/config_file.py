@@ -30,6 +30,7 @@ from ..core.prediction_reader import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
 from ..models.http.batch.dialects import BatchKind
+from ..models.http.providers.table import find_provider
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep
 from .yaml_lines import YamlValue, compose
@@ -117,6 +118,7 @@ _MODEL_KEYS = (
     "reads_like",
     "checkpoint",
     "row",
+    "provider",
     "served",
     "headers",
 )
@@ -144,11 +146,17 @@ def _model(given: YamlValue) -> ModelEntry:
         reads_like=_optional(fields.get("reads_like"), _model_row),
         checkpoint=_optional(fields.get("checkpoint"), _word),
         row=_optional(fields.get("row"), _model_row),
+        provider=_optional(fields.get("provider"), _provider),
         served=_optional(fields.get("served"), _word),
         headers=_optional(fields.get("headers"), _headers),
         line=fields["name"].line,
     )
     _check_name(fields["name"], entry.name)
+    if entry.provider is not None and entry.checkpoint is not None:
+        raise fields["checkpoint"].error(
+            f"a checkpoint is of a model on this machine, and {entry.provider} is asked "
+            "(`served` is its name for the model)"
+        )
     return entry
 
 
@@ -176,6 +184,13 @@ def _model_row(given: YamlValue) -> str:
     if find_model(name) is None:
         raise given.error(f"no model {name!r} in the model table{nearest(name, MODELS)}")
     return name
+
+
+def _provider(given: YamlValue) -> str:
+    try:
+        return find_provider(_word(given)).name
+    except ValueError as error:
+        raise given.error(str(error)) from None
 
 
 def _space(given: YamlValue) -> str | Mapping[str, Any]:

@@ -60,8 +60,18 @@ def server_headers(given: Sequence[str] | Mapping[str, str] = ()) -> dict[str, s
         headers = None
     if not isinstance(headers, dict):
         raise ValueError(f'{HEADERS_VARIABLE} should be a JSON object, as {{"api-key": "…"}}')
+    return {**headers, **header_lines(given)}
+
+
+def header_lines(given: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Headers that are given as lines ``NAME: VALUE``, or by name.
+
+    Raises:
+        ValueError: one cannot be read; its value is not in the message.
+    """
     if isinstance(given, Mapping):
-        return {**headers, **given}
+        return dict(given)
+    headers = {}
     for line in given:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
