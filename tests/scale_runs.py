@@ -49,7 +49,7 @@ Seconds = dict[str, float]
 
 STAGES = {
     "journal opened": (journal.Journal, "__init__"),
-    "prepared": (run, "_outputs"),
+    "prepared": (run, "_prepared"),
     "foreign refused": (run, "adopt_others"),
     "planned": (answering, "make_plan"),
     "left found": (answering, "calls_left"),

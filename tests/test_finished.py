@@ -23,6 +23,7 @@ from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.runs import provenance
+from vlmeval_findit.sweep import answering, finished, run
 from vlmeval_findit.sweep.config import ModelEntry, Sweep
 from vlmeval_findit.sweep.journal import records
 from vlmeval_findit.sweep.journal_errors import JournalError
@@ -140,6 +141,7 @@ def reworded(world: World) -> None:
 
 def other_code(world: World) -> None:
     """As another version of this package, which may say and score everything otherwise."""
+    world.patch.setattr(finished, "code_sha256", lambda: "another")
 
 
 def table_with(world: World, old: str, new: str) -> None:
@@ -321,3 +323,73 @@ def test_more_rows_are_asked(world: World) -> None:
     assert ran(world).calls == 6
     world.fields["limit"] = 5
     compared(world, 4, "")
+
+
+# --- what is not looked at ------------------------------------------------------------------------
+
+
+def refused(*anything: Any, **named: Any) -> None:
+    raise AssertionError("a finished cell is not opened")
+
+
+def test_of_a_finished_sweep_no_call_is_looked_at(world: World) -> None:
+    first = ran(world)
+    before = (world.folder / "out" / MEMORY).stat()
+    made: list[int] = []
+
+    def message(query, variant):
+        made.append(query.index)
+        return prompts.message(query, variant)
+
+    world.patch.setattr(findit, "prompt_set", lambda: (prompts.NAME, message))
+    for module, name in ((run, "Journal"), (run, "adopt_others"), (answering, "ask")):
+        world.patch.setattr(module, name, refused)
+    again = ran(world)
+    assert (again.error, again.results, again.files) == ("", first.results, first.files)
+    assert sorted(made) == [0, 0, 3, 3, 5, 5], "three messages of each cell"
+    assert (world.folder / "out" / MEMORY).stat() == before
+
+
+def test_a_cell_that_changed_is_gone_through_alone(world: World) -> None:
+    ran(world)
+    world.file(DETAILS).unlink()
+    adopted: list[str] = []
+
+    def adopt(output: Any, *others: Any) -> None:
+        adopted.append(output.path.name)
+
+    world.patch.setattr(run, "adopt_others", adopt)
+    assert len(ran(world).results) == 2
+    assert adopted == [f"{STEM}.json"]
+
+
+def test_another_model_in_the_same_journal_leaves_the_first_finished(world: World) -> None:
+    ran(world)
+    both = replace(world.sweep(), models=(ModelEntry("FullImage"), ModelEntry("OpenCV-Detector")))
+    model = FakeModel()
+    assert len(go(both, Host(model, "r1"))) == 4
+    assert model.calls == 2 * ROWS
+    world.patch.setattr(run, "Journal", refused)
+    results = go(both, Host(model, "r1"))
+    assert [result.model for result in results] == ["FullImage"] * 2 + ["OpenCV-Detector"] * 2
+    assert ran(world).error == "", "neither of a part of it"
+
+
+def test_what_is_remembered_is_not_believed_when_it_is_damaged(world: World) -> None:
+    first = ran(world)
+    path = world.folder / "out" / MEMORY
+    whole = path.read_bytes()
+    at = whole.index(b'"rows": 6') + 8
+    for damaged in (b"", whole[:-9], whole[:at] + b"5" + whole[at + 1 :], b"\xff" + whole):
+        path.write_bytes(damaged)
+        assert ran(world) == replace(first, calls=0)
+        assert path.read_bytes() == whole
+
+
+def test_answers_with_log_probabilities_take_the_place_of_others(world: World) -> None:
+    """In the cells that ask for them, and in those that share their calls."""
+    ran(world)
+    world.fields["confidences"] = True
+    assert ran(world).calls == 2 * ROWS
+    world.fields.clear()
+    compared(world, 0, "")
