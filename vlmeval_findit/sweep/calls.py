@@ -138,11 +138,14 @@ class ImageHashes:
 
     def __call__(self, path: Path) -> str:
         if path not in self._known:
-            try:
-                self._known[path] = file_sha256(path)
-            except OSError as error:
-                self._known[path] = f"{_UNREAD}{error}"
+            self._known[path] = self._read(path)
         return self._known[path]
+
+    def _read(self, path: Path) -> str:
+        try:
+            return file_sha256(path)
+        except OSError as error:
+            return f"{_UNREAD}{error}"
 
 
 _UNREAD = "not read: "

@@ -5,7 +5,8 @@ and not at each call.
 the hashes of those files and the figures that come out; and the hash of the journal that has the
 answers.  Where all of them are what they were, going through every call would find nothing to ask
 and nothing to write.  Where anything is not, or the file is not there, every call is gone through:
-nothing is refused or found out here.  Contents are compared, not times.
+nothing is refused or found out here.  Contents are compared, not times, but of pictures, which are
+large (:mod:`.picture_hashes`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ from ..core.identity_file import identity_bytes
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..runs import provenance
-from .calls import Cell, ImageHash
+from .calls import Cell
 from .config import Sweep
 from .journal import is_whole
 from .journal_errors import JournalError
 from .outputs import Output
+from .picture_hashes import PictureHashes, Seen
 from .results import Result
 
 NAME = ".sweep.finished"
+
+_FORM = 1
+"""Of the file: another one is not read."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -73,19 +78,24 @@ class Remembered(NamedTuple):
 class Memory:
     """The finished cells of a work dir.
 
+    ``hashes`` are those of pictures.
+
     Args:
-        sweep: which sweep; one of another journal, or of one that changed, remembers nothing.
-        hashes: of images.
+        sweep: which sweep; one of another journal, or of one that changed, remembers no cells.
     """
 
-    def __init__(self, sweep: Sweep, hashes: ImageHash) -> None:
+    def __init__(self, sweep: Sweep) -> None:
         self._path = sweep.work_dir / NAME
         self._sweep = sweep
-        self._hashes = hashes
         self._rows: dict[int, tuple[object, str]] = {}
         self._code = code_sha256()
         self._seen: set[str] = set()
-        self._cells = _read(self._path, sweep.journal)
+        values = _read(self._path)
+        self.hashes = PictureHashes(
+            {path: Seen(*one) for path, one in values.get("pictures", {}).items()}
+        )
+        cells = values["cells"] if values and _is_journal(sweep.journal, values) else {}
+        self._cells = {name: Remembered(**one) for name, one in cells.items()}
         self._journal_size = _size(sweep.journal)
 
     @property
@@ -147,8 +157,10 @@ class Memory:
         journal = self._sweep.journal
         body = json.dumps(
             {
+                "form": _FORM,
                 "journal": str(journal.resolve()),
                 "journal_sha256": file_sha256(journal),
+                "pictures": self.hashes.seen,
                 "cells": {name: one._asdict() for name, one in sorted(self._cells.items())},
             }
         ).encode()
@@ -188,7 +200,7 @@ class Memory:
         if at not in self._rows:
             parts = [str(folder)]
             for query in queries.values():
-                pictures = [self._hashes(folder / name) for name in _pictures(query)]
+                pictures = [self.hashes(folder / name) for name in _pictures(query)]
                 parts.append(f"{query!r} {pictures}")
             # With the queries, so that no others come to have their place in memory.
             self._rows[at] = queries, sha256_of("\n".join(parts).encode("utf-8", "replace"))
@@ -237,20 +249,28 @@ def _files(predictions: Path) -> Sequence[Path]:
     return predictions, files.identity, files.score, files.details, files.provenance
 
 
-def _read(path: Path, journal: Path) -> dict[str, Remembered]:
-    """What a file remembers; nothing where it is damaged, or of another journal."""
+def _read(path: Path) -> Mapping[str, Any]:
+    """What a file of ours says; nothing where it is not there or damaged."""
     try:
         said, _, body = path.read_bytes().partition(b"\n")
-        if said.decode() != sha256_of(body.removesuffix(b"\n")):
-            return {}
-        values = json.loads(body)
-        if values["journal"] != str(journal.resolve()) or not is_whole(journal):
-            return {}
-        if values["journal_sha256"] != file_sha256(journal):
-            return {}
-        return {name: Remembered(**one) for name, one in values["cells"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
+        if said.decode() == sha256_of(body.removesuffix(b"\n")):
+            values: Mapping[str, Any] = json.loads(body)
+            return values if values["form"] == _FORM else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    return {}
+
+
+def _is_journal(journal: Path, values: Mapping[str, Any]) -> bool:
+    """Whether a journal is the one that was there, byte for byte."""
+    try:
+        return (
+            values["journal"] == str(journal.resolve())
+            and is_whole(journal)
+            and values["journal_sha256"] == file_sha256(journal)
+        )
+    except OSError:
+        return False
 
 
 @cache

@@ -19,7 +19,7 @@ from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Stop
 from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model, submit
-from .calls import Cell, ImageHashes, Prompts, prompts_of, settings_of
+from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
 from .finished import Memory
@@ -170,8 +170,7 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
     with lock_of_a_sweep(sweep.work_dir / ".sweep.lock"), ExitStack() as stack:
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
-        hashes = ImageHashes()
-        memory = Memory(sweep, hashes)
+        memory = Memory(sweep)
 
         @cache
         def opened() -> Journal:
@@ -183,7 +182,7 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
 
         if not memory.has_any:
             opened()
-        return _stages(Engine(sweep, around, opened, hashes, memory), chosen)
+        return _stages(Engine(sweep, around, opened, memory.hashes, memory), chosen)
 
 
 def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
