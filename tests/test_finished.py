@@ -47,7 +47,7 @@ class World:
     patch: pytest.MonkeyPatch
     fields: dict[str, Any] = field(default_factory=dict)
     entry: ModelEntry | None = None
-    revision: str = "r1"
+    revision: str | None = "r1"
     fails: int = 0
 
     @property
@@ -67,7 +67,7 @@ class World:
 
 
 class Host(FakeHost):
-    def __init__(self, model: FakeModel, revision: str) -> None:
+    def __init__(self, model: FakeModel, revision: str | None) -> None:
         super().__init__(model)
         self.revision = revision
 
@@ -393,3 +393,11 @@ def test_answers_with_log_probabilities_take_the_place_of_others(world: World) -
     assert ran(world).calls == 2 * ROWS
     world.fields.clear()
     compared(world, 0, "")
+
+
+def test_what_was_not_known_of_the_model_is_recorded(world: World) -> None:
+    world.revision = None
+    ran(world)
+    world.revision = "r2"
+    end = compared(world, 0, "")
+    assert '"r2"' in end.files[f"FullImage/{STEM}{IDENTITY}"]

@@ -276,6 +276,11 @@ class Prepared(NamedTuple):
         return [found[output.path] for output in self.outputs if output.path in found]
 
 
+def _prompt_hash(cell: Cell) -> str | None:
+    """The hash of a cell's messages; None where those that all models share are others."""
+    return cell.prompts.hash if cell.task.before is None else None
+
+
 def _prepared(engine: Engine, entry: ModelEntry, cells: Sequence[Cell]) -> Prepared:
     sweep, host, memory = engine.sweep, engine.around.host, engine.memory
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
@@ -284,7 +289,7 @@ def _prepared(engine: Engine, entry: ModelEntry, cells: Sequence[Cell]) -> Prepa
     for cell in cells:
         path, found = prediction_path(sweep.work_dir, cell), host.describe(entry, cell.question)
         before = memory.of(path, cell, settings) if sweep.race is None else None
-        prompt_hash = before.prompt_hash if before is not None else None
+        prompt_hash = _prompt_hash(cell) if before is None else before.prompt_hash
         output = prepare_output(path, cell, settings, found, host.version, prompt_hash)
         outputs.append(output)
         if before is not None and before.is_of(output):
