@@ -11,13 +11,12 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.sweep.answering import Surroundings
+from vlmeval_findit.sweep.answering import Planned, Surroundings
 from vlmeval_findit.sweep.config import ModelEntry, Sweep
 from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.executors import Executor, LocalExecutor
 from vlmeval_findit.sweep.journal import records
 from vlmeval_findit.sweep.model_asker import ModelAsker
-from vlmeval_findit.sweep.plan import Plan
 from vlmeval_findit.sweep.results import Result
 from vlmeval_findit.sweep.run import Chosen, run_sweep
 from vlmeval_findit.sweep.search import best_format
@@ -83,14 +82,12 @@ class Silent:
     """Watches and says nothing."""
 
     def __init__(self) -> None:
-        self.plans: list[Plan] = []
         self.finished: list[int] = []
         self.answers: list[Answer] = []
         self.at_once: dict[str, int] = {}
 
-    def planned(self, model: str, plan: Plan, finished: int) -> None:
-        self.plans.append(plan)
-        self.finished.append(finished)
+    def planned(self, model: str, planned: Planned) -> None:
+        self.finished.append(planned.finished)
 
     def answered(self, answers: Sequence[Answer]) -> None:
         self.answers += answers
@@ -131,7 +128,7 @@ def files(work_dir: Path) -> dict[str, str]:
     """The content of all result files, without the one time that is in them."""
     found = {}
     for path in sorted(work_dir.rglob("*")):
-        if path.is_dir() or path.name == ".sweep.lock":
+        if path.is_dir() or path.name in (".sweep.lock", ".sweep.finished"):
             continue
         text = path.read_text(encoding="utf-8")
         if path.name.endswith("_provenance.json"):

@@ -22,6 +22,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
 )
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, grid, problem
+from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
 from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
@@ -153,6 +154,20 @@ def test_what_an_answer_depends_on_is_in_its_key(
         f.write(b"\0")
     changed = keys(replace(cell, prompts=there))
     assert 0 < len(same - changed) < len(same)
+
+
+def test_the_hash_of_all_messages_makes_each_once(tables: Tables) -> None:
+    (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    made: list[int] = []
+
+    def counted(query, variant):
+        made.append(query.index)
+        return message(query, variant)
+
+    prompts = Prompts(cell.task, cell.prompts.folder, counted)
+    assert prompts.hash == PromptSet("ours", message).hash(cell.task) == prompts.hash
+    assert [prompts.prompt(row) for row in cell.rows] == list(map(cell.prompts.prompt, cell.rows))
+    assert made == list(cell.task.queries)
 
 
 # --- units ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from rich.text import Text
 from ..core.replies import recorded
 from ..core.visible import duration
 from ..core.work import Answer
-from ..sweep.plan import Plan
+from ..sweep.answering import Planned
 from ..sweep.results import Result
 
 _LINE_EVERY = 10.0
@@ -104,14 +104,14 @@ class SweepProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def planned(self, model: str, plan: Plan, finished: int) -> None:
+    def planned(self, model: str, planned: Planned) -> None:
         now = self._clock()
         self.state = State(
             model=model,
-            cells=len(plan.cells),
-            calls=len(plan.calls),
-            calls_done=finished,
-            before=finished,
+            cells=planned.cells,
+            calls=planned.calls,
+            calls_done=planned.finished,
+            before=planned.finished,
             failures=self.state.failures,
             started=now,
             tokens=self.state.tokens,
@@ -120,7 +120,7 @@ class SweepProgress:
         if self._bar is None:
             self._say(now)
         else:
-            self._bar.add_task(model, total=len(plan.calls), completed=finished)
+            self._bar.add_task(model, total=planned.calls, completed=planned.finished)
 
     def answered(self, answers: Sequence[Answer]) -> None:
         self.state.calls_done += len(answers)

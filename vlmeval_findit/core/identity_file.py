@@ -16,8 +16,13 @@ from .run_files import RunFiles
 
 def write_identity(path: Path, run: Identity) -> None:
     """Write it, whole or not at all; a file that says the same is not touched."""
+    write_once(path, identity_bytes(run))
+
+
+def identity_bytes(run: Identity) -> bytes:
+    """What its file holds."""
     text = json.dumps(as_values(run), indent=1, ensure_ascii=False, default=str, allow_nan=False)
-    write_once(path, (text + "\n").encode("utf-8", "backslashreplace"))
+    return (text + "\n").encode("utf-8", "backslashreplace")
 
 
 def as_values(run: Identity) -> dict[str, Any]:

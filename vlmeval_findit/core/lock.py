@@ -73,7 +73,8 @@ class Lock:
         """Whether it is still ours: on a network disk somebody may have thought us dead."""
         for pause in (0.0, 0.05, 0.5):
             # Somebody who looks whether we are dead may have it in hand for a moment.
-            time.sleep(pause)
+            if pause:  # to sleep for no time at all would hand the processor to others
+                time.sleep(pause)
             owner = self._lease.owner
             if owner is not None:
                 return bool(owner.token == self._lease.token)

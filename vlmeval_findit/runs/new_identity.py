@@ -19,11 +19,13 @@ def run_identity(
     answering: Answering,
     rows: Iterable[int],
     space: Mapping[str, Any] | None,
+    prompt_hash: str | None = None,
 ) -> Identity:
     """What a run over a task that starts now is, with the prompt set in force.
 
     Rows of the table that are not among ``rows`` are not said to be left out: the caller adds
-    those without a usable image.
+    those without a usable image.  ``prompt_hash`` is that of the prompt set in force over the task,
+    where it is known already: else every message is made.
     """
     words = benchmark_of(task.question).prompts()[0]
     return Identity(
@@ -31,7 +33,7 @@ def run_identity(
         dataset=task.question.name,
         answering=answering,
         prompts=words.name,
-        prompt_hash=words.hash(task),
+        prompt_hash=prompt_hash or words.hash(task),
         chosen=task.chosen,
         table=task.table.name,
         table_sha256=file_sha256(task.table),

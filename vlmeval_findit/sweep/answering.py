@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
@@ -16,11 +16,12 @@ from .calls import Call, ImageHash
 from .cell_files import finish
 from .config import ModelEntry, Sweep
 from .executors import Executor
+from .finished import Memory
 from .journal import Journal
 from .journal_lines import Record
 from .keeping import Calls, Keeping, Waiting, answer_calls, calls_left, count_failed
 from .outputs import Output, begin, found_here, made_before, record_of
-from .plan import Plan, UnitSizes, make_plan, unfinished, units
+from .plan import UnitSizes, make_plan, unfinished, units
 from .results import Result, result_of
 from .stopping import Stopping
 
@@ -62,11 +63,22 @@ class Host(Protocol):
         """Who answers its calls; nothing is loaded before the first."""
 
 
+class Planned(NamedTuple):
+    """How much there is to do for a model; so many of the calls were made before.
+
+    Equal calls count once, but in cells that were finished before, which nobody looked into.
+    """
+
+    cells: int
+    calls: int
+    finished: int
+
+
 class Watcher(Protocol):
     """Who is told how a sweep goes."""
 
-    def planned(self, model: str, plan: Plan, finished: int) -> None:
-        """A model's work begins; so many of its calls are in the journal."""
+    def planned(self, model: str, planned: Planned) -> None:
+        """A model's work begins."""
 
     def answered(self, answers: Sequence[Answer]) -> None:
         """Calls were made."""
@@ -94,20 +106,34 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """All that the calls of a sweep need: whatever is asked, of whichever model."""
+    """All that the calls of a sweep need: whatever is asked, of whichever model.
+
+    ``opened`` gives the journal, which is not opened before it is needed; ``memory`` are the cells
+    that were finished before.
+    """
 
     sweep: Sweep
     around: Surroundings
-    journal: Journal
+    opened: Callable[[], Journal]
     hashes: ImageHash
+    memory: Memory
+
+    @property
+    def journal(self) -> Journal:
+        return self.opened()
 
 
 Made = Callable[[int, Output, Sequence[str]], None]
 """Takes the place of an output whose calls were all made, the output, and the keys of its rows."""
 
 
-def run_model(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> list[Result]:
+def run_model(
+    engine: Engine, entry: ModelEntry, outputs: Sequence[Output], known: Sequence[Result] = ()
+) -> list[Result]:
     """Make the calls of one model's cells; every cell is written when its last call was made.
+
+    ``known`` are the results of others of its cells, which were finished before: they are told, and
+    nothing more.
 
     Raises:
         ModelStoppedError: it said that no further call should be made.
@@ -118,12 +144,24 @@ def run_model(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> l
 
     def write(at: int, output: Output, keys: Sequence[str]) -> None:
         written[at] = written_result(engine, output, keys)
+        engine.memory.keep(output, written[at])
 
-    last = ask(engine, entry, outputs, engine.around.host.executor(entry), write)
+    if known and not outputs:
+        _tell(engine, entry, Planned(0, 0, 0), known)
+        return []
+    last = ask(engine, entry, outputs, engine.around.host.executor(entry), write, known)
     results = [written[at] for at in sorted(written)]
     if last is not None:
         raise ModelStoppedError(entry.name, last, results)
     return results
+
+
+def _tell(engine: Engine, entry: ModelEntry, work: Planned, known: Sequence[Result]) -> None:
+    rows = sum(result.rows for result in known)
+    whole = Planned(work.cells + len(known), work.calls + rows, work.finished + rows)
+    engine.around.watcher.planned(entry.name, whole)
+    for result in known:
+        engine.around.watcher.scored(result)
 
 
 def written_result(engine: Engine, output: Output, keys: Sequence[str]) -> Result:
@@ -148,7 +186,12 @@ def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None
 
 
 def ask(
-    engine: Engine, entry: ModelEntry, outputs: Sequence[Output], executor: Executor, made: Made
+    engine: Engine,
+    entry: ModelEntry,
+    outputs: Sequence[Output],
+    executor: Executor,
+    made: Made,
+    known: Sequence[Result] = (),
 ) -> Answer | None:
     """Make the calls of one model's cells that were not made before.
 
@@ -176,7 +219,8 @@ def ask(
         begin(made_before(output, keys, journal))
         for output, keys in zip(outputs, plan.keys, strict=True)
     ]
-    around.watcher.planned(entry.name, plan, len(plan.calls) - len(left))
+    calls = len(plan.calls)
+    _tell(engine, entry, Planned(len(plan.cells), calls, calls - len(left)), known)
     done = 0
 
     def write(at: int) -> None:

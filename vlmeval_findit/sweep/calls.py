@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
 from ..core.files import file_sha256
-from ..core.messages import Message, PartKind, located
+from ..core.messages import Message, PartKind, located, prompt_hash
 from ..core.places import Folder, image_folder
 from ..core.question import AnyTask, Question
 
@@ -47,6 +47,21 @@ class Prompts:
         self.folder = folder
         self._make = make
         self._known: dict[int, Prompt] = {}
+        self._hash: str | None = None
+
+    @property
+    def hash(self) -> str:
+        """The hash of the messages of all rows (:meth:`.PromptSet.hash`); what is kept of each is
+        kept on the way, so that no message is made twice for a run.
+        """
+        if self._hash is None:
+            self._hash = prompt_hash(map(self._kept, self.task.queries))
+        return self._hash
+
+    def _kept(self, index: int) -> Message:
+        parts = self._parts(index)
+        self._known.setdefault(index, self._prompt(parts))
+        return parts
 
     def message(self, index: int) -> Message:
         """The message of a row, images as paths of files."""
@@ -55,14 +70,16 @@ class Prompts:
     def prompt(self, index: int) -> Prompt:
         """What is kept of the message of a row."""
         if index not in self._known:
-            parts, base = self._parts(index), self.folder.path
-            images = tuple(base / value for kind, value in parts if kind is PartKind.IMAGE)
-            words = [
-                ("image", "") if kind is PartKind.IMAGE else ("text", value)
-                for kind, value in parts
-            ]
-            self._known[index] = Prompt(images, _sha256(words))
+            self._kept(index)
         return self._known[index]
+
+    def _prompt(self, parts: Message) -> Prompt:
+        base = self.folder.path
+        images = tuple(base / value for kind, value in parts if kind is PartKind.IMAGE)
+        words = [
+            ("image", "") if kind is PartKind.IMAGE else ("text", value) for kind, value in parts
+        ]
+        return Prompt(images, _sha256(words))
 
     def _parts(self, index: int) -> Message:
         return self._make(self.task.queries[index], self.task.question)
@@ -138,11 +155,14 @@ class ImageHashes:
 
     def __call__(self, path: Path) -> str:
         if path not in self._known:
-            try:
-                self._known[path] = file_sha256(path)
-            except OSError as error:
-                self._known[path] = f"{_UNREAD}{error}"
+            self._known[path] = self._read(path)
         return self._known[path]
+
+    def _read(self, path: Path) -> str:
+        try:
+            return file_sha256(path)
+        except OSError as error:
+            return f"{_UNREAD}{error}"
 
 
 _UNREAD = "not read: "

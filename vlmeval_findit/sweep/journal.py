@@ -316,6 +316,14 @@ def _beside(path: Path) -> list[Path]:
     return sorted(found, reverse=True)
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a journal is all in one file, and ends with a whole line."""
+    with path.open("rb") as f:
+        size = f.seek(0, os.SEEK_END)
+        f.seek(max(0, size - 1))
+        return f.read() == b"\n" and not _beside(path)
+
+
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as f:
         for line in lines(f):

@@ -51,7 +51,12 @@ def prediction_path(work_dir: Path, cell: Cell) -> Path:
 
 
 def prepare_output(
-    path: Path, cell: Cell, settings: Settings, found: Described, host: Mapping[str, str]
+    path: Path,
+    cell: Cell,
+    settings: Settings,
+    found: Described,
+    host: Mapping[str, str],
+    prompt_hash: str | None = None,
 ) -> Output:
     """Where a cell's results go, once it is sure that they can be scored and replace nothing.
 
@@ -61,6 +66,7 @@ def prepare_output(
         settings: what the user says of scoring; a space goes before that of the model's row.
         found: who answers, as far as it is known.
         host: the program that the model is of, with its version.
+        prompt_hash: that of the question's messages, where it is known already.
 
     Raises:
         SpaceError: nothing says the model's coordinate space.
@@ -71,7 +77,7 @@ def prepare_output(
     benchmark = benchmark_of(question)
     benchmark.check(question, settings)
     space = benchmark.space(cell.model, question, settings, found)
-    now = run_identity(cell.task, cell.model, found.answering, cell.rows, space)
+    now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, prompt_hash)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     recorded = read_identity(path)
     if recorded is not None:

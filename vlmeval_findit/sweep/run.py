@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.formats import Format
@@ -16,9 +19,10 @@ from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Stop
 from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model, submit
-from .calls import Cell, ImageHashes, Prompts, prompts_of, settings_of
+from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
+from .finished import Memory
 from .journal import Journal
 from .journal_errors import lock_of_a_sweep
 from .outputs import Output, prediction_path, prepare_output
@@ -163,18 +167,26 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
     """
     for entry in sweep.models:
         around.host.check(entry)
-    with lock_of_a_sweep(sweep.work_dir / ".sweep.lock"):
+    with lock_of_a_sweep(sweep.work_dir / ".sweep.lock"), ExitStack() as stack:
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
-        with Journal(sweep.journal) as journal:
-            return _stages(sweep, around, chosen, journal)
+        memory = Memory(sweep)
+
+        @cache
+        def opened() -> Journal:
+            journal = stack.enter_context(Journal(sweep.journal))
+            memory.is_at_work()
+            # Before it is closed: nobody else writes it until then.
+            stack.push(lambda kind, error, trace: memory.write(error))
+            return journal
+
+        if not memory.has_any:
+            opened()
+        return _stages(Engine(sweep, around, opened, memory.hashes, memory), chosen)
 
 
-def _stages(
-    sweep: Sweep, around: Surroundings, chosen: Chosen | None, journal: Journal
-) -> list[Result]:
-    tables, hashes = Tables(sweep.skip_missing), ImageHashes()
-    engine = Engine(sweep, around, journal, hashes)
+def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
+    sweep, around, tables = engine.sweep, engine.around, Tables(engine.sweep.skip_missing)
     results: list[Result] = []
     winners: dict[str, Format] = {}
     races = (
@@ -195,16 +207,16 @@ def _stages(
                 done.update(races[entry.name].front)
             cells = cells_of(sweep, entry, tables, around.host, wanted)
             cells = [cell for cell in cells if cell.question not in done]
-            prepared.append((entry, _outputs(sweep, entry, cells, around.host)))
-        for _, outputs in prepared:
-            for output in outputs:
-                adopt_others(output, journal, hashes)
+            prepared.append((entry, _prepared(engine, entry, cells)))
+        for _, work in prepared:
+            for output in work.left:
+                adopt_others(output, engine.journal, engine.hashes)
         if sweep.batch is not None and sweep.race is None and len(prepared) > 1:
-            for entry, outputs in prepared:
-                submit(engine, entry, outputs)
-        for entry, outputs in prepared:
+            for entry, work in prepared:
+                submit(engine, entry, work.left)
+        for entry, work in prepared:
             try:
-                results += _answered(engine, entry, outputs, cells_of_axes, races.get(entry.name))
+                results += _answered(engine, entry, work, cells_of_axes, races.get(entry.name))
             except ModelStoppedError as error:
                 log.error("%s", error)
                 stopped[entry.name] = error
@@ -226,15 +238,20 @@ def _stages(
 def _answered(
     engine: Engine,
     entry: ModelEntry,
-    outputs: Sequence[Output],
+    work: Prepared,
     cells_of_axes: Container[Question],
     racing: Racing | None,
 ) -> list[Result]:
     """The results of a model in a stage."""
     if racing is None:
-        return _compared(run_model(engine, entry, outputs), cells_of_axes)
-    raced = [one for one in outputs if one.cell.question in cells_of_axes]
-    others = [one for one in outputs if one.cell.question not in cells_of_axes]
+        try:
+            made = run_model(engine, entry, work.left, list(work.known.values()))
+        except ModelStoppedError as error:
+            error.results = work.in_order(error.results)
+            raise
+        return _compared(work.in_order(made), cells_of_axes)
+    raced = [one for one in work.left if one.cell.question in cells_of_axes]
+    others = [one for one in work.left if one.cell.question not in cells_of_axes]
     found = run_model(engine, entry, others) if others else []
     return _compared(found, cells_of_axes) + racing.stage(raced)
 
@@ -243,16 +260,38 @@ def _compared(found: Iterable[Result], cells_of_axes: Container[Question]) -> li
     return [replace(one, compared=one.question in cells_of_axes) for one in found]
 
 
-def _outputs(sweep: Sweep, entry: ModelEntry, cells: Sequence[Cell], host: Host) -> list[Output]:
+class Prepared(NamedTuple):
+    """A model's cells in a stage; ``known`` are the results of those that were finished before."""
+
+    outputs: Sequence[Output]
+    known: Mapping[Path, Result]
+
+    @property
+    def left(self) -> list[Output]:
+        return [output for output in self.outputs if output.path not in self.known]
+
+    def in_order(self, made: Iterable[Result]) -> list[Result]:
+        """The known results and others, in the order of the cells."""
+        found = {**self.known, **{result.path: result for result in made}}
+        return [found[output.path] for output in self.outputs if output.path in found]
+
+
+def _prompt_hash(cell: Cell) -> str | None:
+    """The hash of a cell's messages; None where those that all models share are others."""
+    return cell.prompts.hash if cell.task.before is None else None
+
+
+def _prepared(engine: Engine, entry: ModelEntry, cells: Sequence[Cell]) -> Prepared:
+    sweep, host, memory = engine.sweep, engine.around.host, engine.memory
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
-    return [
-        prepare_output(
-            prediction_path(sweep.work_dir, cell),
-            cell,
-            settings,
-            host.describe(entry, cell.question),
-            host.version,
-        )
-        for cell in cells
-    ]
+    outputs, known = [], {}
+    for cell in cells:
+        path, found = prediction_path(sweep.work_dir, cell), host.describe(entry, cell.question)
+        before = memory.of(path, cell, settings) if sweep.race is None else None
+        prompt_hash = _prompt_hash(cell) if before is None else before.prompt_hash
+        output = prepare_output(path, cell, settings, found, host.version, prompt_hash)
+        outputs.append(output)
+        if before is not None and before.is_of(output):
+            known[path] = before.result(output)
+    return Prepared(outputs, known)

@@ -1,0 +1,107 @@
+"""What a call costs of ours in a large sweep, first and when it is started again, by stage.
+
+The model answers at once.  The floor, measured in the same run, is what keeping the lines cannot do
+without: ``json.dumps`` of every record, and one write of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+from scale_runs import GRID, Seconds, import_table, stages_timed
+
+from vlmeval_findit.sweep.finished import NAME
+from vlmeval_findit.sweep.journal import records
+
+ROWS, LEAST = 500, 20
+"""Rows of the table when it is measured, and when it is only run; each is asked in 40 formats."""
+
+
+TARGET = 2.0
+"""A finished sweep that is started again takes at most so many times the floor."""
+
+EVERY_CALL = "again, what is remembered taken away, so that every call is gone through"
+
+
+class AtOnce(FakeModel):
+    """Answers without a thought."""
+
+    def generate(self, message: Message, dataset: str) -> str:
+        self.calls += 1
+        return "[10, 20, 300, 900]"
+
+
+def peak_mib() -> float:
+    """The most memory of this process since :func:`forget_peak`; 0 where nobody says it."""
+    try:
+        said = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    except OSError:
+        return 0.0
+    return int(said[1]) / 1024 if said else 0.0
+
+
+def forget_peak() -> None:
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def floor(lines: list[dict[str, object]], path: Path) -> float:
+    """Seconds to write the same lines, one write each."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    start = time.perf_counter()
+    for line in lines:
+        os.write(file, json.dumps(line).encode())
+    took = time.perf_counter() - start
+    os.close(file)
+    return took
+
+
+def test_cost_of_a_call_by_stage(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measures: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import_table(tmp_path, ROWS if measures else LEAST)
+    go(demo_sweep(tmp_path / "warm", GRID, limit=1), FakeHost(AtOnce()))
+    sweep, told = demo_sweep(tmp_path, GRID), []
+    for name in ("first", "again", EVERY_CALL):
+        model = AtOnce()
+        if name == EVERY_CALL:
+            (sweep.work_dir / NAME).unlink()
+        forget_peak()
+        before, start = peak_mib(), time.perf_counter()
+        with stages_timed(monkeypatch) as stages:
+            results = go(sweep, FakeHost(model))
+        told.append((name, time.perf_counter() - start, stages, before, peak_mib(), model.calls))
+    lines = list(records(sweep.journal))
+    calls = len(lines)
+    assert [one[-1] for one in told] == [calls, 0, 0]
+    bare = floor(lines, tmp_path / "floor.jsonl")
+    with capsys.disabled():
+        size = sweep.journal.stat().st_size / calls
+        print(f"\n{len(results)} cells, {calls:,} calls, {size:.0f} bytes of journal a call")
+        print(f"floor (json.dumps and write of the same lines): {1e6 * bare / calls:.1f} µs a call")
+        for name, seconds, stages, before, peak, _ in told:
+            print(
+                f"{name}: {1e6 * seconds / calls:.1f} µs a call, {seconds / bare:.2f} times the "
+                f"floor; memory {before:.0f} to {peak:.0f} MiB\n"
+                f"  {by_stage(stages, seconds, calls)}"
+            )
+    again = told[1][1]
+    assert not measures or again <= TARGET * bare
+
+
+def by_stage(stages: Seconds, whole: float, calls: int) -> str:
+    parts = {**stages, "all else": whole - sum(stages.values())}
+    return ", ".join(f"{name} {1e6 * took / calls:.1f}" for name, took in parts.items())

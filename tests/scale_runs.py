@@ -1,0 +1,87 @@
+"""Sweeps of many calls with a model that answers at once, and what each stage of them took."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonl_data import write_lines
+from PIL import Image
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.sweep import answering, journal, run
+
+PICTURES = 100
+
+GRID = """
+models: FullImage
+datasets: [Scale]
+representations: all
+outputs: all
+keys: all
+"""
+
+
+def import_table(folder: Path, rows: int) -> None:
+    """A table of one's own of so many rows, over at most a hundred pictures."""
+    pictures = folder / "pictures"
+    pictures.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    for at in range(min(PICTURES, rows)):
+        pixels = random.integers(0, 255, (120, 160, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(pictures / f"{at}.png")
+    lines = [
+        {"image": f"{at % PICTURES}.png", "expression": f"thing {at}", "boxes": [[5, 6, 50, 60]]}
+        for at in range(rows)
+    ]
+    path = write_lines(folder / "scale.jsonl", lines)
+    given = ["import", "--jsonl", str(path), "--images", str(pictures), "--name", "Scale"]
+    assert main(given) == 0
+
+
+Seconds = dict[str, float]
+
+STAGES = {
+    "journal opened": (journal.Journal, "__init__"),
+    "prepared": (run, "_prepared"),
+    "foreign refused": (run, "adopt_others"),
+    "planned": (answering, "make_plan"),
+    "left found": (answering, "calls_left"),
+    "begun": (answering, "begin"),
+    "recorded": (answering, "record_of"),
+    "appended": (journal.Journal, "append"),
+    "finished": (answering, "written_result"),
+    "asked": (answering, "answer_calls"),
+}
+"""By what a stage is called, the function whose seconds are counted."""
+
+
+@contextmanager
+def stages_timed(patch: pytest.MonkeyPatch) -> Iterator[Seconds]:
+    """The seconds that each stage of the sweeps within takes, without those of stages within it."""
+    found: Seconds = defaultdict(float)
+    inner = [0.0]
+
+    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            start = time.perf_counter()
+            inner.append(0.0)
+            try:
+                return function(*arguments, **named)
+            finally:
+                took = time.perf_counter() - start
+                found[name] += took - inner.pop()
+                inner[-1] += took
+
+        return call
+
+    with patch.context() as within:
+        for name, (where, what) in STAGES.items():
+            within.setattr(where, what, timed(name, getattr(where, what)))
+        yield found

@@ -1,0 +1,104 @@
+"""Pictures are read again when anything says that they may have changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.sweep import calls
+from vlmeval_findit.sweep.calls import unread
+from vlmeval_findit.sweep.picture_hashes import SETTLED_NS, PictureHashes
+
+OLD = b"an old picture"
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read from now on."""
+    names: list[str] = []
+
+    def noted(path: Path) -> str:
+        names.append(path.name)
+        return file_sha256(path)
+
+    monkeypatch.setattr(calls, "file_sha256", noted)
+    return names
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Lets pictures grow old."""
+    real = time.time_ns
+    return lambda: monkeypatch.setattr(time, "time_ns", lambda: real() + 2 * SETTLED_NS)
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    path = tmp_path / "a.png"
+    path.write_bytes(OLD)
+    return path
+
+
+def rewritten(path: Path, data: bytes = b"new") -> None:
+    """Another content of the old modification time."""
+    times = path.stat().st_mtime_ns
+    path.write_bytes(data.ljust(len(OLD)))
+    os.utime(path, ns=(times, times))
+
+
+def replaced(path: Path) -> None:
+    other = path.with_name("b.png")
+    other.write_bytes(OLD.upper())
+    shutil.copystat(path, other)
+    other.replace(path)
+
+
+def longer(path: Path) -> None:
+    rewritten(path, OLD + b"!")
+
+
+@pytest.mark.parametrize("change", [rewritten, replaced, longer, os.utime])
+def test_a_changed_picture_is_read_again(
+    change: Callable[[Path], None], picture: Path, read: list[str], later: Callable[[], None]
+) -> None:
+    later()
+    first = PictureHashes()
+    assert first(picture) == first(picture) == file_sha256(picture)
+    assert len(read) == 1
+    assert PictureHashes(first.seen)(picture) == file_sha256(picture)
+    assert len(read) == 1, "nothing changed"
+    change(picture)
+    assert PictureHashes(first.seen)(picture) == file_sha256(picture)
+    assert len(read) == 2
+
+
+def test_what_was_written_just_before_it_was_read_is_not_remembered(
+    picture: Path, read: list[str]
+) -> None:
+    """On a clock of two seconds another content could follow at the same time."""
+    first = PictureHashes()
+    first(picture)
+    assert first.seen == {}
+    PictureHashes(first.seen)(picture)
+    assert len(read) == 2
+
+
+def test_a_picture_that_became_unreadable_is_forgotten(
+    picture: Path, later: Callable[[], None]
+) -> None:
+    later()
+    first = PictureHashes()
+    first(picture)
+    picture.unlink()
+    again = PictureHashes(first.seen)
+    assert unread(again(picture))
+    picture.mkdir()
+    again = PictureHashes(first.seen)
+    assert unread(again(picture))
+    assert again.seen == {}
