@@ -226,6 +226,7 @@ def test_a_dry_run_needs_neither_key_nor_package(
     assert main(["--data", DATA, *flags]) == 0
     assert "as claude-sonnet-4-5" in capsys.readouterr().out
     assert main(["search", "--dataset", "Demo", *flags]) == 0
+    installed(ANTHROPIC)
     assert main(["search", "--dataset", "Demo", *flags[:-1]]) == 2
     assert "ANTHROPIC_API_KEY is not set" in capsys.readouterr().err
 
