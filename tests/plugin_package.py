@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.core import plugins
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,3 +56,4 @@ def _forget() -> None:
     for name in [one for one in sys.modules if one.partition(".")[0] == "findit_plates"]:
         del sys.modules[name]
     plugins.forget()
+    forget_names()
