@@ -8,8 +8,9 @@ little more than reading them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,16 @@ from .labels import plain_label as plain_label
 from .pointing import lies_in
 from .records import NO_BOX, Matched, Reading, Truth
 from .representation import Judging
+from .sparse_assignment import assign_sparse
 
 HIT = 0.5
 """IoU from which a matched box counts as found."""
 
 _BATCH = 1024
-"""Queries that are matched at a time: bounds the memory of the pair lists."""
+"""Queries that are matched at a time."""
+
+_PAIRS = 1 << 20
+"""Pairs that are listed at a time; a query that has more is assigned without such a list."""
 
 Array = NDArray[np.float32]
 Indices = NDArray[np.intp]
@@ -83,10 +88,22 @@ def match(
         judged: how an answer is held against an object.
     """
     results: list[Matched] = []
-    for start in range(0, len(readings), _BATCH):
-        part = slice(start, start + _BATCH)
+    for part in _batches(readings, truths):
         results += _match_batch(readings[part], truths[part], scales[part], judged)
     return results
+
+
+def _batches(readings: Sequence[Reading], truths: Sequence[Truth]) -> Iterator[slice]:
+    """As many queries at a time as their number and that of their pairs allow; at least one."""
+    start = pairs = 0
+    for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):
+        more = len(reading.boxes) * len(truth.boxes)
+        if at > start and (at - start == _BATCH or pairs + more > _PAIRS):
+            yield slice(start, at)
+            start, pairs = at, 0
+        pairs += more
+    if readings:
+        yield slice(start, len(readings))
 
 
 def _match_batch(
@@ -100,10 +117,19 @@ def _match_batch(
     pixels = _in_pixels(readings, scales, predicted)
     targets = _boxes(chain.from_iterable(truth.boxes for truth in truths))
 
-    groups = _Groups(readings, truths, predicted, expected)
-    ious = _VALUES[judged](pixels[groups.left], targets[groups.right], truths, groups.right)
-    agree = groups.agreement(readings, truths)
-    cost = np.float32(1) - ious if agree is None else np.float32(1) - ious - agree
+    labels = _label_numbers(readings, truths)
+    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
+        said, true = (boxes.astype(_PRECISION[judged]) for boxes in (pixels, targets))
+
+    def compare(left: Indices, right: Indices) -> _Compared:
+        ious = _VALUES[judged](said[left], true[right], truths, right)
+        if labels is None:
+            return _Compared(ious, None, np.float32(1) - ious)
+        agree = labels[0][left] == labels[1][right]
+        return _Compared(ious, agree, np.float32(1) - ious - agree)
+
+    groups = _Groups(readings, truths, predicted, expected, lambda *pairs: compare(*pairs).cost)
+    ious, agree, cost = compare(groups.left, groups.right)
     hits = ious >= HIT if agree is None else (ious >= HIT) & agree
 
     best = np.zeros(len(targets), dtype=np.float32)
@@ -139,18 +165,18 @@ def _match_batch(
     return results
 
 
-def _overlaps(
-    said: NDArray[np.float64],
-    true: NDArray[np.float64],
-    truths: Sequence[Truth],
-    objects: Indices,
-) -> Array:
+def _overlaps(said: Array, true: Array, truths: Sequence[Truth], objects: Indices) -> Array:
     """The IoU of every pair; whatever masks there are."""
-    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
-        return iou(said.astype(np.float32), true.astype(np.float32))
+    return iou(said, true)
 
 
-_VALUES = {Judging.BY_OVERLAP: _overlaps, Judging.BY_LYING_INSIDE: lies_in}
+_PRECISION = {Judging.BY_OVERLAP: np.float32, Judging.BY_LYING_INSIDE: np.float64}
+"""Of the coordinates that are compared."""
+
+_VALUES: Mapping[Judging, Callable[..., Array]] = {
+    Judging.BY_OVERLAP: _overlaps,
+    Judging.BY_LYING_INSIDE: lies_in,
+}
 """What a pair of an answer and an object is worth, 0 to 1: a hit from :data:`HIT` on."""
 
 
@@ -187,12 +213,42 @@ def _in_pixels(
     return scaled
 
 
+class _Compared(NamedTuple):
+    """What pairs are worth; ``agree`` is None where no query of the batch has labels."""
+
+    ious: Array
+    agree: NDArray[np.bool_] | None
+    cost: Array
+
+
+def _label_numbers(
+    readings: Sequence[Reading], truths: Sequence[Truth]
+) -> tuple[Indices, Indices] | None:
+    """A number for the label of every prediction and every truth; None where there are no labels.
+
+    Labels that agree have the same number.
+    """
+    if not any(truth.labels for truth in truths) and not any(r.labels for r in readings):
+        return None
+    # Queries with one label have none on their boxes: those agree with each other.
+    said = list(chain.from_iterable(r.labels or [""] * len(r.boxes) for r in readings))
+    true = list(chain.from_iterable(t.labels or [""] * len(t.boxes) for t in truths))
+    plain: dict[str, int] = {}
+    number = {name: plain.setdefault(plain_label(name), len(plain)) for name in {*said, *true}}
+    left = np.array([number[name] for name in said], dtype=np.intp)
+    right = np.array([number[name] for name in true], dtype=np.intp)
+    return left, right
+
+
 class _Groups:
     """The (prediction, truth) pairs of a batch, frame by frame.
 
     A group is one frame of one query that has both predictions and truths.  Pair k compares
     prediction ``left[k]`` with truth ``right[k]``; the pairs of a group are consecutive, row by row
     of its (predictions x truths) table.
+
+    Where those would be more than :data:`_PAIRS`, only the pairs that are assigned are listed, each
+    as a group of its own.  ``cost`` of predictions and truths is what pairs of them cost.
     """
 
     def __init__(
@@ -201,6 +257,7 @@ class _Groups:
         truths: Sequence[Truth],
         predicted: Sequence[int],
         expected: Sequence[int],
+        cost: Callable[[Indices, Indices], Array],
     ) -> None:
         owners, targets = _frame_keys(readings, truths, predicted, expected)
         order = np.argsort(owners, kind="stable")
@@ -210,6 +267,16 @@ class _Groups:
         keep = widths > 0
         firsts, counts, begins, widths = (a[keep] for a in (firsts, counts, begins, widths))
 
+        if (counts * widths).sum() > _PAIRS:
+            tables = zip(*(a.tolist() for a in (firsts, counts, begins, widths)), strict=True)
+            pairs = [
+                assign_sparse(order[first : first + count], np.arange(begin, begin + width), cost)
+                for first, count, begin, width in tables
+            ]
+            order, begins = np.concatenate(pairs, axis=1)
+            firsts, counts = np.arange(len(order)), np.ones_like(order)
+            widths = counts
+
         sizes = counts * widths
         self.ends = np.concatenate(([0], np.cumsum(sizes)))
         self.widths = widths
@@ -218,22 +285,6 @@ class _Groups:
         width = np.repeat(widths, sizes)
         self.left: Indices = order[np.repeat(firsts, sizes) + inside // width]
         self.right: Indices = np.repeat(begins, sizes) + inside % width
-
-    def agreement(
-        self, readings: Sequence[Reading], truths: Sequence[Truth]
-    ) -> NDArray[np.bool_] | None:
-        """(pairs,) whether the labels agree; None where no query of the batch has labels."""
-        if not any(truth.labels for truth in truths) and not any(r.labels for r in readings):
-            return None
-        # Queries with one label have none on their boxes: those agree with each other.
-        said = list(chain.from_iterable(r.labels or [""] * len(r.boxes) for r in readings))
-        true = list(chain.from_iterable(t.labels or [""] * len(t.boxes) for t in truths))
-        plain: dict[str, int] = {}
-        number = {name: plain.setdefault(plain_label(name), len(plain)) for name in {*said, *true}}
-        left = np.array([number[name] for name in said], dtype=np.intp)
-        right = np.array([number[name] for name in true], dtype=np.intp)
-        same: NDArray[np.bool_] = left[self.left] == right[self.right]
-        return same
 
     def assigned(self, cost: Array) -> tuple[list[int], list[int]]:
         """The pairs that are assigned, and the truth of each."""

@@ -1,0 +1,236 @@
+"""Matching of very many boxes: as good as by the whole table, without the table."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from vlmeval_findit.boxes import matching, sparse_assignment
+from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
+from vlmeval_findit.boxes.representation import Judging
+from vlmeval_findit.boxes.sparse_assignment import assign_sparse
+from vlmeval_findit.marks.rle import packed_mask
+
+Query = tuple[Reading, Truth]
+SIDE = 100
+LABELS = ["cat", "Dog.", "dog", "a  b"]
+
+OVERLAP, INSIDE = Judging.BY_OVERLAP, Judging.BY_LYING_INSIDE
+
+
+def matched(query: Query, judged: Judging = OVERLAP) -> Matched:
+    return match([query[0]], [query[1]], [(1.0, 1.0)], judged)[0]
+
+
+def sparsely(query: Query, judged: Judging = OVERLAP, cells: int = 7) -> Matched:
+    """The same with no pair too few for the way of very many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "_PAIRS", 0)
+        patch.setattr(sparse_assignment, "CELLS", cells)
+        return matched(query, judged)
+
+
+def pairs_of(found: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
+    """How many objects of every frame have a box."""
+    taken = [f for f, box in zip(frames, found.assigned, strict=True) if box != NO_BOX]
+    return [(frame, taken.count(frame)) for frame in sorted({*frames})]
+
+
+def total(found: Matched) -> float:
+    """What an assignment is made to have the most of (protocol section 5)."""
+    return sum(found.ious) + sum(found.labels_agree)
+
+
+# --- the assignment itself ------------------------------------------------------------------------
+
+costs = st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]) | st.floats(-1, 1, width=32)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> np.ndarray:
+    """Cost tables with many ties."""
+    rows, columns = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    row = st.lists(costs, min_size=columns, max_size=columns)
+    return np.array(draw(st.lists(row, min_size=rows, max_size=rows)), dtype=np.float32)
+
+
+@given(tables(), st.integers(1, 50))
+def test_it_costs_what_that_of_the_whole_table_costs(cost: np.ndarray, cells: int) -> None:
+    rows, columns = cost.shape
+    left, right = np.arange(100, 100 + rows), np.arange(columns)[::-1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_assignment, "CELLS", cells)
+        ones, others = assign_sparse(left, right, lambda some, of: cost[some - 100, of])
+    assert len({*ones.tolist()}) == len({*others.tolist()}) == len(ones) == min(cost.shape)
+    cheapest = cost[linear_sum_assignment(cost)].astype(float).sum()
+    assert cost[ones - 100, others].astype(float).sum() == pytest.approx(cheapest, abs=1e-6)
+
+
+# --- of queries -----------------------------------------------------------------------------------
+
+
+@st.composite
+def ugly(draw: st.DrawFn) -> Query:
+    """Boxes on a coarse grid, many of them the same, with labels and frames or without."""
+    corner = st.integers(0, 4).map(lambda n: 10.0 * n) | st.sampled_from([1e300, float("nan"), -1])
+    box = st.tuples(corner, corner, corner, corner)
+    labelled, frames = draw(st.booleans()), draw(st.integers(1, 3))
+
+    def side() -> tuple[list, list[str], list[int]]:
+        found = draw(st.lists(box, max_size=8))
+        labels = [draw(st.sampled_from(LABELS)) for _ in found] if labelled else []
+        return found, labels, sorted(draw(st.integers(0, frames - 1)) for _ in found)
+
+    said, said_labels, said_frames = side()
+    true, true_labels, true_frames = side()
+    return (
+        Reading(said, said_labels, said_frames if frames > 1 else [], None),
+        Truth(tuple(true), tuple(true_frames), tuple(true_labels)),
+    )
+
+
+@pytest.mark.parametrize("judged", [OVERLAP, INSIDE])
+@given(ugly(), st.integers(1, 50))
+def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
+    judged: Judging, query: Query, cells: int
+) -> None:
+    whole, found = matched(query, judged), sparsely(query, judged, cells)
+    assert total(found) == pytest.approx(total(whole), abs=1e-5)
+    frames = query[1].frames
+    assert pairs_of(found, frames) == pairs_of(whole, frames)
+    taken = [box for box in found.assigned if box != NO_BOX]
+    assert len(taken) == len({*taken})
+    said_frames = query[0].frames or [0] * len(query[0].boxes)
+    for frame, box in zip(frames, found.assigned, strict=True):
+        assert box == NO_BOX or said_frames[box] == frame
+
+
+def scattered(seed: int, labelled: bool, masked: bool = False) -> Query:
+    """Objects, and boxes near some of them: numbers by chance, so that no two sums are the same.
+
+    Boxes and objects come several times over; no box is just an object.
+    """
+    chance = np.random.default_rng(seed)
+    corners = chance.random((chance.integers(1, 9), 2)) * SIDE / 2
+    objects = np.concatenate([corners, corners + 5 + chance.random(corners.shape) * 40], axis=1)
+    true = objects[chance.integers(0, len(objects), chance.integers(1, 15))]
+    near = objects[chance.integers(0, len(objects), 12)] + chance.normal(0, 6, (12, 4))
+    said = near[chance.integers(0, 12, chance.integers(1, 30))]
+    frames = np.sort(chance.integers(0, 2, len(true))), chance.integers(0, 2, len(said))
+    labels = [
+        chance.choice(LABELS, len(side)).tolist() if labelled else [] for side in (true, said)
+    ]
+    masks = tuple(
+        packed_mask((chance.random((SIDE, SIDE)) < 0.4).astype(np.uint8)) if at % 2 else None
+        for at in range(len(true))
+    )
+    return (
+        Reading([*map(tuple, said.tolist())], labels[1], frames[1].tolist(), None),
+        Truth(
+            tuple(map(tuple, true.tolist())),
+            tuple(frames[0].tolist()),
+            tuple(labels[0]),
+            masks if masked else (),
+        ),
+    )
+
+
+@pytest.mark.parametrize("labelled", [False, True], ids=["one label", "labels"])
+@given(st.integers(0, 10**6))
+def test_so_are_hits_and_ious_where_no_two_assignments_are_as_good(
+    labelled: bool, seed: int
+) -> None:
+    query = scattered(seed, labelled)
+    whole, found = matched(query), sparsely(query)
+    assert found.tp == whole.tp
+    assert sorted(found.ious) == pytest.approx(sorted(whole.ious), abs=1e-6)
+    assert sum(found.labels_agree) == sum(whole.labels_agree)
+
+
+@given(st.integers(0, 10**6))
+def test_points_are_judged_by_masks(seed: int) -> None:
+    query = scattered(seed, labelled=False, masked=True)
+    assert sparsely(query, INSIDE).tp == matched(query, INSIDE).tp
+
+
+def apart(n: int) -> list[tuple[float, ...]]:
+    return [(20.0 * i, 0.0, 20.0 * i + 10, 10.0) for i in range(n)]
+
+
+def nested(n: int) -> list[tuple[float, ...]]:
+    return [(0.0, 0.0, 100.0 + i, 100.0 + i) for i in range(n)]
+
+
+def copies(n: int) -> list[tuple[float, ...]]:
+    return [(0.0, 0.0, 10.0, 10.0)] * n
+
+
+def two_kinds(n: int) -> list[tuple[float, ...]]:
+    return [(0.0, 0.0, 10.0 - i % 2, 10.0) for i in range(n)]
+
+
+@pytest.mark.parametrize("kind", [apart, nested, copies, two_kinds])
+@pytest.mark.parametrize(("boxes", "objects"), [(90, 20), (20, 90), (50, 50), (1, 90), (90, 1)])
+@pytest.mark.parametrize("label", ["", "cat"])
+def test_many(
+    kind: Callable[[int], list[tuple[float, ...]]], boxes: int, objects: int, label: str
+) -> None:
+    said, true = kind(boxes), kind(objects)[::-1]
+    labels = [label] * boxes if label else [], (label,) * objects if label else ()
+    query = Reading(said, labels[0], [], None), Truth(tuple(true), (0,) * objects, labels[1])
+    whole, found = matched(query), sparsely(query, cells=1000)
+    assert total(found) == pytest.approx(total(whole), abs=1e-4)
+    assert (found.tp, pairs_of(found, [0])) == (whole.tp, pairs_of(whole, [0]))
+
+
+# --- what is ordinary, and what is not ------------------------------------------------------------
+
+
+def test_a_query_is_assigned_by_its_whole_table_up_to_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[int] = []
+
+    def counted(left, right, cost):
+        calls.append(len(left) * len(right))
+        return assign_sparse(left, right, cost)
+
+    monkeypatch.setattr(matching, "assign_sparse", counted)
+    monkeypatch.setattr(matching, "_PAIRS", 12)
+
+    def query(boxes: int, objects: int) -> Query:
+        return Reading(apart(boxes), [], [], None), Truth(tuple(apart(objects)), (0,) * objects)
+
+    queries = [query(3, 4), query(4, 3), query(13, 1), query(12, 1), query(0, 20)]
+    together = match(*map(list, zip(*queries, strict=True)), [(1.0, 1.0)] * 5)
+    assert calls == [13]
+    assert together == [matched(one) for one in queries]
+
+
+def test_batches_end_where_their_pairs_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = [scattered(seed, labelled=True) for seed in range(40)]
+    readings, truths = map(list, zip(*queries, strict=True))
+    most = max(len(r.boxes) * len(t.boxes) for r, t in queries)
+    before = match(readings, truths, [(1.0, 1.0)] * 40)
+    monkeypatch.setattr(matching, "_PAIRS", most)
+    assert match(readings, truths, [(1.0, 1.0)] * 40) == before
+
+
+def test_a_thousand_objects_and_four_thousand_boxes_need_little_memory() -> None:
+    """Their table has four million cells; a list of its pairs would take half a gigabyte."""
+    query = Reading(apart(4000), [], [], None), Truth(tuple(apart(1000)), (0,) * 1000)
+    matched(query)  # scipy is imported once
+    tracemalloc.start()
+    try:
+        assert matched(query).tp == 1000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6

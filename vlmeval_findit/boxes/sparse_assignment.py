@@ -1,0 +1,82 @@
+"""Assignment of very many boxes in little memory.
+
+A table of 20,000 boxes and 2,000 objects has forty million cells, nearly all of them of pairs that
+do not overlap.  Here the table is looked at a few rows at a time, and only those of its cells are
+kept that a cheapest assignment can need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.intp]
+Costs = NDArray[np.float32]
+Cells = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+
+CELLS = 1 << 18
+"""Cells that are looked at together."""
+
+
+def assign_sparse(
+    left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
+) -> tuple[Indices, Indices]:
+    """The pairs of a minimum-cost assignment (Hungarian) of as many as there can be.
+
+    It costs what that of the whole table costs; of several that cost the same it may be another.
+    Kept are at most as many cells as the square of the shorter side has.
+
+    Args:
+        left: (N,) what is assigned, N at least 1.
+        right: (M,) what it is assigned to, M at least 1.
+        cost: what pairs of the two cost, (K,) each, from -1 to 1.
+
+    Returns:
+        For each pair its element of ``left`` and of ``right``.
+    """
+    if len(left) > len(right):
+        others, ones = assign_sparse(right, left, lambda some, of: cost(of, some))
+        return ones, others
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    rows, columns = len(left), len(right)
+    row, column, gain = map(np.concatenate, zip(*_cells(left, right, cost), strict=True))
+    # Column `columns + i` is that of row i alone, and stands for whatever is left over.
+    every = np.arange(rows, dtype=np.int32)
+    row, column = np.concatenate([row, every]), np.concatenate([column, columns + every])
+    # scipy does not see cells of weight 0; no gain is above 2.
+    weight = np.concatenate([3 - gain, np.full(rows, 3.0)])
+    table = csr_array((weight, (row, column)), shape=(rows, columns + rows))
+    taken = min_weight_full_bipartite_matching(table)[1]
+    spare = np.setdiff1d(np.arange(columns), taken)
+    taken[taken >= columns] = spare[: (taken >= columns).sum()]
+    return left, right[taken]
+
+
+def _cells(
+    left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
+) -> Iterator[Cells]:
+    """Rows, columns and gains of the cells to keep; there are no more rows than columns.
+
+    The gain of a cell is what it costs less than the dearest of its row.  Every row is assigned, so
+    the dearest cells need not be kept: what no other row takes costs no more.  Nor need more of a
+    row than its ``rows`` cheapest: the other rows cannot take them all.
+    """
+    rows, columns = len(left), len(right)
+    at_a_time = max(1, CELLS // columns)
+    for first in range(0, rows, at_a_time):
+        some = left[first : first + at_a_time]
+        table = cost(np.repeat(some, columns), np.tile(right, len(some))).reshape(-1, columns)
+        dearest = table.max(axis=1, keepdims=True)
+        kept = table < dearest
+        if (kept.sum(axis=1) > rows).any():
+            cheapest = np.zeros_like(kept)
+            places = np.argpartition(table, rows - 1, axis=1)[:, :rows]
+            np.put_along_axis(cheapest, places, True, axis=1)
+            kept &= cheapest
+        row, column = np.nonzero(kept)
+        gain = dearest[row, 0].astype(np.float64) - table[row, column]
+        yield (first + row).astype(np.int32), column.astype(np.int32), gain
