@@ -10,15 +10,22 @@ hits with the objects of their queries.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .error_kinds import NEAR, Event, Kind
-from .matching import HIT, assign, iou, plain_label
+from .matching import HIT, assign, iou, label_numbers, plain_label
 from .records import Matched, Reading, Reason, Truth
+
+_CELLS = 1 << 20
+"""Pairs of a box and an object that are compared at a time."""
+
+Indices = NDArray[np.intp]
+Same = Callable[[Indices, Indices], NDArray[np.bool_]]
 
 _OF_REASON: Mapping[Reason | None, Kind] = {
     Reason.FAILED_CALL: Kind.FAILED_CALL,
@@ -66,12 +73,13 @@ def _without_loss(one: Answered) -> list[Event] | None:
 
 
 class _Near(NamedTuple):
-    """A box that is no hit and an object near which it is."""
+    """A box that is no hit and an object near which it is, and which has not been found."""
 
     box: int
     object: int
     iou: float
     agree: bool
+    in_frame: bool
 
 
 class _Open:
@@ -85,14 +93,8 @@ class _Open:
         self.objects = [at for at, hit in enumerate(matched.hits) if not hit]
         self.frames: Sequence[int] = reading.frames or [0] * len(matched.boxes)
         self.near: list[_Near] = []
-
-    def agree(self, box: int, object_: int) -> bool:
-        said, true = self.one.reading.labels, self.one.truth.labels
-        # Queries with one label have none on their boxes: those agree with each other.
-        if not said and not true:
-            return True
-        left, right = said[box] if said else "", true[object_] if true else ""
-        return plain_label(left) == plain_label(right)
+        self.again: set[int] = set()
+        """Boxes that find once more what another has found."""
 
     def events(self) -> list[Event]:
         paired = self._pairs() if self.boxes and self.objects else []
@@ -106,10 +108,9 @@ class _Open:
 
     def _pairs(self) -> list[Event]:
         """Boxes that are no hits with the objects that they should have been."""
-        hits, found = self.one.matched.hits, []
-        near = [n for n in self.near if not hits[n.object]]
+        near, found = self.near, []
         if near:
-            inside = _best([n for n in near if self._in_frame(n)])
+            inside = _best([n for n in near if n.in_frame])
             found = [Event(_pair_kind(n), n.box, n.object) for n in inside]
         if self.one.reading.frames and near:
             boxes, objects = self._left(found)
@@ -130,18 +131,17 @@ class _Open:
             [at for at in self.objects if at not in objects],
         )
 
-    def _in_frame(self, n: _Near) -> bool:
-        return self.frames[n.box] == self.one.truth.frames[n.object]
-
-    def _flat(self, boxes: Iterable[int], objects: list[int]) -> Iterator[Event]:
+    def _flat(self, boxes: Iterable[int], objects: Sequence[int]) -> Iterator[Event]:
         """Boxes without an area, each with an object of its frame that it may have been."""
+        said, true = self.one.reading.labels, self.one.truth.labels
+        waiting: dict[tuple[int, str], list[int]] = {}
+        for at in reversed(objects):
+            key = self.one.truth.frames[at], plain_label(true[at]) if true else ""
+            waiting.setdefault(key, []).append(at)
         for box in boxes:
-            frame = self.frames[box]
-            for at in objects:
-                if self.one.truth.frames[at] == frame and self.agree(box, at):
-                    objects.remove(at)
-                    yield Event(Kind.NO_RECTANGLE, box, at)
-                    break
+            key = self.frames[box], plain_label(said[box]) if said else ""
+            if waiting.get(key):
+                yield Event(Kind.NO_RECTANGLE, box, waiting[key].pop())
 
     def _has_no_area(self, box: int) -> bool:
         x1, y1, x2, y2 = self.one.matched.boxes[box]
@@ -152,15 +152,7 @@ class _Open:
             return Event(Kind.FALSE_ALARM, box)
         if self._has_no_area(box):
             return Event(Kind.NO_RECTANGLE, box)
-        again = any(
-            n.box == box
-            and n.iou >= HIT
-            and n.agree
-            and self._in_frame(n)
-            and self.one.matched.hits[n.object]
-            for n in self.near
-        )
-        return Event(Kind.DUPLICATE if again else Kind.BACKGROUND, box)
+        return Event(Kind.DUPLICATE if box in self.again else Kind.BACKGROUND, box)
 
     def _too_few(self, object_: int) -> Event:
         reason = self.one.reading.reason
@@ -185,21 +177,60 @@ def _compare(queries: Sequence[_Open]) -> None:
     truths = [one.one.truth.boxes for one in queries]
     widths = np.fromiter(map(len, truths), dtype=np.intp, count=len(queries))
     counts = np.fromiter(map(len, boxes), dtype=np.intp, count=len(queries))
-    # Row by row of the (boxes x objects) tables of all queries.
-    width = np.repeat(widths, counts)
-    left = np.repeat(np.arange(len(width)), width)
-    begin = np.repeat(np.repeat(np.cumsum(widths) - widths, counts), width)
-    inside = np.arange(len(left)) - np.repeat(np.cumsum(width) - width, width)
     with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
         said, true = (_array(chain.from_iterable(each)) for each in (boxes, truths))
-    values = iou(said[left], true[begin + inside])
-    near = np.flatnonzero(values >= NEAR)
+    agree, in_frame = _agreement(queries)
+    found = np.array([*chain.from_iterable(one.one.matched.hits for one in queries)], dtype=bool)
     owners = list(chain.from_iterable(zip(repeat(one), one.boxes) for one in queries))
-    for row, object_, value in zip(
-        left[near].tolist(), inside[near].tolist(), values[near].tolist(), strict=True
-    ):
-        one, box = owners[row]
-        one.near.append(_Near(box, object_, value, one.agree(box, object_)))
+    # Row by row of the (boxes x objects) tables of all queries, so many at a time.
+    width, begin = np.repeat(widths, counts), np.repeat(np.cumsum(widths) - widths, counts)
+    for rows in _parts(width):
+        left = np.repeat(rows, width[rows])
+        cells = np.cumsum(width[rows])
+        inside = np.arange(len(left)) - np.repeat(cells - width[rows], width[rows])
+        right = begin[left] + inside
+        values = iou(said[left], true[right])
+        near = np.flatnonzero(values >= NEAR)
+        left, right, inside, values = left[near], right[near], inside[near], values[near]
+        same, here, hit = agree(left, right), in_frame(left, right), found[right]
+        for row in np.unique(left[hit & same & here & (values >= HIT)]).tolist():
+            one, box = owners[row]
+            one.again.add(box)
+        columns = (each[~hit].tolist() for each in (left, inside, values, same, here))
+        for row, *rest in zip(*columns, strict=True):
+            one, box = owners[row]
+            one.near.append(_Near(box, *rest))
+
+
+def _parts(width: Indices) -> Iterator[Indices]:
+    """The rows of tables, so many at a time as the cells of a part allow; at least one."""
+    ends = np.cumsum(width)
+    start = 0
+    while start < len(width):
+        most = ends[start] - width[start] + _CELLS
+        stop = max(start + 1, int(np.searchsorted(ends, most, side="right")))
+        yield np.arange(start, stop)
+        start = stop
+
+
+def _agreement(queries: Sequence[_Open]) -> tuple[Same, Same]:
+    """Whether the labels and the frames of an open box and an object are the same."""
+    readings, truths = [one.one.reading for one in queries], [one.one.truth for one in queries]
+    sizes = [len(one.frames) for one in queries]
+    begins = np.repeat(np.cumsum([0, *sizes])[:-1], [len(one.boxes) for one in queries])
+    place = begins + np.array([*chain.from_iterable(one.boxes for one in queries)], dtype=np.intp)
+    frames = tuple(
+        np.array([*chain.from_iterable(one.frames for one in side)], dtype=np.intp)
+        for side in (queries, truths)
+    )
+
+    def same(numbers: Sequence[Indices]) -> Same:
+        said, true = numbers[0][place], numbers[1]
+        return lambda left, right: said[left] == true[right]
+
+    # Where nothing has labels, all agree.
+    none = tuple(np.zeros_like(each) for each in frames)
+    return same(label_numbers(readings, truths) or none), same(frames)
 
 
 def _array(boxes: Iterable[Sequence[float]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

@@ -117,7 +117,7 @@ def _match_batch(
     pixels = _in_pixels(readings, scales, predicted)
     targets = _boxes(chain.from_iterable(truth.boxes for truth in truths))
 
-    labels = _label_numbers(readings, truths)
+    labels = label_numbers(readings, truths)
     with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
         said, true = (boxes.astype(_PRECISION[judged]) for boxes in (pixels, targets))
 
@@ -221,7 +221,7 @@ class _Compared(NamedTuple):
     cost: Array
 
 
-def _label_numbers(
+def label_numbers(
     readings: Sequence[Reading], truths: Sequence[Truth]
 ) -> tuple[Indices, Indices] | None:
     """A number for the label of every prediction and every truth; None where there are no labels.

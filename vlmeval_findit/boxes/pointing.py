@@ -16,6 +16,9 @@ from .records import Matched, Reading, Truth
 
 Boxes = NDArray[np.float64]
 
+_PAIRS = 1 << 18
+"""Pairs of a point and an object that are listed at a time."""
+
 
 def lies_in(
     said: Boxes, true: Boxes, truths: Sequence[Truth], objects: NDArray[np.intp]
@@ -57,14 +60,18 @@ def points_inside(matched: Matched, reading: Reading, truth: Truth) -> int:
     said = [plain_label(label) for label in reading.labels] or [""] * len(points)
     true = [plain_label(label) for label in truth.labels] or [""] * len(truth.boxes)
     asked = list(zip(truth.frames, true, strict=True))
-    pairs = [
-        (point, at)
-        for point, this in enumerate(zip(where, said, strict=True))
-        for at, other in enumerate(asked)
-        if this == other
-    ]
-    if not pairs:
-        return 0
     boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
-    left, right = np.array(pairs, dtype=np.intp).T
-    return len(set(left[lies_in(boxes[left], targets[right], [truth], right) > 0].tolist()))
+    told = [*enumerate(zip(where, said, strict=True))]
+    at_a_time = max(1, _PAIRS // len(asked))
+    found: set[int] = set()
+    for first in range(0, len(told), at_a_time):
+        pairs = [
+            (point, at)
+            for point, this in told[first : first + at_a_time]
+            for at, other in enumerate(asked)
+            if this == other
+        ]
+        if pairs:
+            left, right = np.array(pairs, dtype=np.intp).T
+            found.update(left[lies_in(boxes[left], targets[right], [truth], right) > 0].tolist())
+    return len(found)
