@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.matching import assign, iou, match, plain_label
+from vlmeval_findit.boxes.assignment import assign
+from vlmeval_findit.boxes.matching import iou, match, plain_label
 from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Corners
 

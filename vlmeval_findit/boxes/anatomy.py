@@ -17,8 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .assignment import assign
 from .error_kinds import NEAR, Event, Kind
-from .matching import HIT, assign, iou, label_numbers, plain_label
+from .labels import label_numbers, plain_label
+from .matching import HIT, iou
 from .records import Matched, Reading, Reason, Truth
 
 _CELLS = 1 << 20

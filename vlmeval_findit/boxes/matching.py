@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .assignment import assign, assign_sparse
+from .labels import label_numbers
 from .labels import plain_label as plain_label
 from .pointing import lies_in
 from .records import NO_BOX, Matched, Reading, Truth
 from .representation import Judging
-from .sparse_assignment import assign_sparse
 
 HIT = 0.5
 """IoU from which a matched box counts as found."""
@@ -54,23 +55,6 @@ def iou(left: Array, right: Array) -> Array:
         values: Array = both / union
     values[~np.isfinite(values)] = 0
     return values
-
-
-def assign(cost: Array) -> tuple[Sequence[int], Sequence[int]]:
-    """The rows and columns of a minimum-cost assignment (Hungarian).
-
-    ``cost`` is (predictions, truths).  With one row or one column it is the first minimum, which is
-    what scipy returns too; only larger tables are worth its call.
-    """
-    rows, columns = cost.shape
-    if rows == 1:
-        return (0,), (int(cost.argmin()),)
-    if columns == 1:
-        return (int(cost.argmin()),), (0,)
-    from scipy.optimize import linear_sum_assignment
-
-    matched = linear_sum_assignment(cost)
-    return matched[0].tolist(), matched[1].tolist()
 
 
 def match(
@@ -219,25 +203,6 @@ class _Compared(NamedTuple):
     ious: Array
     agree: NDArray[np.bool_] | None
     cost: Array
-
-
-def label_numbers(
-    readings: Sequence[Reading], truths: Sequence[Truth]
-) -> tuple[Indices, Indices] | None:
-    """A number for the label of every prediction and every truth; None where there are no labels.
-
-    Labels that agree have the same number.
-    """
-    if not any(truth.labels for truth in truths) and not any(r.labels for r in readings):
-        return None
-    # Queries with one label have none on their boxes: those agree with each other.
-    said = list(chain.from_iterable(r.labels or [""] * len(r.boxes) for r in readings))
-    true = list(chain.from_iterable(t.labels or [""] * len(t.boxes) for t in truths))
-    plain: dict[str, int] = {}
-    number = {name: plain.setdefault(plain_label(name), len(plain)) for name in {*said, *true}}
-    left = np.array([number[name] for name in said], dtype=np.intp)
-    right = np.array([number[name] for name in true], dtype=np.intp)
-    return left, right
 
 
 class _Groups:

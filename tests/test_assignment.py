@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from vlmeval_findit.boxes import matching, sparse_assignment
+from vlmeval_findit.boxes import assignment, matching
+from vlmeval_findit.boxes.assignment import assign_sparse
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Judging
-from vlmeval_findit.boxes.sparse_assignment import assign_sparse
 from vlmeval_findit.marks.rle import packed_mask
 
 Query = tuple[Reading, Truth]
@@ -33,7 +33,7 @@ def sparsely(query: Query, judged: Judging = OVERLAP, cells: int = 7) -> Matched
     """The same with no pair too few for the way of very many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "_PAIRS", 0)
-        patch.setattr(sparse_assignment, "CELLS", cells)
+        patch.setattr(assignment, "CELLS", cells)
         return matched(query, judged)
 
 
@@ -66,7 +66,7 @@ def test_it_costs_what_that_of_the_whole_table_costs(cost: np.ndarray, cells: in
     rows, columns = cost.shape
     left, right = np.arange(100, 100 + rows), np.arange(columns)[::-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse_assignment, "CELLS", cells)
+        patch.setattr(assignment, "CELLS", cells)
         ones, others = assign_sparse(left, right, lambda some, of: cost[some - 100, of])
     assert len({*ones.tolist()}) == len({*others.tolist()}) == len(ones) == min(cost.shape)
     cheapest = cost[linear_sum_assignment(cost)].astype(float).sum()

@@ -1,13 +1,13 @@
-"""Assignment of very many boxes in little memory.
+"""Assignment: of a table of costs, and of very many boxes without one.
 
 A table of 20,000 boxes and 2,000 objects has forty million cells, nearly all of them of pairs that
-do not overlap.  Here the table is looked at a few rows at a time, and only those of its cells are
-kept that a cheapest assignment can need.
+do not overlap.  :func:`assign_sparse` looks at it a few rows at a time, and keeps only those of its
+cells that a cheapest assignment can need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,23 @@ Cells = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
 CELLS = 1 << 18
 """Cells that are looked at together."""
+
+
+def assign(cost: Costs) -> tuple[Sequence[int], Sequence[int]]:
+    """The rows and columns of a minimum-cost assignment (Hungarian).
+
+    ``cost`` is (predictions, truths).  With one row or one column it is the first minimum, which is
+    what scipy returns too; only larger tables are worth its call.
+    """
+    rows, columns = cost.shape
+    if rows == 1:
+        return (0,), (int(cost.argmin()),)
+    if columns == 1:
+        return (int(cost.argmin()),), (0,)
+    from scipy.optimize import linear_sum_assignment
+
+    matched = linear_sum_assignment(cost)
+    return matched[0].tolist(), matched[1].tolist()
 
 
 def assign_sparse(

@@ -1,0 +1,79 @@
+"""One query of very many boxes: seconds and memory beside those of the table of all its pairs.
+
+``python -m pytest tests/benchmarks/test_many_boxes.py --benchmark-enable -s`` prints the figures of
+20,000 boxes against 2,000 objects; the table takes six gigabytes.  Without the flag a smaller query
+is matched as a test.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = """
+import json, sys, time
+import numpy as np
+import scipy.optimize, scipy.sparse.csgraph  # their import is not measured
+from vlmeval_findit.boxes import matching
+from vlmeval_findit.boxes.anatomy import Answered, dissect
+from vlmeval_findit.boxes.records import Reading, Truth
+
+kind, way, boxes, objects = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+chance = np.random.default_rng(1)
+
+def side(count):
+    near = chance.random((count, 4)) * 100
+    if kind == "copies":
+        return [(0.0, 0.0, 10.0, 10.0)] * count
+    if kind == "over each other":
+        return [*map(tuple, (near + [0, 0, 1000, 1000]).tolist())]
+    corner = chance.random((count, 2)) * 1000
+    return [*map(tuple, np.concatenate([corner, corner + near[:, 2:] / 10 + 1], 1).tolist())]
+
+said, true = side(boxes), side(objects)
+labels = ["cat", "dog"] if kind == "apart, two labels" else None
+reading = Reading(said, [labels[i % 2] for i in range(boxes)] if labels else [], [], None)
+truth = Truth(tuple(true), (0,) * objects,
+              tuple(labels[i % 2] for i in range(objects)) if labels else ())
+matching._PAIRS = {"table": boxes * objects, "kept": min(matching._PAIRS, boxes * objects - 1)}[way]
+start = time.process_time()
+(found,) = matching.match([reading], [truth], [(1.0, 1.0)])
+seconds = time.process_time() - start
+if way == "kept":
+    dissect([Answered(found, reading, truth)])
+told = time.process_time() - start - seconds
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(json.dumps({"seconds": seconds, "told": told, "mib": int(peak) / 1024, "tp": found.tp,
+                  "total": sum(found.ious) + sum(found.labels_agree)}))
+"""
+
+
+def measured(kind: str, way: str, boxes: int, objects: int) -> dict[str, Any]:
+    command = [sys.executable, "-c", SCRIPT, kind, way, str(boxes), str(objects)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from Linux")
+@pytest.mark.parametrize("kind", ["apart", "apart, two labels", "over each other", "copies"])
+def test_very_many_boxes(kind: str, measures: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    size = (20_000, 2_000) if measures else (3_000, 300)
+    kept, table = (measured(kind, way, *size) for way in ("kept", "table"))
+    assert kept["total"] == pytest.approx(table["total"], abs=1e-2)
+    assert kept["tp"] == table["tp"]
+    if not measures:
+        return
+    with capsys.disabled():
+        print(
+            f"\n{kind}: {kept['seconds']:.1f} s of the processor and {kept['mib']:.0f} MiB, "
+            f"by the table {table['seconds']:.1f} s and {table['mib']:.0f} MiB; "
+            f"what went wrong is told in {kept['told']:.1f} s"
+        )
+    assert kept["seconds"] < table["seconds"] * 0.8
+    assert kept["mib"] < table["mib"] / 8
