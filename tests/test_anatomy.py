@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.anatomy import F1Anatomy, event_sums, size_of
 from vlmeval_findit.benchmarks.findit.metrics import sums
+from vlmeval_findit.boxes import anatomy
 from vlmeval_findit.boxes.anatomy import Answered, dissect
 from vlmeval_findit.boxes.error_kinds import CAUSES, Event, Kind, Lacks, usually
 from vlmeval_findit.boxes.f1_prices import prices
@@ -218,6 +219,33 @@ def test_a_batch_is_its_queries_one_by_one() -> None:
     queries = [query for query, _ in CASES.values()]
     assert dissect(queries) == [dissect([query])[0] for query in queries]
     assert dissect([]) == []
+
+
+@pytest.mark.parametrize("cells", [1, 3, 7])
+def test_pairs_are_compared_in_parts_of_any_size(
+    cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = [query for query, _ in CASES.values()]
+    before = dissect(queries)
+    monkeypatch.setattr(anatomy, "_CELLS", cells)
+    assert dissect(queries) == before
+
+
+def test_two_thousand_boxes_that_find_the_same_again_are_told_at_once() -> None:
+    box = (0.0, 0.0, 10.0, 10.0)
+    (events,) = dissect([answered([box] * 2000, [box] * 200)])
+    assert Counter(event.kind for event in events) == {Kind.DUPLICATE: 1800}
+
+
+def test_flat_boxes_stand_for_objects_of_their_frame_and_label_in_order() -> None:
+    flat = (5.0, 5.0, 5.0, 5.0)
+    said = [("cat", flat, 1), ("dog", flat, 0), ("Cat.", flat, 0), ("cat", flat, 0)]
+    true = [("cat", (0.0, 0.0, 9.0, 9.0), 0), ("cat", (20.0, 0.0, 29.0, 9.0), 0),
+            ("dog", (0.0, 0.0, 9.0, 9.0), 1)]  # fmt: skip
+    (events,) = dissect([answered(said, true)])
+    assert [(one.box, one.object) for one in events] == [
+        (2, 0), (3, 1), (0, None), (1, None), (None, 2)
+    ]  # fmt: skip
 
 
 def test_every_kind_has_a_case() -> None:

@@ -26,8 +26,10 @@ from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
 from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, problem
+from vlmeval_findit.boxes import pointing
 from vlmeval_findit.boxes.confidences import confidences
 from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.pointing import points_inside
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
 from vlmeval_findit.boxes.reply_format import ReplyFormat
@@ -260,6 +262,18 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     boxes = [Reading([BOX], [], [], None)] * 2
     overlap = match(boxes, [MASKED, Truth((BOX,), (0,))], [(1.0, 1.0)] * 2)
     assert [one.ious for one in overlap] == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 5, 100])
+def test_points_inside_are_counted_in_parts_of_any_size(
+    pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pointing, "_PAIRS", pairs)
+    points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
+    reading = Reading(points, [], [], None)  # type: ignore[arg-type]
+    truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
+    (found,) = match([reading], [truth], [(1.0, 1.0)], Judging.BY_LYING_INSIDE)
+    assert points_inside(found, reading, truth) == 4
 
 
 masks = st.integers(1, 12).flatmap(
