@@ -10,7 +10,8 @@ from typing import Any
 from ..benchmarks.findit.names import parse
 from ..core.data_root import own_models_file
 from ..core.question import Question
-from ..models.table import MODELS, ApiFacts, ModelRow
+from ..models.row import ApiFacts, ModelRow
+from ..models.table import MODELS
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
 _SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")

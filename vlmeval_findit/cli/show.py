@@ -15,7 +15,8 @@ from ..core.places import image_folder
 from ..core.question import Query, Question
 from ..core.settings import Settings
 from ..models.families import LocalFamily
-from ..models.table import ModelRow, find_model
+from ..models.row import ModelRow
+from ..models.table import find_model
 
 
 def main(argv: Sequence[str]) -> int:
