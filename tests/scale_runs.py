@@ -70,12 +70,12 @@ def stages_timed(patch: pytest.MonkeyPatch) -> Iterator[Seconds]:
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            start = time.perf_counter()
+            start = time.process_time()
             inner.append(0.0)
             try:
                 return function(*arguments, **named)
             finally:
-                took = time.perf_counter() - start
+                took = time.process_time() - start
                 found[name] += took - inner.pop()
                 inner[-1] += took
 
