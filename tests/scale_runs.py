@@ -14,6 +14,7 @@ import pytest
 from jsonl_data import write_lines
 from PIL import Image
 
+from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.sweep import answering, journal, run
 
@@ -28,8 +29,13 @@ keys: all
 """
 
 
-def import_table(folder: Path, rows: int) -> None:
-    """A table of one's own of so many rows, over at most a hundred pictures."""
+def import_table(folder: Path, rows: int, patch: pytest.MonkeyPatch) -> None:
+    """A table of one's own of so many rows, over at most a hundred pictures; other tests do not
+    see it.
+    """
+    (folder / "lmu").mkdir()
+    patch.setenv("LMUData", str(folder / "lmu"))
+    forget_names()
     pictures = folder / "pictures"
     pictures.mkdir(parents=True)
     random = np.random.default_rng(0)

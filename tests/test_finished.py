@@ -20,7 +20,6 @@ from scale_runs import import_table
 
 from vlmeval_findit.benchmarks.findit import benchmark as findit
 from vlmeval_findit.benchmarks.findit import prompts
-from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.runs import provenance
 from vlmeval_findit.sweep import answering, finished, run
@@ -109,11 +108,9 @@ def ran(world: World) -> End:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     folder = tmp_path / "world"
-    (folder / "lmu").mkdir(parents=True)
-    monkeypatch.setenv("LMUData", str(folder / "lmu"))
+    folder.mkdir()
     monkeypatch.chdir(folder)
-    forget_names()
-    import_table(folder, ROWS)
+    import_table(folder, ROWS, monkeypatch)
     return World(folder, monkeypatch)
 
 

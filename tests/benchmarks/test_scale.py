@@ -73,7 +73,7 @@ def test_cost_of_a_call_by_stage(
     measures: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import_table(tmp_path, ROWS if measures else LEAST)
+    import_table(tmp_path, ROWS if measures else LEAST, monkeypatch)
     go(demo_sweep(tmp_path / "warm", GRID, limit=1), FakeHost(AtOnce()))
     sweep, told = demo_sweep(tmp_path, GRID), []
     for name in ("first", "again", EVERY_CALL):
