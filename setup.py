@@ -1,5 +1,6 @@
 """Build and installation.  Light by default: scoring and tables need neither torch nor vlmeval."""
 
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -14,9 +15,15 @@ HOOK_LINE = (
 
 
 class BuildWithHook(build_py):
-    """Puts the start-up hook beside the package, in wheels and in editable installs."""
+    """Adds what lies outside the package: the start-up hook, and in wheels the sweeps of configs/.
+
+    An editable install gets the hook; the sweeps lie in its clone.
+    """
 
     def run(self):
+        if not self.editable_mode:
+            # Modules that are no longer there would go from an old build into a new wheel.
+            shutil.rmtree(Path(self.build_lib) / "vlmeval_findit", ignore_errors=True)
         super().run()
         folder = self.build_lib
         if self.editable_mode:
@@ -24,9 +31,20 @@ class BuildWithHook(build_py):
         path = Path(folder) / HOOK
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(HOOK_LINE, encoding="ascii")
+        if not self.editable_mode:
+            for source, target in self._configs():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
 
     def get_outputs(self, include_bytecode=True):
-        return [*super().get_outputs(include_bytecode), str(Path(self.build_lib) / HOOK)]
+        configs = [] if self.editable_mode else [str(target) for _, target in self._configs()]
+        hook = str(Path(self.build_lib) / HOOK)
+        return [*super().get_outputs(include_bytecode), *configs, hook]
+
+    def _configs(self):
+        folder = Path(self.build_lib) / "vlmeval_findit" / "configs"
+        found = sorted(Path(__file__).with_name("configs").glob("*.yaml"))
+        return [(path, folder / path.name) for path in found]
 
 
 def version():
@@ -39,6 +57,79 @@ def version():
 # VLMEvalKit asks for any OpenCV 4.7 or newer, but OpenCV 5 dropped the cascades and HOG that
 # OpenCV-Detector is made of, and draws other letters into marks.
 OPENCV = "opencv-python>=4.8,<5"
+# Holds replies to a format's grammar (_constrained).
+GRAMMAR = "llguidance>=1.9"
+# From 0.31 on it brings no OpenCV of its own.
+DETECTIONS = "supervision>=0.31"
+
+# Named for what one wants to do: docs/install.md has one line for each.
+EXTRAS = {
+    # rouge_score: VLMEvalKit's runner imports it without asking for it.
+    "run": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
+    # For models on this machine: the release that the tiny checkpoints were built with.
+    # sentencepiece and protobuf: the tokenizer of SigLIP's published checkpoints.
+    "local": [
+        "torch>=2.11",
+        "torchvision",
+        "transformers>=5.23",
+        "accelerate",
+        "sentencepiece",
+        "protobuf",
+        GRAMMAR,
+    ],
+    # Packages that the demonstration's photographs are files of.
+    "photos": ["scikit-image", "scikit-learn"],
+    "video": ["av>=12"],
+    # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
+    "marks": ["opencv-python>=4.13,<5"],
+    "cluster": ["ray>=2.9"],
+    "confidences": ["pycocotools>=2.0.8"],
+    "notebook": ["jupyterlab>=4", DETECTIONS],
+    # The clients of OpenAI, Anthropic and Google: --provider.
+    "providers": ["openai>=2.8", "anthropic>=0.75", "google-genai>=1.50"],
+    # push --upload; writing the folder needs nothing more.
+    "publish": ["huggingface_hub>=0.30"],
+    # A tracking server, or a store in a file (sqlite:///…).
+    "track": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
+}
+EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"], *EXTRAS["photos"]]
+EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
+
+# What they were called before: old commands go on working.
+ALIASES = {"vlmeval": "run", "ray": "cluster", "ap": "confidences"}
+
+TEST = [
+    "pytest>=8",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.100",
+    "pytest-benchmark>=4",
+    "trustme>=1.1",
+    "selenium>=4.20",
+    # What the tests of other extras need; a pushed folder is read with `datasets`.
+    *EXTRAS["video"],
+    *EXTRAS["cluster"],
+    *EXTRAS["confidences"],
+    *EXTRAS["photos"],
+    *EXTRAS["marks"],
+    *EXTRAS["providers"],
+    *EXTRAS["publish"],
+    *EXTRAS["track"],
+    "datasets>=3",
+    GRAMMAR,
+    DETECTIONS,
+    # `transformers serve`
+    "psutil",
+    "jsonschema>=4",
+    "fastapi",
+    "uvicorn",
+    # What a wheel says that it needs is looked up and laid beside it.
+    "packaging>=24",
+    "ruff==0.17.5",
+    "mypy==2.4.1",
+    "setuptools>=77",
+    "types-PyYAML",
+    "pandas-stubs",
+]
 
 setup(
     name="vlmeval-findit",
@@ -46,7 +137,7 @@ setup(
     description="FindIt: where does a multimodal model put its boxes? An extension of VLMEvalKit",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
+    license_expression="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
@@ -74,53 +165,19 @@ setup(
         "tenacity>=8.3",
     ],
     extras_require={
-        # rouge_score: VLMEvalKit's runner imports it without asking for it.
-        "vlmeval": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],
-        # For models on this machine: the release that the tiny checkpoints were built with.
-        # sentencepiece and protobuf: the tokenizer of SigLIP's published checkpoints.
-        "local": [
-            "torch>=2.11",
-            "torchvision",
-            "transformers>=5.23",
-            "accelerate",
-            "sentencepiece",
-            "protobuf",
-            # Holds replies to a format's grammar (_constrained).
-            "llguidance>=1.9",
-        ],
-        "video": ["av>=12"],
-        "demo": ["scikit-image", "scikit-learn", "matplotlib", OPENCV],
-        # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
-        "marks": ["opencv-python>=4.13,<5"],
-        "ray": ["ray>=2.9"],
-        "ap": ["pycocotools>=2.0.8"],
-        "test": [
-            "pytest>=8",
-            "pytest-xdist>=3.6",
-            "hypothesis>=6.100",
-            "pytest-benchmark>=4",
-            "pycocotools>=2.0.8",
-            "trustme>=1.1",
-            "selenium>=4.20",
-            # What the tests of other extras need: frames, Ray, `transformers serve`.
-            "av>=12",
-            "ray>=2.9",
-            "psutil",
-            "jsonschema>=4",
-            "llguidance>=1.9",
-            "fastapi",
-            "uvicorn",
-            "ruff==0.17.5",
-            "mypy==2.4.1",
-            "setuptools>=77",
-            "types-PyYAML",
-            "pandas-stubs",
-        ],
+        **EXTRAS,
+        **{old: EXTRAS[new] for old, new in ALIASES.items()},
+        "test": TEST,
     },
-    entry_points={"console_scripts": ["findit = vlmeval_findit.cli:main"]},
+    entry_points={
+        "console_scripts": [
+            "findit = vlmeval_findit.cli:main",
+            # `uvx vlmeval-findit` and `pipx run vlmeval-findit` look for a package's own name.
+            "vlmeval-findit = vlmeval_findit.cli:main",
+        ]
+    },
     cmdclass={"build_py": BuildWithHook},
     classifiers=[
-        "License :: OSI Approved :: Apache Software License",
         "Programming Language :: Python :: 3",
     ],
 )

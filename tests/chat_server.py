@@ -12,13 +12,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer: its status, headers and body; ``never`` keeps the caller waiting."""
+    """One answer: its status, headers and body; ``never`` keeps the caller waiting, ``drops`` ends
+    the connection in the middle of it."""
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     never: bool = False
     delay: float = 0.0
+    drops: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class ChatServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(answer.body)
+                self.wfile.write(answer.body[: len(answer.body) // 2 if answer.drops else None])
 
             def log_message(self, *arguments: object) -> None:
                 pass

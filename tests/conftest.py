@@ -24,6 +24,7 @@ OWN_SETTINGS = (
     "FINDIT_REPLAY",
     "FINDIT_ENCODER",
     "FINDIT_CONFIDENCES",
+    "FINDIT_PLUGINS",
 )
 """Settings of a user's shell that must not reach a test."""
 

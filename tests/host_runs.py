@@ -21,7 +21,7 @@ STOCK = ["-m", "vlmeval"]
 def require_host() -> None:
     """Skip without VLMEvalKit; fail where the environment promises it (FINDIT_REQUIRE_HOST=1)."""
     if importlib.util.find_spec("vlmeval") is None:
-        reason = "VLMEvalKit is not installed: pip install '.[vlmeval]'"
+        reason = "VLMEvalKit is not installed: pip install '.[run]'"
         if os.environ.get("FINDIT_REQUIRE_HOST") == "1":
             pytest.fail(reason)
         pytest.skip(reason)

@@ -76,6 +76,7 @@ def make_pictures(folder: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = random.integers(0, 255, (HEIGHT, WIDTH, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(path)
+    Image.new("RGB", (32, 32)).save(folder / "small.png")
     return folder
 
 
@@ -85,9 +86,7 @@ def write_lines(path: Path, lines: Iterable[Line | str]) -> Path:
     return path
 
 
-def import_lines(
-    folder: Path, lines: Iterable[Line | str], *flags: str, name: str = "Mine"
-) -> int:
+def import_lines(folder: Path, lines: Iterable[Line | str], *flags: str, name: str = "Mine") -> int:
     """Import lines whose pictures lie in ``folder/pictures``."""
     path = write_lines(folder / "mine.jsonl", lines)
     pictures = folder / "pictures"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from host_runs import require_host
 from PIL import Image
 
 pytestmark = pytest.mark.host
@@ -41,6 +42,7 @@ def commands_of_the_recipe() -> list[str]:
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with the recipe's folder in it, data, and everything that it makes."""
+    require_host()
     folder = tmp_path_factory.mktemp("house")
     ignored = shutil.ignore_patterns("__pycache__", "*.safetensors")
     shutil.copytree(ROOT / "vlmeval_findit", folder / "vlmeval_findit", ignore=ignored)

@@ -238,7 +238,18 @@ def voc(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
     return ["--voc", str(folder)]
 
 
-@pytest.mark.parametrize("write", [yolo, coco, voc], ids=lambda f: f.__name__)
+def jsonl(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
+    """The picture as the second frame of a video; the first is turned otherwise, without a box."""
+    path = photograph(tmp_path / "pictures" / "a.png", orientation)
+    photograph(tmp_path / "pictures" / "none.png", 8)
+    box = as_seen(path)[0] if drawn is Drawn.TURNED else STORED
+    line = {"images": ["none.png", "a.png"], "label": "x", "boxes": [[], [box]]}
+    file = tmp_path / "queries.jsonl"
+    file.write_text(json.dumps(line))
+    return ["--jsonl", str(file), "--images", str(path.parent)]
+
+
+@pytest.mark.parametrize("write", [yolo, coco, voc, jsonl], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("drawn", Drawn)
 @pytest.mark.parametrize("orientation", [2, 3, 6, 7])
 def test_every_format_asks_and_brings_boxes_back(

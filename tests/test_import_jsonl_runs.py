@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chat_server import Answer, Asked, ChatServer, completion
-from jsonl_data import FRAMES, LINES, import_lines
+from chat_server import ChatServer, Script, completion
+from host_runs import RUN_FINDIT, environment, predictions, require_host, run
+from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines, make_pictures, write_lines
 from perfect_answers import content, perfect_answers
 
+import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.datasets import own_datasets
 from vlmeval_findit.benchmarks.findit.grid import Axes, Table, Views, formats, variants
 from vlmeval_findit.benchmarks.findit.names import forget_names, parse
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.identity import Answering
+from vlmeval_findit.core.identity_file import write_identity
+from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.data.own.annotations import AnnotationError
+from vlmeval_findit.data.own.build import build_asked
+from vlmeval_findit.data.own.jsonl import read_jsonl
 from vlmeval_findit.models.http.payload import server_manner
 from vlmeval_findit.models.table import find_model
+from vlmeval_findit.runs.new_identity import run_identity
 
 MODEL = "Qwen3-VL"
 
@@ -34,22 +45,15 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def asked_right(names: list[str], *flags: str) -> None:
-    """Ask a server that names every box of every query of the datasets in a sweep of them."""
+def always_right(names: list[str]) -> Script:
+    """A server's script that names every box of every query of the datasets."""
     row = find_model(MODEL)
     assert row is not None
     answers: dict[str, str] = {}
     for name in names:
         manner = server_manner(MODEL, row.space(parse(name)))
         answers |= perfect_answers(MODEL, [name], manner)
-
-    def script(asked: Asked, number: int) -> Answer:
-        return completion(answers[content(asked.body)])
-
-    with ChatServer(script) as server:
-        address = server.url.replace("/api/v1", "/v1")
-        assert main(["sweep", "sweep.yaml", "--endpoints", address, *flags]) == 0
-        assert server.asked
+    return lambda asked, number: completion(answers[content(asked.body)])
 
 
 @pytest.mark.parametrize("family", LINES)
@@ -67,19 +71,212 @@ def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path: Path, famil
         + (f"frames: [1, {FRAMES}]\n" if row.frames > 1 else "")
         + ("captions: [false, true]\n" if row.has_caption else "")
     )
-    asked_right(names)
+    with ChatServer(always_right(names)) as server:
+        address = server.url.replace("/api/v1", "/v1")
+        assert main(["sweep", "sweep.yaml", "--endpoints", address]) == 0
     scores = {path.name: score_of(path) for path in Path("outputs").rglob("*_score.csv")}
     assert scores.keys() == {f"{MODEL}_{name}_score.csv" for name in names}
     for score in scores.values():
         assert float(score["F1@0.5"]) == 100
         # Of frames the empty list is an answer, but not as the protocol asks for one.
-        assert float(score["Adherence"]) == (50 if f"f{FRAMES}" in score["dataset"] and not "multilabel" in score["dataset"] and family == "objdet_video" else 100)
+        empty = score["dataset"].startswith(f"FindIt_Mine_f{FRAMES}_") and row.has_negatives
+        assert float(score["Adherence"]) == (50 if empty else 100)
         assert float(score["Rejection accuracy"] or 100) == 100
     with_negative = any(float(score["Rejection accuracy"] or 0) for score in scores.values())
     assert with_negative is (row.has_negatives or row.frames > 1)
+
+
+@pytest.mark.host
+def test_the_host_asks_what_the_import_suggests(
+    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_host()
+    lines = [{**line, "tags": {"time": "night"}} for line in LINES["objdet_video"]]
+    assert import_lines(tmp_path, lines) == 0
+    _, suggested = capsys.readouterr().out.rstrip().rsplit("\n", 1)
+    python, program, *arguments = suggested.replace("MODEL", MODEL).split()
+    assert (python, program) == ("python", Path(*RUN_FINDIT).name)
+    name = "FindIt_Mine_f4_xyxy_json"
+    with ChatServer(always_right([name])) as server:
+        given = [*arguments, "--base-url", server.url]
+        done = run(RUN_FINDIT, given, tmp_path, environment(data_root))
+    assert done.returncode == 0, done.stdout
+    path = predictions(tmp_path / "outputs", MODEL, name)
+    score = score_of(path.with_name(f"{path.stem}_score.csv"))
+    assert (score["F1@0.5"], score["Rejection accuracy"]) == ("100.0000", "100.0000")
+    assert main(["leaderboard", "outputs", "--out", "board"]) == 0
+    assert "| time: night | 2 | 100.0 |" in Path("board/leaderboard.md").read_text()
 
 
 def score_of(path: Path) -> dict[str, str]:
     with path.open() as f:
         (figures,) = csv.DictReader(f)
     return figures
+
+
+# --- parts of a score -----------------------------------------------------------------------------
+
+TAGGED = [
+    {"image": "0.png", "label": "cat", "boxes": [CAT], "tags": {"time": "night", "image": "a"}},
+    {"image": "1.png", "label": "cat", "boxes": [DOG], "tags": {"time": "night", "image": "b"}},
+    {"image": "2.png", "label": "<b>dog", "boxes": [DOG], "tags": {"time": "<b>day"}},
+    {"image": "0.png", "label": "cow", "boxes": [], "tags": {"time": "never"}},
+]
+NAME = "FindIt_Mine_xyxy_json"
+
+
+def run_of(replies: Mapping[int, str], name: str = NAME, model: str = MODEL) -> Path:
+    """A scored run of these answers, which says that there is nothing where none is given."""
+    task = load_task(name)
+    path = Path("outputs") / f"{model}_{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    rows = [{"index": i, "prediction": replies.get(i, "[]")} for i in task.queries]
+    path.write_text(json.dumps(rows))
+    run = run_identity(task, model, Answering("Test"), [*task.queries], {"kind": "pixels"})
+    write_identity(RunFiles(path).identity, run)
+    assert main(["score", str(path)]) == 0
+    return path
+
+
+def said(*boxes: Sequence[float]) -> str:
+    return json.dumps([{"bbox": box} for box in boxes])
+
+
+def test_slices_by_tag_in_leaderboard_anatomy_report_and_frames(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_lines(tmp_path, TAGGED) == 0
+    path = run_of({0: said(CAT), 1: said(CAT), 2: said(DOG)})
+    assert main(["leaderboard", "outputs", "--out", "board"]) == 0
+    with Path("board/slices.csv").open() as f:
+        rows = {(row["slice"], row["value"]): row for row in csv.DictReader(f)}
+    assert {key: (row["rows"], row["F1@0.5"]) for key, row in rows.items()} == {
+        ("time", "night"): ("2", "50.0000"),
+        ("time", "<b>day"): ("1", "100.0000"),
+        ("time", "never"): ("1", ""),
+        ("image", "a"): ("1", "100.0000"),
+        ("image", "b"): ("1", "0.0000"),
+    }
+    assert rows["time", "never"]["Rejection accuracy"] == "100.0000"
+    text = Path("board/leaderboard.md").read_text()
+    assert "## F1@0.5 by parts of Mine\n" in text
+    assert "| time: night | 2 | 50.0 |" in text
+    assert "| time: never | 1 | – |" in text
+    assert r"| time: \<b\>day | 1 | 100.0 |" in text
+    capsys.readouterr()
+    assert main(["anatomy", str(path), "--by", "time"]) == 0
+    assert "by time" in capsys.readouterr().out
+    assert main(["report", "outputs", "--out", "report.html"]) == 0
+    page = Path("report.html").read_text()
+    assert "F1@0.5 by parts of Mine, percent" in page
+    assert '<span>time: &lt;b&gt;day</span></th><td class="figure">1</td>' in page
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    parts = [{data["parts"][part] for part in card["parts"]} for card in data["cards"]]
+    assert parts == [
+        {"time: night", "image: a"}, {"time: night", "image: b"}, {"time: <b>day"}, {"time: never"}
+    ]  # fmt: skip
+    frame = findit.load_runs("outputs").queries()
+    assert frame["time"].tolist() == ["night", "night", "<b>day", "never"]
+    assert frame["image (part)"].tolist()[:2] == ["a", "b"]
+    assert frame["image"].tolist() == ["0.png", "1.png", "2.png", "0.png"]
+
+
+def test_kinds_of_many_values_are_in_the_file_alone(tmp_path: Path) -> None:
+    lines = [
+        {"image": "0.png", "label": f"cat {n}", "boxes": [CAT], "tags": {"id": n, "half": n % 2}}
+        for n in range(41)
+    ]
+    assert import_lines(tmp_path, lines) == 0
+    run_of({})
+    assert main(["leaderboard", "outputs", "--out", "board"]) == 0
+    text = Path("board/leaderboard.md").read_text()
+    assert "id: 41 values, in slices.csv" in text
+    assert "| half: 0 | 21 | 0.0 |" in text
+    assert Path("board/slices.csv").read_text().count(",id,") == 41
+
+
+def test_thinning_and_marks_keep_tags(tmp_path: Path) -> None:
+    lines = [{**line, "tags": ["far"]} for line in LINES["insdet_video"]]
+    assert import_lines(tmp_path, lines) == 0
+    for name in ("FindIt_Mine_f2_xyxy_json", "FindIt_Mine_f4_xyxy_json_vp-box"):
+        slices = [query.slices for query in load_task(name).queries.values()]
+        assert [one["far"] for one in slices] == ["yes", "yes"]
+        assert ["reference" in one for one in slices] == ["vp" in name] * 2
+
+
+# --- another table, other commands ----------------------------------------------------------------
+
+
+def test_a_run_over_the_dataset_before_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_lines(tmp_path, TAGGED) == 0
+    path = run_of({})
+    changed = [{**line, "tags": ["all"]} for line in TAGGED]
+    assert import_lines(tmp_path, changed, "--replace") == 0
+    capsys.readouterr()
+    assert main(["score", str(path)]) == 2
+    assert "table" in capsys.readouterr().err
+    assert import_lines(tmp_path, LINES["objdet_video"], "--replace") == 0
+    assert main(["score", str(path)]) == 2
+    assert "table" in capsys.readouterr().err
+
+
+def test_labels_that_have_no_box_anywhere_are_categories(tmp_path: Path) -> None:
+    nothing = {"image": "0.png", "labels": ["cow", "cat"], "boxes": []}
+    assert import_lines(tmp_path, [*LINES["objdet"], nothing]) == 0
+    name = "FindIt_Mine_multilabel_xyxy_json"
+    path = run_of({0: '[{"label": "bird", "bbox": [1, 2, 30, 40]}]'}, name)
+    assert main(["export-coco", str(path)]) == 0
+    truth = json.loads(path.with_name(f"{path.stem}_coco_truth.json").read_text())
+    assert [one["name"] for one in truth["categories"]] == ["bird", "cat", "cow", "dog"]
+    assert len(truth["images"]) == 2
+    results = json.loads(path.with_name(f"{path.stem}_coco_results.json").read_text())
+    assert [one["category_id"] for one in results] == [1]
+
+
+@pytest.mark.parametrize("family", LINES)
+def test_every_command_knows_them(
+    tmp_path: Path, family: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_lines(tmp_path, LINES[family]) == 0
+    out = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines() if str(tmp_path) not in line)
+    suggested = out.splitlines()[-1].split()
+    name = suggested[suggested.index("--data") + 1]
+    assert parse(name).family.value == family
+    path = run_of({}, name)
+    for command in (
+        ["show", "--data", name],
+        ["anatomy", str(path)],
+        ["export-coco", str(path)],
+        ["doctor", str(path)],
+        ["report", "outputs", "--out", "report.html"],
+    ):
+        assert main(command) == 0, command
+
+
+# --- several sets, as importers give them ---------------------------------------------------------
+
+
+def test_several_sets_are_called_as_those_of_the_demonstration(
+    tmp_path: Path, data_root: Path
+) -> None:
+    pictures = make_pictures(tmp_path / "pictures")
+    sets = [
+        read_jsonl(write_lines(tmp_path / f"{family}.jsonl", LINES[family]))
+        for family in ("objdet", "refexp", "insdet_video")
+    ]
+    built = build_asked("Mine", sets, pictures, replace=False)
+    assert [one.name for one in built.datasets] == ["Mine", "Mine_refexp", "Mine_insdet_video"]
+    assert [table.table for table in built.tables] == [
+        "Mine", "Mine_multilabel", "Mine_refexp", "Mine_insdet_video"
+    ]  # fmt: skip
+    assert {*own_datasets()} == {"Mine", "Mine_refexp", "Mine_insdet_video"}
+    with pytest.raises(AnnotationError, match="2 sets, not one or more of a family each"):
+        build_asked("Yours", [sets[0], sets[0]], pictures, replace=False)
+    bad = replace(sets[1], queries=(replace(sets[1].queries[0], images=("gone.png",)),))
+    before = sorted(data_root.iterdir())
+    with pytest.raises(AnnotationError, match=r"gone\.png is missing"):
+        build_asked("Yours", [sets[0], bad], pictures, replace=False)
+    assert sorted(data_root.iterdir()) == before

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
+from fresh_venvs import bare_venv, build, copy_of_the_clone, pip
 from host_runs import REPOSITORY
 
 HOOK = "vlmeval_findit_hook.pth"
@@ -17,25 +16,7 @@ HOOK = "vlmeval_findit_hook.pth"
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what git has, so that building leaves nothing behind in the clone."""
-    copy = tmp_path_factory.mktemp("source") / "clone"
-    ignored = shutil.ignore_patterns(".git", ".venv*", "outputs", "*.egg-info", "__pycache__")
-    shutil.copytree(REPOSITORY, copy, ignore=ignored)
-    return copy
-
-
-def build(source: Path, kind: str, out: Path) -> Path:
-    """Build a wheel through the packaging hooks, as pip does, without a network."""
-    pytest.importorskip("setuptools", minversion="77")
-    code = (
-        "import setuptools.build_meta as backend, sys;"
-        f"print(backend.{kind}(sys.argv[1]), file=sys.stderr)"
-    )
-    out.mkdir(exist_ok=True)
-    subprocess.run(
-        [sys.executable, "-c", code, str(out)], cwd=source, check=True, capture_output=True
-    )
-    return next(out.glob("*.whl"))
+    return copy_of_the_clone(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module", params=["build_wheel", "build_editable"])
@@ -45,17 +26,9 @@ def environment(
     """A fresh virtual environment with nothing but us, installed one of the two ways."""
     base = tmp_path_factory.mktemp(request.param)
     wheel = build(source, request.param, base / "dist")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(base / "venv")], check=True)
-    pip(base / "venv", "install", "--no-deps", "--no-index", str(wheel))
-    return base / "venv"
-
-
-def pip(venv: Path, *arguments: str) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), *arguments],
-        check=True,
-        capture_output=True,
-    )
+    venv = bare_venv(base / "venv")
+    pip(venv, "install", "--no-deps", "--no-index", str(wheel))
+    return venv
 
 
 def python(venv: Path, code: str, **env: str) -> str:
@@ -176,30 +149,11 @@ def test_the_hook_imports_nothing_else(environment: Path) -> None:
 def test_uninstalling_takes_the_hook_along(source: Path, tmp_path: Path) -> None:
     for kind in ("build_wheel", "build_editable"):
         wheel = build(source, kind, tmp_path / kind)
-        venv = tmp_path / f"venv-{kind}"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+        venv = bare_venv(tmp_path / f"venv-{kind}")
         pip(venv, "install", "--no-deps", "--no-index", str(wheel))
         pip(venv, "uninstall", "--yes", "vlmeval-findit")
         left = [p.name for p in venv.glob("lib/python*/site-packages/*findit*")]
         assert not left
-
-
-def test_a_light_installation_asks_for_no_host(source: Path, tmp_path: Path) -> None:
-    """Who has a clone of VLMEvalKit installs without the extra and gets no second vlmeval."""
-    wheel = build(source, "build_wheel", tmp_path / "dist")
-    with zipfile.ZipFile(wheel) as z:
-        name = next(n for n in z.namelist() if n.endswith("METADATA"))
-        lines = z.read(name).decode().splitlines()
-        assert "vlmeval_findit/data/demo/annotations.yaml" in z.namelist()
-        assert "vlmeval_findit/models/findit_nano/model.safetensors" in z.namelist()
-        assert "vlmeval_findit/models/findit_nano_siglip/model.safetensors" in z.namelist()
-        assert HOOK in z.namelist()
-        assert not [n for n in z.namelist() if n.startswith(("training", "tests"))]
-    needs = [line for line in lines if line.startswith("Requires-Dist:")]
-    assert needs
-    always = [line for line in needs if "extra ==" not in line]
-    assert not [line for line in always if "vlmeval" in line or "torch" in line]
-    assert any("ms-vlmeval" in line and "extra ==" in line for line in needs)
 
 
 @pytest.mark.parametrize(

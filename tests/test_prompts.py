@@ -22,8 +22,9 @@ from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant, grid
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS
-from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.boxes.reply_format import OUTPUTS
+from vlmeval_findit.boxes.representation import BOX_KEYS, REPRESENTATIONS
+from vlmeval_findit.boxes.representation import GRID as BOXES
 from vlmeval_findit.core.messages import Message, PartKind, image, prompt_hash, text
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts.txt"
@@ -66,15 +67,16 @@ SPELT_OUT = (
         "iGround_multilabel_f3", "iGround_caption_f3", "iGround_multilabel_caption_f3",
     ) for output in OUTPUTS),
     # Every representation, and what each leaves to the model.
-    *(f"Pascal_{name}_{output}" for name in REPRESENTATIONS for output in OUTPUTS),
+    *(f"Pascal_{name}_{output}" for name in BOXES for output in OUTPUTS),
     "Pascal_multilabel_unconstrained_text", "RefCOCO_unconstrained_text",
     "iGround_f3_unconstrained_text", "iGround_multilabel_f3_unconstrained_text",
     "iGround_f3_all_text", "iGround_f3_all_json",
     # Every key and structure.
-    *(f"Pascal_xyxy_json_{key}{structure}" for key in KEYS[1:-1] for structure in ("", "_nested")),
+    *(f"Pascal_xyxy_json_{key}{structure}"
+      for key in BOX_KEYS[1:-1] for structure in ("", "_nested")),
     *(f"Pascal_multilabel_xyxy_json_{key}{structure}"
-      for key in KEYS for structure in ("", "_nested")),
-    *(f"Pascal_{name}_json_decomposed" for name, row in REPRESENTATIONS.items() if row.keys),
+      for key in BOX_KEYS for structure in ("", "_nested")),
+    *(f"Pascal_{name}_json_decomposed" for name in BOXES if REPRESENTATIONS[name].keys),
     "Pascal_multilabel_xyxy_json_decomposed", "RefCOCO_xyxy_json_nested", "D3_xyxy_json_nested",
     "iGround_f3_xyxy_json_nested", "iGround_f3_xyxy_json_decomposed",
     "iGround_multilabel_f3_xyxy_json_nested", "iGround_multilabel_f3_xyxy_json_class_name",
@@ -83,6 +85,14 @@ SPELT_OUT = (
     *(f"Pascal_cxcywh_{output}_cx-{centre}" for centre in CENTRES for output in OUTPUTS),
     # Every mark.
     *(f"HRInsDet_easy_xyxy_text_vp-{mark}" for mark in MARKS), "RoboTools_f3_xyxy_json_vp-oval",
+    # Points.
+    *(f"{stem}_point_{output}" for stem in (
+        "Pascal", "Pascal_multilabel", "RefCOCO", "D3", "HRInsDet_easy", "iGround_f3",
+    ) for output in OUTPUTS),
+    *(f"Pascal_point_json_{rest}" for rest in (
+        "point_2d", "coordinates", "nested", "point_2d_nested", "decomposed",
+    )),
+    "Pascal_multilabel_point_json_class_name",
 )  # fmt: skip
 """The wordings that the snapshot spells out; its last lines have hashes of all."""
 

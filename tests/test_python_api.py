@@ -7,9 +7,8 @@ import os
 import re
 import subprocess
 import sys
-import types
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -233,15 +232,18 @@ noise = st.sampled_from([None, "", "[]", "no", '[{"bbox_2d": [1, 2]}]', f"{FAILE
 written = boxes.map(lambda found: write([Said(box, "", 0) for box in found], FORMAT))
 
 
+OF_BOXES = [by for by in findit.By if by is not findit.By.POINTING]
+
+
 @given(st.lists(st.tuples(written | noise, boxes), min_size=1, max_size=6))
 def test_a_reward_is_the_score_of_the_query_alone(pairs: list[tuple[str | None, Any]]) -> None:
     replies, truths = [reply for reply, _ in pairs], [true for _, true in pairs]
     how: dict[str, Any] = {"sizes": SIZE, "space": "pixels"}
     name = "xyxy_json_bbox_2d"
     scored = findit.score(replies, truths, name, **how)
-    batch = {by: findit.reward(replies, truths, name, by=by, **how) for by in findit.By}
+    batch = {by: findit.reward(replies, truths, name, by=by, **how) for by in OF_BOXES}
     for at, row in enumerate(scored.queries):
-        alone = {by: findit.reward(replies[at], truths[at], name, by=by, **how) for by in findit.By}
+        alone = {by: findit.reward(replies[at], truths[at], name, by=by, **how) for by in OF_BOXES}
         for by, value in alone.items():
             np.testing.assert_equal(value, batch[by][at])
         if row.failed:
@@ -376,30 +378,38 @@ def test_lines_are_those_of_the_report() -> None:
 # --- supervision ----------------------------------------------------------------------------------
 
 
-@dataclass
-class Detections:
-    """Stands in for supervision's: the fields that we write and read."""
-
-    xyxy: Any
-    class_id: Any = None
-    data: dict[str, Any] = field(default_factory=dict)
-
-
-def test_detections_out_and_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in = types.ModuleType("supervision")
-    stand_in.Detections = Detections  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "supervision", stand_in)
+def test_detections_out_and_in() -> None:
+    supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
     reply = "dog: [0, 0, 500, 500]\ncat: [10, 10, 20, 20]"
     answer = findit.read(reply, "xyxy_text", size=SIZE, space="grid1000", multilabel=True)
     found = findit.to_supervision(answer)
+    assert isinstance(found, supervision.Detections)
     assert found.xyxy.shape == (2, 4)
     assert found.class_id.tolist() == [1, 0]
     true = findit.from_supervision(found)
     assert (true.labels, true.frames) == (("dog", "cat"), (0, 0))
     assert findit.reward(reply, true, "xyxy_text", multilabel=True, **HOW) == 1
-    none = findit.read("[]", "xyxy_text", size=SIZE, space="grid1000")
-    assert findit.to_supervision(none).xyxy.shape == (0, 4)
-    assert findit.from_supervision(findit.to_supervision(none)).boxes == ()
+    # What people do with them there: choose, put together, count.
+    cats = found[found["class_name"] == "cat"]
+    assert findit.from_supervision(cats) == replace(
+        true, boxes=true.boxes[1:], labels=("cat",), frames=(0,)
+    )
+    both = supervision.Detections.merge([found, cats])
+    assert findit.from_supervision(both).labels == ("dog", "cat", "cat")
+
+
+def test_no_detection_is_no_box_out_and_in() -> None:
+    supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
+    none = findit.to_supervision(findit.read("[]", "xyxy_text", size=SIZE, space="grid1000"))
+    assert none.is_empty()
+    assert none.xyxy.shape == (0, 4)
+    assert findit.from_supervision(none).boxes == ()
+    assert findit.from_supervision(supervision.Detections.empty()).boxes == ()
+    # Of a detector: numbers of classes and confidences, no names.
+    theirs = supervision.Detections(
+        xyxy=np.array([[1.0, 2.0, 3.0, 4.0]]), class_id=np.array([7]), confidence=np.array([0.5])
+    )
+    assert findit.from_supervision(theirs).boxes == ((1.0, 2.0, 3.0, 4.0),)
 
 
 def test_without_supervision_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

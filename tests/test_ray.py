@@ -21,7 +21,7 @@ from vlmeval_findit.sweep.model_asker import ModelAsker
 from vlmeval_findit.sweep.ray_executor import RayExecutor
 
 psutil = pytest.importorskip("psutil")
-pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
+pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
 HERE = Path(__file__).parent
 TWO = Inference(replicas=2, cpus=0.5)

@@ -55,7 +55,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("FINDIT_TABLES", str(world.folder))
         patch.setenv("FINDIT_IMAGES", f"Pascal={world.folder / 'pictures'}")
         first = replace(query(0, "0.png", boxes=[BOX]), width=SIZE[0], height=SIZE[1])
-        world.table("Pascal", [first, *(query(i, f"{i}.png", f"<b>{i}</b>") for i in range(1, 40))])
+        others = [query(i, f"{i}.png", f"<b>{i}</b>") for i in range(1, 40)]
+        tagged = [replace(one, tags={"time": "<b>night"}) for one in others[:5]]
+        world.table("Pascal", [first, *tagged, *others[5:]])
         for i in range(1, 40):
             world.picture(f"{i}.png", i)
         picture = Image.new("RGB", SIZE)
@@ -141,6 +143,20 @@ def test_filters(opened: Any) -> None:
     assert count(opened) == "3 answers"
     choose(opened, search="nothing like it")
     assert count(opened) == "0 answers"
+
+
+def test_the_filter_of_parts(opened: Any) -> None:
+    options = opened.execute_script(
+        "return [...document.getElementById('part').options].map(one => [one.value, one.text])"
+    )
+    assert options == [["", "all"], ["0", "time: <b>night"]]
+    choose(opened, part="0")
+    assert count(opened) == "15 answers"
+    choose(opened, part="0", model="Evil")
+    assert count(opened) == "5 answers"
+    opened.find_element("css selector", "#cards .card").click()
+    assert "time: <b>night" in opened.find_element("id", "detail-body").text
+    assert opened.get_log("browser") == []
 
 
 def test_orders_and_pages(opened: Any) -> None:

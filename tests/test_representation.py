@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.boxes.representation import NO_RECTANGLE, REPRESENTATIONS, Corners
+from vlmeval_findit.boxes.reply_format import KEYS, PLURAL_KEYS
+from vlmeval_findit.boxes.representation import (
+    CLASS_KEY,
+    GRID,
+    NO_RECTANGLE,
+    REPRESENTATIONS,
+    Corners,
+)
 
 BOX: Corners = (10.0, 20.0, 50.0, 80.0)
 
@@ -42,6 +49,7 @@ def test_one_box_in_every_representation(name: str, numbers: tuple[float, ...]) 
         ("all", ""),
         ("all-labelled", ""),
         ("unconstrained", ""),
+        ("point", "x y"),
     ],
 )
 def test_keys_of_the_decomposed_structure(name: str, keys: str) -> None:
@@ -49,19 +57,22 @@ def test_keys_of_the_decomposed_structure(name: str, keys: str) -> None:
 
 
 def test_the_rows_are_consistent() -> None:
-    assert list(REPRESENTATIONS) == (
+    assert list(GRID) == (
         ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained"]
     )
+    assert list(REPRESENTATIONS) == [*GRID, "point"]
     for name, row in REPRESENTATIONS.items():
         assert row.name == name
         assert len(row.fields) in (0, row.width)
         assert len(row.keys) in (0, row.width)
+        assert {*row.json_keys} <= {*KEYS}
+        assert {*row.json_keys} - {CLASS_KEY} <= {*PLURAL_KEYS}
 
 
 pixels = st.integers(0, 10_000).map(float)
 
 
-@given(st.sampled_from(list(REPRESENTATIONS)), pixels, pixels, pixels, pixels)
+@given(st.sampled_from(list(GRID)), pixels, pixels, pixels, pixels)
 def test_to_corners_inverts_from_corners(
     name: str, x: float, y: float, width: float, height: float
 ) -> None:

@@ -23,6 +23,7 @@ ROOMS = (
     "leaderboard",
     "report",
     "api",
+    "publish",
     "host",
     "cli",
 )

@@ -325,7 +325,7 @@ def test_replicas_have_their_own_pictures(
     noted = tmp_path / "noted"
     noted.mkdir()
     if kind == "ray":
-        pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
+        pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
         here = Path(__file__).parent
         monkeypatch.setenv("PYTHONPATH", f"{here.parent}:{here}")
         how = Inference(replicas=2, cpus=0.5)

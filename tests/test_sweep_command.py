@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeHost, FakeModel, demo_sweep
 
-from vlmeval_findit.cli.progress import State, SweepProgress, duration
+from vlmeval_findit.cli.progress import State, SweepProgress
 from vlmeval_findit.cli.sweep import INTERRUPTED, run
+from vlmeval_findit.core.visible import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.sweep.executors import LocalExecutor
 from vlmeval_findit.sweep.journal import records

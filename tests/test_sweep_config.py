@@ -13,6 +13,8 @@ from host_runs import REPOSITORY, environment, require_host
 from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
 from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats, variants
 from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.boxes.reply_format import KEYS
+from vlmeval_findit.boxes.representation import BOX_KEYS
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.sweep.config import Inference, ModelEntry, questions_of
@@ -137,7 +139,9 @@ def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
     assert sweep.models == (ModelEntry("FullImage", line=1),)
     assert sweep.tables == benchmark()
     assert len(benchmark()) == 20
-    assert len(sweep.stages[0].keys) == 5
+    assert sweep.stages[0].keys == KEYS
+    named = variants(sweep.tables, formats(sweep.stages[0]))
+    assert {cell.key for cell in named} == {*BOX_KEYS}
     assert str(sweep.journal) == "w/calls.jsonl"
     assert sweep.limit == 5
 
@@ -314,9 +318,9 @@ def test_the_classes_of_the_export_are_the_hosts() -> None:
     from vlmeval_findit.host import register
 
     register()
-    from vlmeval_findit.host.datasets import DATASET_CLASSES
+    from vlmeval_findit.host.datasets import dataset_classes
 
-    assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in DATASET_CLASSES}
+    assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in dataset_classes()}
 
 
 def test_complete_names_are_asked_as_they_are() -> None:

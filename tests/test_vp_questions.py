@@ -8,15 +8,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.vpbench.kinds import is_absent, kind_of
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
-from vlmeval_findit.data.vp_questions.annotated import (
+cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+
+from vlmeval_findit.benchmarks.vpbench.kinds import is_absent, kind_of  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery  # noqa: E402
+from vlmeval_findit.data.vp_questions.annotated import (  # noqa: E402
     AnnotatedPicture,
     Classes,
     Labelled,
@@ -24,15 +25,15 @@ from vlmeval_findit.data.vp_questions.annotated import (
     Pixels,
     Seen,
 )
-from vlmeval_findit.data.vp_questions.asking import Posed, Shown
-from vlmeval_findit.data.vp_questions.building import rows
-from vlmeval_findit.data.vp_questions.fields import NAMES, Fields, field_of
-from vlmeval_findit.data.vp_questions.making import kinds_of, lettered, options_of, questions
-from vlmeval_findit.data.vp_questions.marking import Hidden, Marker, region_of
-from vlmeval_findit.data.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan
-from vlmeval_findit.data.vp_questions.sources import Source, source_of
-from vlmeval_findit.data.vp_questions.wording import ABSENT, NO, YES
-from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
+from vlmeval_findit.data.vp_questions.asking import Posed, Shown  # noqa: E402
+from vlmeval_findit.data.vp_questions.building import rows  # noqa: E402
+from vlmeval_findit.data.vp_questions.fields import NAMES, Fields, field_of  # noqa: E402
+from vlmeval_findit.data.vp_questions.making import kinds_of, lettered, options_of, questions  # noqa: E402
+from vlmeval_findit.data.vp_questions.marking import Hidden, Marker, region_of  # noqa: E402
+from vlmeval_findit.data.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan  # noqa: E402
+from vlmeval_findit.data.vp_questions.sources import Source, source_of  # noqa: E402
+from vlmeval_findit.data.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
+from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style  # noqa: E402
 
 # --- the plan -------------------------------------------------------------------------------------
 

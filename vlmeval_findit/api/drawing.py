@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +12,7 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.scoring import MatchedReply, scored_row
 from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
+from ..boxes.representation import Judging
 from ..core.drawing import DrawnBox, Role
 from ..core.image_files import decode
 from ..core.replies import Reply
@@ -46,6 +47,9 @@ LINES: Mapping[Role, Line] = {
 
 _SHADE = "#000000"
 
+_ARM = 9
+"""Pixels from the middle of a point's cross to its ends."""
+
 
 def draw(
     picture: Picture, truth: Truth | Boxes, answer: Read | Boxes, *, frame: int = 0
@@ -53,7 +57,7 @@ def draw(
     """Draw what is right and what was answered.
 
     Objects are white; a box that found one is green, one that found none red and dashed, one with
-    the wrong label orange and dotted.
+    the wrong label orange and dotted.  Points are crosses.
 
     Args:
         picture: the original: a file, a PIL image or an array.
@@ -68,13 +72,19 @@ def draw(
         ImageFileError: the file is no picture.
         ValueError: a box of the truth is none.
     """
+    image = _image(picture)
+    draw_boxes(image, _boxes(image.size, truth, answer, frame))
+    return image
+
+
+def draw_boxes(image: Image.Image, boxes: Iterable[DrawnBox]) -> None:
+    """Draw boxes onto an image of the size that they are in; a role without a line is left out."""
     from PIL import ImageDraw
 
-    image = _image(picture)
     pen = ImageDraw.Draw(image)
-    for one in _boxes(image.size, truth, answer, frame):
-        _draw_box(pen, one, image.size)
-    return image
+    for one in boxes:
+        if one.role in LINES:
+            _draw_box(pen, one, image.size)
 
 
 def _image(picture: Picture) -> Image.Image:
@@ -91,16 +101,19 @@ def _boxes(
 ) -> tuple[DrawnBox, ...]:
     """The boxes of a frame by what became of them, as the report has them."""
     right = truth if isinstance(truth, Truth) else truth_from(truth)
+    judged = Judging.BY_OVERLAP
     if isinstance(answer, Read):
+        judged = answer.judged
         reading = Reading(
             list(answer.boxes), list(answer.labels), list(answer.frames), answer.reason
         )
     else:
         reading = Reading(list(truth_from(answer).boxes), [], [], None)
-    (matched,) = match([reading], [right], [(1.0, 1.0)])
+    (matched,) = match([reading], [right], [(1.0, 1.0)], judged)
     count = max((frame, *right.frames, *reading.frames)) + 1
     query = Query(0, "", *size, ("",) * count, right)
-    row = scored_row(MatchedReply(query, Reply(0, ""), reading, matched), is_video=False)
+    found = MatchedReply(query, Reply(0, ""), reading, matched, judged=judged)
+    row = scored_row(found, is_video=False)
     return drawing.draw(query, row).pictures[frame].boxes
 
 
@@ -112,6 +125,8 @@ def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int]) ->
     x1, x2 = (min(max(x, -width), 2 * width) for x in (x1, x2))
     y1, y2 = (min(max(y, -height), 2 * height) for y in (y1, y2))
     sides = list(pairwise([(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)]))
+    if (x1, y1) == (x2, y2):
+        sides = [((x1 - _ARM, y1), (x1 + _ARM, y1)), ((x1, y1 - _ARM), (x1, y1 + _ARM))]
     if one.role is Role.TRUTH:
         for side in sides:
             pen.line(side, fill=_SHADE, width=line.width + 2)

@@ -38,17 +38,18 @@ class Runs(Sequence[Run]):
         """One row a run: what was asked of whom, figures in percent with their 95 % intervals."""
         import pandas as pd
 
-        return pd.DataFrame([_run_row(run) for run in self.runs])
+        return pd.DataFrame([run_row(run) for run in self.runs])
 
     def queries(self) -> pd.DataFrame:
         """One row a query of every run.
 
-        ``goodness`` is the query's own figure in percent; then come its slices, its sums, and its
-        details as the details file has them: boxes are in pixels of the original picture.
+        ``goodness`` is the query's own figure in percent; then come its details as the details file
+        has them (boxes are in pixels of the original picture), its sums, and its slices: one that
+        is called as a column before it has ``(part)`` behind its name.
         """
         import pandas as pd
 
-        return pd.DataFrame([row for run in self.runs for row in _query_rows(run)])
+        return pd.DataFrame([row for run in self.runs for row in query_rows(run)])
 
 
 def load_runs(
@@ -68,7 +69,8 @@ def load_runs(
     return Runs(tuple(scored_run.load_runs(map(Path, paths))))
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def run_row(run: Run) -> dict[str, Any]:
+    """One row of :meth:`Runs.frame`."""
     # They bring scipy.
     from ..leaderboard.rows import bounds_fields
     from ..runs.intervals import intervals
@@ -88,7 +90,9 @@ def _run_row(run: Run) -> dict[str, Any]:
     return {**row, with_failures.name: with_failures.value(run.sums), "path": str(run.path)}
 
 
-def _query_rows(run: Run) -> Iterator[dict[str, Any]]:
+def query_rows(run: Run) -> Iterator[dict[str, Any]]:
+    """The rows of :meth:`Runs.queries` that are of one run."""
+    taken = {name for row in run.rows for name in (*row.details, *row.sums)}
     for row in run.rows:
         known = {
             "model": run.model,
@@ -100,5 +104,8 @@ def _query_rows(run: Run) -> Iterator[dict[str, Any]]:
             "goodness": run.benchmark.goodness(row),
         }
         # Sums go before details of their names: of a failed call they count nothing.
-        rest = {**row.slices, **row.details, **row.sums}
+        rest = {**row.details, **row.sums}
+        # A tag of one's own may be called as anything else is.
+        for kind, value in row.slices.items():
+            rest[f"{kind} (part)" if kind in taken or kind in known else kind] = value
         yield {**known, **{name: value for name, value in rest.items() if name not in known}}

@@ -1,4 +1,4 @@
-"""Models by their names: on this machine, behind a server, or at OpenRouter."""
+"""Models by their names: on this machine, behind a server, at OpenRouter or at a provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ..core.question import Question
 from ..core.replies import Reply, recorded
 from ..core.spelling import nearest
 from ..core.work import Work
-from ..models.table import MODELS, ModelRow, find_model, local_names
+from ..models.row import ModelRow
+from ..models.table import MODELS, find_model, local_names
 from .prompts import asked
 from .questions import SpaceLike
 from .reading import Read, read
@@ -121,6 +122,7 @@ def open_model(
     name: str,
     base_url: str | Sequence[str] | None = None,
     *,
+    provider: str | None = None,
     space: SpaceLike | None = None,
     key: str | None = None,
     **settings: Any,
@@ -134,16 +136,23 @@ def open_model(
         name: a model of ``run_findit.py models``; ``NAME=CHECKPOINT`` for one of another folder or
             identifier. With ``base_url`` the server's name for it, or ``NAME=THE_SERVERS_NAME``.
         base_url: an OpenAI-compatible server up to and with ``/v1``, or several.
+        provider: who is asked in its own protocol with a key of one's own: ``"openai"``,
+            ``"anthropic"``, ``"google"``; a model that the table does not have there is
+            ``NAME=THE_PROVIDERS_NAME``.
         space: in which coordinates it answers, where the model table does not say it.
-        key: of the server (None: FINDIT_SERVER_KEY); OpenRouter's is in OPENROUTER_API_KEY.
+        key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: its own variable);
+            OpenRouter's is in OPENROUTER_API_KEY.
         settings: of a model on this machine, fields of
-            :class:`..models.local.runner.RunSettings`.
+            :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
         ValueError: there is no such model or setting, or a URL or key cannot be used.
         OSError: the checkpoint is not there.
     """
     said = space.as_dict() if isinstance(space, Space) else space
+    if provider is not None:
+        _refuse(settings, f"{provider} has its own")
+        return _provided(provider, name, base_url, said, key)
     if base_url is not None:
         _refuse(settings, "a server has its own")
         return _served(name, base_url, said, key)
@@ -161,6 +170,8 @@ def open_model(
     if row is not None and row.api is not None:
         _refuse(settings, "OpenRouter has its own")
         return _of_openrouter(short)
+    if row is not None:
+        raise ValueError(f"{short} is asked at a server: base_url=…")
     names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
     raise ValueError(f"no model {short!r}{nearest(short, names)}; base_url=… asks a server")
 
@@ -180,7 +191,8 @@ def _asks_baseline(baseline: Baseline) -> Ask:
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     # torch: only where a model is really opened.
-    from ..models.local.runner import RunSettings, load_local
+    from ..models.local.run_settings import RunSettings
+    from ..models.local.runner import load_local
 
     for one in settings:
         if one not in RunSettings.__dataclass_fields__:
@@ -200,6 +212,17 @@ def _served(name: str, base_url: str | Sequence[str], space: Any, key: str | Non
 
     own, served = server_name(name)
     return _over_http(server_model(own, served, space), endpoints(base_url, key))
+
+
+def _provided(
+    provider: str, name: str, base_url: str | Sequence[str] | None, space: Any, key: str | None
+) -> Model:
+    from ..models.http.chat import provider_model
+    from ..models.http.providers.endpoints import Ready, provider_endpoints
+
+    short, _, served = name.partition("=")
+    model = provider_model(provider, short, served, space)
+    return _over_http(model, provider_endpoints(provider, base_url, Ready.TO_ASK, key))
 
 
 def _of_openrouter(name: str) -> Model:

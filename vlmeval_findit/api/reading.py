@@ -9,7 +9,7 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.rejection import Outcome, outcome
 from ..benchmarks.findit.scoring import match_replies
 from ..boxes.records import Reason, Truth
-from ..boxes.representation import Corners
+from ..boxes.representation import Corners, Judging
 from ..runs.score import checked
 from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
 from .sizes import Size, sizes_of
@@ -42,8 +42,8 @@ class Read:
 
     ``boxes[i]`` is (x1, y1, x2, y2) in pixels of the original picture, ``labels[i]`` its label
     (empty where the query has one label), ``frames[i]`` its frame, counted from 0 (empty for one
-    picture).  ``reason`` says why the reply is not as its format prescribes (None: it is); boxes
-    may have been read all the same.
+    picture).  Points are boxes without extent, and ``judged`` says so.  ``reason`` says why the
+    reply is not as its format prescribes (None: it is); boxes may have been read all the same.
     """
 
     boxes: tuple[Corners, ...]
@@ -51,6 +51,7 @@ class Read:
     frames: tuple[int, ...]
     reason: Reason | None
     kind: Kind
+    judged: Judging = Judging.BY_OVERLAP
 
 
 _NOTHING = Truth((), ())
@@ -106,4 +107,5 @@ def read(
         tuple(one.reading.frames),
         one.reading.reason,
         _KINDS[outcome(one.reply, one.reading, one.salvaged)],
+        one.judged,
     )

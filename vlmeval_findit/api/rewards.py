@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.metrics import METRICS, sums
+from ..benchmarks.findit.metrics import METRICS, POINTING, SUMS
 from ..benchmarks.findit.rejection import Outcome, outcome
 from ..benchmarks.findit.salvaging import salvaged_matches
 from ..benchmarks.findit.scoring import read_reply
@@ -17,6 +17,7 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
 from ..boxes.reading import reader
 from ..boxes.records import Reading, Truth
+from ..boxes.representation import Judging
 from ..boxes.spaces import Space, scale_to_pixels, space_from
 from ..core.metric import Metric
 from ..core.replies import Reply
@@ -37,9 +38,14 @@ class By(Enum):
     """The mean over objects of the IoU with their box."""
     ADHERENCE = "adherence"
     """Whether the reply is as its format prescribes."""
+    POINTING = "pointing"
+    """Of points: found / the more of said and expected."""
 
 
-_METRICS = {by: metric for by in By for metric in METRICS if metric.key == by.value}
+_METRICS = {
+    judged: {by: metric for by in By for metric in metrics if metric.key == by.value}
+    for judged, metrics in ((Judging.BY_OVERLAP, METRICS), (Judging.BY_LYING_INSIDE, POINTING))
+}
 
 
 @overload
@@ -112,7 +118,8 @@ def reward(
         ValueError: there is not one truth a reply, a box is none, or ``by`` is nothing to measure.
         VariantError, SpaceError: there is no such format or space.
     """
-    variant, by = variant_of(format, frames, multilabel), _by(by)
+    variant = variant_of(format, frames, multilabel)
+    by = _by(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
     if replies is None or isinstance(replies, (str, Reply)):
         return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, by)[0])
@@ -134,9 +141,10 @@ def _rewards(
     readings = [read_reply(reply, read) for reply in replies]
     scale_of = {size: scale_to_pixels(space, *size) for size in {*sizes}}
     scales = [scale_of[size] for size in sizes]
-    matched = match(readings, true, scales)
-    metric = _METRICS[by]
-    found = metric.values(_columns(metric, list(map(sums, readings, matched))))
+    matched = match(readings, true, scales, variant.judged)
+    metric = _METRICS[variant.judged][by]
+    counted = list(map(SUMS[variant.judged], readings, matched, true))
+    found = metric.values(_columns(metric, counted))
     if by is not By.ADHERENCE:
         empty = [at for at, truth in enumerate(true) if not truth.boxes]
         found[empty] = _rejected(
@@ -173,8 +181,12 @@ def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, R
     return {name: np.array([row.get(name, 0) for row in rows], dtype=float) for name in names}
 
 
-def _by(said: By | str) -> By:
+def _by(said: By | str, variant: Variant) -> By:
     known = {one.value: one for one in By}
     if isinstance(said, str) and said not in known:
         raise ValueError(f"by: no reward {said!r}{nearest(said, known)}")
+    there = _METRICS[variant.judged]
+    if By(said) not in there:
+        others = ", ".join(one.value for one in there)
+        raise ValueError(f"by: {variant.representation} has no {By(said).value} (it has: {others})")
     return By(said)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..benchmarks.findit.benchmark import BENCHMARK
+from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Truth
-from ..core.metric import figures
+from ..core.metric import Metric, figures
 from ..core.scored_row import ScoredRow
 from ..runs import score as runs_score
 from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
@@ -29,17 +29,22 @@ class Score:
 
     ``queries`` are in the order of the replies: sums, the reason, boxes in pixels, IoUs, hits
     (:class:`..core.scored_row.ScoredRow`).  ``doctor`` is a line where the boxes fit another
-    coordinate space than was said.
+    coordinate space than was said; ``benchmark`` has the figures: of boxes, or of points.
     """
 
     queries: tuple[ScoredRow, ...]
     sums: Mapping[str, float]
     doctor: str | None
+    benchmark: FindIt = BENCHMARK
+
+    @property
+    def _metrics(self) -> tuple[Metric, ...]:
+        return (*self.benchmark.metrics, self.benchmark.with_failures)
 
     @property
     def figures(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics; failed calls are in none of them."""
-        return figures((*BENCHMARK.metrics, BENCHMARK.with_failures), self.sums)
+        return figures(self._metrics, self.sums)
 
     @cached_property
     def intervals(self) -> Mapping[str, Interval | None]:
@@ -51,7 +56,7 @@ class Score:
         if not self.queries:
             return {}
         given = clustered(self.queries, "own")
-        return figure_intervals(evidence_of((*BENCHMARK.metrics, BENCHMARK.with_failures), given))
+        return figure_intervals(evidence_of(self._metrics, given))
 
     @property
     def failed(self) -> int:
@@ -105,7 +110,7 @@ def score(
     queries = _queries(len(said), truths, sizes, pictures, variant)
     task = task_of(variant, queries)
     made = runs_score.looked_at(runs_score.score("", task, said, settings_of(space, said), None))
-    return Score(made.rows, made.sums, made.doctor)
+    return Score(made.rows, made.sums, made.doctor, BENCHMARK.judging(variant))
 
 
 def _queries(

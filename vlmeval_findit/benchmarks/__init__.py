@@ -92,12 +92,26 @@ def protocols() -> Protocols:
     return dict(sorted(found.items()))
 
 
-def benchmark_of(name: str) -> Benchmark:
-    """The benchmark that a name belongs to.
+def benchmark_of(asked: str | Question) -> Benchmark:
+    """The benchmark that a name or a question belongs to, with the figures of this question.
+
+    A name that is no question has the figures of most.
 
     Raises:
         QuestionError: it belongs to none.
     """
+    if not isinstance(asked, str):
+        return _by_prefix(asked.name).judging(asked)
+    found = _by_prefix(asked)
+    if not found.others:
+        return found
+    try:
+        return found.judging(found.parse(asked))
+    except QuestionError:
+        return found
+
+
+def _by_prefix(name: str) -> Benchmark:
     return _made_of(prefixes()[prefix_of(name)])
 
 
@@ -158,7 +172,7 @@ def parse(name: str) -> Question:
     Raises:
         QuestionError: it is none; the message says what is nearest.
     """
-    return benchmark_of(name).parse(name)
+    return _by_prefix(name).parse(name)
 
 
 def is_question(name: object) -> bool:
@@ -174,7 +188,7 @@ def is_question(name: object) -> bool:
 
 def load(name: str) -> AnyTask:
     """The question of a name with the rows of its table; see :meth:`.Benchmark.load`."""
-    return benchmark_of(name).load(name)
+    return _by_prefix(name).load(name)
 
 
 def name_after_model(stem: str) -> tuple[str, str] | None:

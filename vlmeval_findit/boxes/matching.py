@@ -8,15 +8,16 @@ little more than reading them.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .labels import plain_label as plain_label
+from .pointing import lies_in
 from .records import NO_BOX, Matched, Reading, Truth
+from .representation import Judging
 
 HIT = 0.5
 """IoU from which a matched box counts as found."""
@@ -26,14 +27,6 @@ _BATCH = 1024
 
 Array = NDArray[np.float32]
 Indices = NDArray[np.intp]
-
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-@lru_cache(maxsize=65536)
-def plain_label(label: str) -> str:
-    """A label as it is compared: lower case, no ASCII punctuation, single blanks."""
-    return " ".join(label.lower().translate(_PUNCTUATION).split())
 
 
 def iou(left: Array, right: Array) -> Array:
@@ -79,6 +72,7 @@ def match(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     scales: Sequence[tuple[float, float]],
+    judged: Judging = Judging.BY_OVERLAP,
 ) -> list[Matched]:
     """Match each reading with its ground truth.
 
@@ -86,11 +80,12 @@ def match(
         readings: boxes in the units of the replies.
         truths: boxes in pixels of the original images, in frame order.
         scales: per query the factors (x, y) from units of the reply to pixels.
+        judged: how an answer is held against an object.
     """
     results: list[Matched] = []
     for start in range(0, len(readings), _BATCH):
         part = slice(start, start + _BATCH)
-        results += _match_batch(readings[part], truths[part], scales[part])
+        results += _match_batch(readings[part], truths[part], scales[part], judged)
     return results
 
 
@@ -98,6 +93,7 @@ def _match_batch(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     scales: Sequence[tuple[float, float]],
+    judged: Judging,
 ) -> list[Matched]:
     predicted = [len(reading.boxes) for reading in readings]
     expected = [len(truth.boxes) for truth in truths]
@@ -105,8 +101,7 @@ def _match_batch(
     targets = _boxes(chain.from_iterable(truth.boxes for truth in truths))
 
     groups = _Groups(readings, truths, predicted, expected)
-    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
-        ious = iou(pixels.astype(np.float32)[groups.left], targets.astype(np.float32)[groups.right])
+    ious = _VALUES[judged](pixels[groups.left], targets[groups.right], truths, groups.right)
     agree = groups.agreement(readings, truths)
     cost = np.float32(1) - ious if agree is None else np.float32(1) - ious - agree
     hits = ious >= HIT if agree is None else (ious >= HIT) & agree
@@ -142,6 +137,21 @@ def _match_batch(
         )
         p, t = p_end, t_end
     return results
+
+
+def _overlaps(
+    said: NDArray[np.float64],
+    true: NDArray[np.float64],
+    truths: Sequence[Truth],
+    objects: Indices,
+) -> Array:
+    """The IoU of every pair; whatever masks there are."""
+    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
+        return iou(said.astype(np.float32), true.astype(np.float32))
+
+
+_VALUES = {Judging.BY_OVERLAP: _overlaps, Judging.BY_LYING_INSIDE: lies_in}
+"""What a pair of an answer and an object is worth, 0 to 1: a hit from :data:`HIT` on."""
 
 
 def _of_labelled(

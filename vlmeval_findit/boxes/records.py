@@ -5,9 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from .representation import Corners
+
+
+class Mask(Protocol):
+    """The pixels of an object, among ``height`` x ``width`` of its picture.
+
+    ``packed`` are its run lengths as COCO packs them.
+    """
+
+    @property
+    def height(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def packed(self) -> str: ...
+
+    def covers(self, x: float, y: float) -> bool:
+        """Whether the pixel that (x, y) lies in is the object's; outside the picture none is."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +34,15 @@ class Truth:
 
     ``boxes[i]`` is (x1, y1, x2, y2) in pixels of the original image, ``frames[i]`` the frame that
     it is in, counted from 0 (always 0 for an image), ``labels[i]`` its label (``labels`` is empty
-    where the query has one label).  Boxes are in frame order.
+    where the query has one label).  Boxes are in frame order.  ``masks[i]`` are the pixels of the
+    object, or None where its box alone is known (``masks`` is empty where no object has any);
+    whether a box is a hit never depends on them.
     """
 
     boxes: tuple[Corners, ...]
     frames: tuple[int, ...]
     labels: tuple[str, ...] = ()
+    masks: tuple[Mask | None, ...] = ()
 
 
 class Reason(Enum):
@@ -46,7 +67,8 @@ class Reason(Enum):
 class Reading(NamedTuple):
     """What was read from one reply.
 
-    ``boxes[i]`` is (x1, y1, x2, y2) in the units of the reply.  ``labels`` is empty where the query
+    ``boxes[i]`` is (x1, y1, x2, y2) in the units of the reply; a point has x1 = x2 and y1 = y2.
+    ``labels`` is empty where the query
     has one label.  ``frames`` (counted from 0) is empty for images.  ``reason`` is None for a reply
     that adheres to its format; boxes may have been read all the same where it is not None.
 
@@ -72,7 +94,7 @@ class Matched(NamedTuple):
     when there is none), ``hits[j]`` whether it counts as found (IoU at least 0.5 and agreeing
     labels), ``assigned[j]`` the place of that box among ``boxes`` (:data:`NO_BOX` when there is
     none) and ``labels_agree[j]`` whether the two have the same label (empty where nothing has
-    labels).
+    labels).  Of points ``ious[j]`` is 1 where the point lies in the object, else 0.
     """
 
     boxes: list[list[float]]

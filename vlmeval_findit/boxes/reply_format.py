@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .representation import REPRESENTATIONS, Representation
+from .representation import BOX_KEYS, POINT_KEYS, REPRESENTATIONS, Representation
+from .representation import CLASS_KEY as CLASS_KEY
 
 OUTPUTS = ("text", "json")
 
 
-DEFAULT_KEY = "bbox"
+DEFAULT_KEY = BOX_KEYS[0]
+
+KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
+"""Every key; a representation says which of them are its own."""
 
 
-CLASS_KEY = "class_name"
+def default_key(representation: str) -> str:
+    """The key under which a representation is asked for where none is named.
 
-
-KEYS = (DEFAULT_KEY, "bbox_2d", "coordinates", "bounding_box", CLASS_KEY)
+    >>> default_key("xyxy"), default_key("point")
+    ('bbox', 'point')
+    """
+    return REPRESENTATIONS[representation].json_keys[0]
 
 
 DEFAULT_STRUCTURE = "per_box"
@@ -29,6 +36,8 @@ PLURAL_KEYS = {
     "bbox_2d": "bboxes_2d",
     "coordinates": "coordinates",
     "bounding_box": "bounding_boxes",
+    "point": "points",
+    "point_2d": "points_2d",
 }
 """The key of the ``nested`` structure, by the variant's key."""
 

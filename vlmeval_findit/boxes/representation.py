@@ -1,15 +1,17 @@
 """Box representations: what the numbers of a box mean (protocol section 1).
 
 One row of :data:`REPRESENTATIONS` is all that the package knows of a representation: how the
-prompt spells it, how many numbers it has, the keys of its ``decomposed`` JSON form, and the two
-conversions.  Everything is in the units of the reply; pixels come later, in :mod:`.spaces`.
+prompt spells it, how many numbers it has, the keys of its JSON forms, the two conversions, and how
+an answer in it is judged.  Everything is in the units of the reply; pixels come later, in
+:mod:`.spaces`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from ..core.plugin_table import Table
 from ..core.plugins import Group
@@ -24,14 +26,34 @@ NO_RECTANGLE: Corners = (0.0, 0.0, 0.0, 0.0)
 """What eight numbers that are no axis-parallel rectangle count as: a box that matches nothing."""
 
 
+class Judging(Enum):
+    """How an answer is held against an object; figures of different ways are never compared."""
+
+    BY_OVERLAP = "by overlap"
+    """A box, by its IoU with the object's."""
+    BY_LYING_INSIDE = "by lying inside"
+    """A point, by lying in the object's mask, or in its box where there is no mask."""
+
+
+CLASS_KEY = "class_name"
+"""In place of a key: the label itself is the key."""
+
+BOX_KEYS = ("bbox", "bbox_2d", "coordinates", "bounding_box", CLASS_KEY)
+POINT_KEYS = ("point", "point_2d", "coordinates", CLASS_KEY)
+
+
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One way to write a box as numbers.
+    """One way to write a box, or a point, as numbers.
 
     ``fields`` are the names that a prompt gives to the numbers, in order; ``keys`` those of the
     ``decomposed`` JSON structure (empty: it has no such form).  ``to_corners`` takes as many
     numbers as there are in ``width``; it never raises on finite numbers.  ``from_corners`` is its
-    inverse on boxes with x_min < x_max and y_min < y_max.
+    inverse on boxes with x_min < x_max and y_min < y_max.  A point is a box without extent, and of
+    a box its centre.
+
+    ``judged`` says how answers count.  ``json_keys`` are the keys under which it is asked for in
+    JSON, the default first.  ``never_beside`` are keys beside which ``keys`` mean something else.
     """
 
     name: str
@@ -40,6 +62,9 @@ class Representation:
     keys: tuple[str, ...]
     to_corners: Callable[[Numbers], Corners]
     from_corners: Callable[[Corners], tuple[float, ...]]
+    judged: Judging = Judging.BY_OVERLAP
+    json_keys: tuple[str, ...] = BOX_KEYS
+    never_beside: frozenset[str] = frozenset()
 
 
 def _from_xyxy(n: Numbers) -> Corners:
@@ -150,6 +175,21 @@ _ROWS = (
     ),
 )
 
+_NAMED = (
+    Representation(
+        name="point",
+        width=2,
+        fields=("x", "y"),
+        keys=("x", "y"),
+        to_corners=lambda n: (n[0], n[1], n[0], n[1]),
+        from_corners=lambda b: ((b[0] + b[2]) / 2, (b[1] + b[3]) / 2),
+        judged=Judging.BY_LYING_INSIDE,
+        json_keys=POINT_KEYS,
+        # {"x": 1, "y": 2, "width": 3, "height": 4} is a box and its corner no answer.
+        never_beside=frozenset(("width", "height", "w", "h")),
+    ),
+)
+
 GRID: tuple[str, ...] = tuple(row.name for row in _ROWS)
 """The paper's eight: what "all" means.  Any other is asked where it is named."""
 
@@ -163,13 +203,28 @@ def _problem(row: Representation) -> str | None:
     for what, words in (("fields", row.fields), ("keys", row.keys)):
         if len(words) not in (0, row.width):
             return f"{what} are {len(words)} for {row.width} numbers"
+    if not row.json_keys or not {*row.json_keys} <= {*BOX_KEYS, *POINT_KEYS}:
+        return f"json_keys should be some of {', '.join((*BOX_KEYS, *POINT_KEYS))}"
     box = (1.0, 2.0, 5.0, 9.0)
+    said = _SAID[row.judged](box)
     back = tuple(row.to_corners(row.from_corners(box)))
-    return None if back == box else f"{box} comes back as {back!r:.60}"
+    return None if back == said else f"{said} comes back as {back!r:.60}"
+
+
+_SAID: Mapping[Judging, Callable[[Corners], Corners]] = {
+    Judging.BY_OVERLAP: lambda box: box,
+    Judging.BY_LYING_INSIDE: lambda b: (
+        (b[0] + b[2]) / 2,
+        (b[1] + b[3]) / 2,
+        (b[0] + b[2]) / 2,
+        (b[1] + b[3]) / 2,
+    ),
+}
+"""What of a box is said: all of it, or its centre."""
 
 
 _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"
 
 REPRESENTATIONS: Table[Representation] = Table(
-    Group.REPRESENTATIONS, {row.name: row for row in _ROWS}, Representation, _problem
+    Group.REPRESENTATIONS, {row.name: row for row in (*_ROWS, *_NAMED)}, Representation, _problem
 )

@@ -31,6 +31,9 @@ COMMANDS = {
     "marks": ("marks", "list the visual marks that are drawn into pictures, or show them all"),
     "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
     "report": ("report", "one page with plots and every answer on its picture"),
+    "push": ("push", "scored runs as a dataset for the Hugging Face hub"),
+    "track": ("track", "log scored runs with MLflow"),
+    "export-fiftyone": ("export_fiftyone", "answers and ground truth as a FiftyOne dataset"),
     "demo": ("demo", "the demonstration"),
 }
 
@@ -40,7 +43,7 @@ usage: run_findit.py                          the demonstration, without a netwo
        run_findit.py COMMAND …
 
 commands:
-{chr(10).join(f"  {name:<14}{what}" for name, (_, what) in COMMANDS.items())}
+{chr(10).join(f"  {name:<17}{what}" for name, (_, what) in COMMANDS.items())}
 
 of every command:
   --plugin FILE.py        models, spaces, benchmarks … of a file of your own (docs/plugins.md)
@@ -58,6 +61,7 @@ flags of ours, with --data:
   --max-usd DOLLARS       stop before models over an API cost more than this
   --base-url URL[,URL]    ask OpenAI-compatible servers; --model NAME, or NAME=THE_SERVERS_NAME
                           (key, if any: FINDIT_SERVER_KEY; also --timeout, --header, --extra-body)
+  --provider NAME         ask the model at openai, anthropic or google, with a key of your own
 
 exit status: 0; 1 something failed (run again to go on); 2 refused; 3 spending limit or full disk;
              4 batches are still under way; 130 stopped; probe has its own (probe --help)
@@ -84,7 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):
-        print(USAGE)
+        from ..core.shipped import as_called
+
+        print(as_called(USAGE))
         return 0
     try:
         if first.startswith("-"):
@@ -97,12 +103,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        from ..core.extras import missing
+
+        line = missing(error)
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
+        return 2
     except (ValueError, OSError) as error:
         from ..core.redaction import scrub
 
         # Ours derive from ValueError: what was given cannot be used, and the message says why.
-        print(f"error: {scrub(str(error))}", file=sys.stderr)
+        print(f"error: {scrub(said_of(error))}", file=sys.stderr)
         return 2
+
+
+def said_of(error: ValueError | OSError) -> str:
+    """The message of an error, and what to do about it where it is of the machine's making."""
+    from ..core.data_root import advice
+    from ..core.shipped import as_called
+
+    return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")
 
 
 def _main_of(module: str, argv: Sequence[str]) -> int:

@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..benchmarks.findit.task import load_task
+from ..core.extras import install
 from ..core.run_files import PROVENANCE, RunFiles, run_of
 from . import leaderboard, report, search
 from .printing import print_rows
@@ -38,6 +40,8 @@ PHOTOGRAPHS = tuple(
 )
 NANO = "FindIt-Nano"
 MODELS = (NANO, "OpenCV-Detector", "FullImage")
+NEEDED = ("vlmeval", "torch", "transformers", "cv2", "skimage", "sklearn")
+"""What it imports, or takes photographs of, beyond a light installation."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,6 +49,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="run_findit.py demo", description=__doc__)
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/demo"))
     work_dir: Path = parser.parse_args(argv).work_dir
+    _refuse_without(NEEDED)
     runs, searched = work_dir / "runs", work_dir / "search"
     for path in (runs, searched):
         path.mkdir(parents=True, exist_ok=True)
@@ -73,6 +78,20 @@ def main(argv: Sequence[str]) -> int:
     both = [str(runs), *map(str, found)]
     leaderboard.main([*both, "--out", str(work_dir / "leaderboard")])
     return report.main([*both, "--out", str(work_dir / "report.html")])
+
+
+def _refuse_without(needed: Sequence[str]) -> None:
+    """Before minutes of work: everything that the demonstration imports.
+
+    Raises:
+        ValueError: something is not installed; the message names the extra.
+    """
+    absent = [name for name in needed if find_spec(name) is None]
+    if absent:
+        raise ValueError(
+            f"the demonstration needs {', '.join(absent)}: {install('demo')} "
+            "(score, leaderboard and report need nothing more)"
+        )
 
 
 def _run(names: Sequence[str], runs: Path, log: Path) -> list[dict[str, str]]:

@@ -10,7 +10,13 @@ from typing import Any
 
 from ..benchmarks import parse
 from ..core.image_checks import skips_missing
-from ..models.http.chat import ChatModel, openrouter_model, server_model, token_limit
+from ..models.http.chat import (
+    ChatModel,
+    openrouter_model,
+    provider_model,
+    server_model,
+    token_limit,
+)
 from ..models.http.estimate import Load
 from ..models.http.services import extra_fields, server_name
 from ..models.prices import AS_OF
@@ -60,7 +66,9 @@ def _key(entry: ModelEntry) -> dict[str, Any]:
 
 def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
     """Count what a sweep would do; ``served``: its models are behind servers (``--endpoints``)."""
-    given = {one.name: settings(one) if served else _key(one) for one in sweep.models}
+    given = {
+        one.name: settings(one) if served or one.provider else _key(one) for one in sweep.models
+    }
     groups = sweep_groups(sweep, given, _chats(sweep, served), chosen)
     dry = count(groups, sweep.journal)
     head = ("model", "cells", "queries", "images", "calls", "finished")
@@ -99,7 +107,7 @@ def _chats(sweep: Sweep, served: bool) -> dict[str, ChatModel]:
     """How the models of a sweep are asked that are asked over HTTP."""
 
     def chat(entry: ModelEntry) -> ChatModel | None:
-        if served:
+        if served or entry.provider is not None:
             return chat_model(entry)
         row = find_model(entry.name)
         if row is None or row.api is None or row.entry != entry.name:
@@ -111,10 +119,14 @@ def _chats(sweep: Sweep, served: bool) -> dict[str, ChatModel]:
 
 
 def _chat(model: str, args: argparse.Namespace) -> ChatModel:
+    space = (json.loads(args.judge_args) if args.judge_args else {}).get("space")
+    if args.provider:
+        fields = extra_fields(args.extra_body)
+        name, _, called = model.partition("=")
+        return provider_model(args.provider, name, called, space, fields, row=args.row)
     if not args.base_url:
         return openrouter_model(model)
     name, served = server_name(model)
-    space = (json.loads(args.judge_args) if args.judge_args else {}).get("space")
     return server_model(name, served, space, extra_fields(args.extra_body))
 
 

@@ -93,6 +93,8 @@ def main(argv: Sequence[str]) -> int:
         parser.error("--units is for --csv and --jsonl; the other formats have units of their own")
     if args.frames is not None and args.jsonl is None:
         parser.error("--frames is for --jsonl; the other formats have no videos")
+    if args.frames is not None and args.frames < 1:
+        parser.error(f"--frames {args.frames}: at least 1")
     folder = _images(args)
     drawn = Drawn(args.exif) if args.exif else None
     built = build_asked(args.name, [_read(args, folder)], folder, args.replace, drawn)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.datasets import Family
+from ..benchmarks.findit.names import parse
 from ..data.own.build import Built, BuiltSet
+from ..data.own.jsonl import NO, YES
 
 _WIDTH = 80
 
@@ -36,7 +38,7 @@ def described(built: Built, images: Path) -> str:
     said += [f"Tables: {folder}" for folder in folders]
     said += [f"Images: {images}", "Run it:"]
     said += [
-        f"  python run_findit.py --data FindIt_{one.name}_xyxy_json --model MODEL"
+        f"  python run_findit.py --data {parse(f'FindIt_{one.name}_xyxy_json').name} --model MODEL"
         for one in built.datasets
     ]
     return "\n".join(said)
@@ -50,19 +52,27 @@ def _dataset(one: BuiltSet) -> Iterator[str]:
     yield _wrapped(f"{one.name}: ", "; ".join([_ASKED[Family(row.family)], *more]))
     for table in one.tables:
         yield _counts(table)
+    words = [kind for kind, values in one.tags.items() if set(values) <= {YES, NO}]
+    if words:
+        yield _wrapped("  tags, yes or no: ", _some(words))
     for kind, values in one.tags.items():
-        count = len(values)
-        listed = ", ".join(values[:_LISTED]) + (", …" if count > _LISTED else "")
-        yield _wrapped(f"  tag {kind}: ", f"{listed} ({count})" if count > _LISTED else listed)
+        if kind not in words:
+            yield _wrapped(f"  tag {kind}: ", _some(values))
 
 
 _LISTED = 8
-"""Values of a tag that are named."""
+"""Tags, or values of one, that are named."""
+
+
+def _some(words: Sequence[str]) -> str:
+    if len(words) <= _LISTED:
+        return ", ".join(words)
+    return f"{', '.join(words[:_LISTED])} … ({len(words)})"
 
 
 def _counts(table: Prepared) -> str:
     without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
-    return f"  {table.table:<24}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
+    return f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
 
 
 def _wrapped(head: str, text: str) -> str:

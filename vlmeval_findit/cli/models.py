@@ -10,7 +10,8 @@ from typing import Any
 from ..benchmarks.findit.names import parse
 from ..core.data_root import own_models_file
 from ..core.question import Question
-from ..models.table import MODELS, ApiFacts, ModelRow
+from ..models.row import ApiFacts, ModelRow
+from ..models.table import MODELS
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
 _SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
@@ -47,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _add(path: Path, replaces: bool) -> int:
-    from ..models.own_models import add
+    from ..models.kept_models import add
 
     for row in add(path, replaces=replaces):
         print(f"{row.name}: known to every command from now on")
@@ -56,7 +57,7 @@ def _add(path: Path, replaces: bool) -> int:
 
 
 def _remove(name: str) -> int:
-    from ..models.own_models import remove
+    from ..models.kept_models import remove
 
     remove(name)
     print(f"{name}: forgotten; its runs stay; to score them again it must be back, or --force")

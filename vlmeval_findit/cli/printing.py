@@ -19,7 +19,7 @@ SPENT = 3
 """The exit status of a run that a spending limit stopped."""
 TABLES_EPILOG = (
     "Every runner looks for tables in the folder that FINDIT_TABLES names, in datasets_tsv here "
-    "and beside the package, and in VLMEvalKit's data folder (LMUData), in this order."
+    "and of the clone, and in VLMEvalKit's data folder (LMUData), in this order."
 )
 
 

@@ -28,6 +28,7 @@ from ..sweep.config_file import read_sweep
 from .printing import report_spending
 from .probe_saving import saved
 from .probe_text import Probed, as_dict, text_of
+from .provider import with_provider
 from .sweep import INTERRUPTED, add_executor_flags, budget_for, host_for, results_of
 
 EPILOG = f"""\
@@ -90,7 +91,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--model", help="a name, NAME=CHECKPOINT, or with --base-url NAME=THE_SERVERS_NAME"
+        "--model",
+        help="a name, NAME=CHECKPOINT, or with --base-url or --provider NAME=THE_SERVERS_NAME",
     )
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="a sweep's file, as --save writes: its model"
@@ -142,12 +144,12 @@ class _Wanted:
 
 
 def _wanted(args: argparse.Namespace, question: Question) -> _Wanted:
-    entry = _entry(args)
+    entry = with_provider(_entry(args), args)
     said = settings_from({"space": args.space or entry.space}).space
     if said is not None:
         space_from(said)
     row = find_model(entry.row or entry.name)
-    if args.endpoints:
+    if args.endpoints or entry.provider is not None:
         # How pictures are sent depends on what is declared, as in every run.
         declared = said is not None or _row_says(entry, question)
         return _Wanted(replace(entry, space=said if declared else _STAND_IN), said, declared)
@@ -178,15 +180,18 @@ def _entry(args: argparse.Namespace) -> ModelEntry:
         return _configured(args)
     if args.model is None:
         raise ValueError("--model or --config: who is asked?")
-    if args.endpoints:
+    if args.endpoints and args.provider is None:
         name, served = server_name(args.model)
         settings = extra_fields(args.extra_body)
         return ModelEntry(check_model_name(name), settings=settings, row=args.row, served=served)
-    if args.extra_body:
+    if args.extra_body and args.provider is None:
         raise ValueError("--extra-body is for the servers of --base-url, and there are none")
     name, given, checkpoint = args.model.partition("=")
     return ModelEntry(
-        check_model_name(name), checkpoint=checkpoint if given else None, row=args.row
+        check_model_name(name),
+        settings=extra_fields(args.extra_body),
+        checkpoint=checkpoint if given else None,
+        row=args.row,
     )
 
 
@@ -212,6 +217,7 @@ def _sweep(wanted: _Wanted, question: Question, args: argparse.Namespace) -> Swe
     entry = wanted.entry
     parts = [entry.name, entry.served, entry.row, entry.checkpoint, args.endpoints, args.header]
     parts += [dict(entry.settings), entry.space]
+    parts += [entry.provider] if entry.provider else []
     digest = sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())[:8]
     folder = args.work_dir / digest
     return Sweep(

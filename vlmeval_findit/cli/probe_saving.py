@@ -27,6 +27,7 @@ def saved(probed: Probed, entry: ModelEntry, path: Path, urls: str | None) -> st
     said = space.as_dict()
     model: dict[str, Any] = {
         "name": entry.name,
+        "provider": entry.provider,
         "served": entry.served,
         "checkpoint": entry.checkpoint,
         "row": entry.row,

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from ..core.replies import recorded
+from ..core.visible import duration
 from ..core.work import Answer
 from ..sweep.answering import Planned
 from ..sweep.results import Result
@@ -75,16 +76,6 @@ def tokens_line(tokens: Mapping[str, int]) -> str:
     which = f", of which {cached}" if cached else ""
     out = tokens.get("completion", tokens.get("reply", 0))
     return f"tokens: {tokens['prompt']:,} in{which}; {out:,} out"
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as people read them: ``1 h 02 min``, ``3 min 05 s``, ``7 s``."""
-    if seconds is None:
-        return "?"
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
 
 
 class SweepProgress:

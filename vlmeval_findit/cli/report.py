@@ -31,8 +31,23 @@ def main(argv: Sequence[str]) -> int:
         help="put these side by side first, and their most different answers on the page: "
         "MODEL, MODEL=FORMAT, or FORMAT where one model has it",
     )
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="follow a running sweep: its file, or its work dir, in place of runs",
+    )
+    parser.add_argument(
+        "--every",
+        type=_seconds,
+        metavar="SECONDS",
+        help=f"with --watch: write the page so often at most ({EVERY:g})",
+    )
     add_board_flags(parser)
     args = parser.parse_args(argv)
+    if args.watch:
+        return _watched(args)
+    if args.every is not None:
+        raise ValueError("--every is of a page that follows a sweep: --watch")
     made = boards_from(args)
     sides = sides_of(args.compare, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -42,6 +57,28 @@ def main(argv: Sequence[str]) -> int:
         beside = args.out.with_name(f"{args.out.stem}-{board.benchmark.name}{args.out.suffix}")
         _write(board, beside, args.cards, sides)
     return 0
+
+
+EVERY = 5.0
+"""Seconds between two looks at a sweep."""
+
+
+def _watched(args: argparse.Namespace) -> int:
+    if args.compare or args.format or args.cards != CARDS:
+        raise ValueError(f"{FLAG}, --format and --cards are of a report, and not of --watch")
+    from .watch import watch
+
+    return watch(args.runs, args.out, args.every or EVERY)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return value
 
 
 def _write(board: Board, path: Path, cards: int, sides: Sequence[Side]) -> None:

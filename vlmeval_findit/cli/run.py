@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import is_meant, load
+from ..core.extras import install
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
 from ..core.settings import CONFIDENCES_VARIABLE, FORCE_VARIABLE
 from ..models.http.spending import Budget
 from ..sweep.host_config import is_ours
 from .printing import report_spending
+from .provider import check_models
 
 FAILED = 1
 """The exit status of a run of which something failed: a dataset, or calls of one."""
@@ -28,17 +30,24 @@ def main(argv: Sequence[str]) -> int:
     _set_environment(ours)
     said = _datasets(ours)
     names = list(said)
+    if ours.provider and not names:
+        raise ValueError(
+            "--provider is for FindIt's datasets (--data FindIt_…); an entry of a --config file "
+            "says it itself (class FindItProvider)"
+        )
     if ours.data and not ours.model:
         raise ValueError(
             "--data without --model: which model is asked? (names: run_findit.py models)"
         )
-    if ours.base_url and names:
+    if _is_our_server(ours):
         _check_server(ours, rest)
     if "--api-mode" in rest and names:
         raise ValueError(
             "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
             "--api-nproc calls at a time: leave the flag out"
         )
+    if ours.provider:
+        check_models(ours.model, ours)
     _check_data(names, ours.mode)
     if ours.dry_run:
         from .dry_run import of_data
@@ -52,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
         from ..host.runner import find_runner
     except ImportError as error:
         raise ValueError(
-            f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]', "
+            f"VLMEvalKit cannot be imported ({error}): {install('run')}, "
             "or install a clone of it into this environment"
         ) from None
     runner = find_runner(argv)
@@ -146,6 +155,7 @@ def _our_flags() -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--max-usd", type=float)
     parser.add_argument("--base-url", "--endpoints")
+    parser.add_argument("--provider")
     parser.add_argument("--header", action="append")
     parser.add_argument("--key")
     parser.add_argument("--timeout", type=int)
@@ -169,7 +179,7 @@ def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
 
 
 def _is_our_server(ours: argparse.Namespace) -> bool:
-    return bool(ours.base_url) and any(map(is_meant, ours.data or ()))
+    return bool(ours.base_url or ours.provider) and any(map(is_meant, ours.data or ()))
 
 
 _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--max-tokens")
@@ -178,7 +188,7 @@ _SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--m
 def _check_server(ours: argparse.Namespace, rest: Sequence[str]) -> None:
     """What would be left unheard is refused."""
     if not all(map(is_meant, ours.data)):
-        raise ValueError("--base-url: run FindIt's datasets and others apart")
+        raise ValueError("--base-url or --provider: run FindIt's datasets and others apart")
     for flag in _SAMPLING:
         if any(word.partition("=")[0] == flag for word in rest):
             raise ValueError(
@@ -200,12 +210,14 @@ def _made_known(model: str, names: Sequence[str], ours: argparse.Namespace) -> s
     """The name of a model, which the host knows from now on.
 
     ``Replay=PATH`` answers from there, ``NAME=CHECKPOINT`` from a checkpoint, like the row of the
-    model table that NAME or ``--row`` names; with ``--base-url``, ``NAME=SERVED`` is what the
-    server calls SERVED.
+    model table that NAME or ``--row`` names; with ``--base-url`` or ``--provider``, ``NAME=SERVED``
+    is what the server or the provider calls SERVED.
     """
     from ..host.local import make_known
-    from ..host.preflight import add_replay, add_server
+    from ..host.preflight import add_provider, add_replay, add_server
 
+    if ours.provider:
+        return add_provider(model, names, ours)
     if _is_our_server(ours):
         return add_server(model, names, ours)
     name, given, path = model.partition("=")

@@ -19,6 +19,7 @@ from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
 from .batch import add_batch_flag, batch_kind
 from .printing import report_spending
+from .provider import with_provider
 from .sweep import (
     CONFIDENCES_HELP,
     FORCE_HELP,
@@ -38,7 +39,10 @@ def main(argv: Sequence[str]) -> int:
         prog="run_findit.py search", description=__doc__, epilog=f"the winner: {rule(BENCHMARK)}"
     )
     parser.add_argument(
-        "--model", required=True, help="a name, or NAME=CHECKPOINT for another checkpoint"
+        "--model",
+        required=True,
+        help="a name, or NAME=CHECKPOINT for another checkpoint; with --provider "
+        "NAME=THE_PROVIDERS_NAME",
     )
     parser.add_argument("--row", help="of NAME=CHECKPOINT: the model that it is run like")
     parser.add_argument("--dataset", default="Pascal", help="default: Pascal")
@@ -66,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/search"))
     parser.add_argument("--journal", type=Path, default=Path("outputs/calls.jsonl"))
     parser.add_argument("--space", help="coordinate space, where the model table says none")
-    parser.add_argument("--served", help="the endpoints' name for the model")
+    parser.add_argument("--served", help="the endpoints' or the provider's name for the model")
     parser.add_argument("--skip-missing-images", action="store_true")
     parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
     parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
@@ -74,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
     add_executor_flags(parser)
     add_batch_flag(parser)
     args = parser.parse_args(argv)
-    entry = _entry(args)
+    entry = with_provider(_entry(args), args)
     tables = grid_tables()
     if args.dataset not in tables:
         raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")

@@ -15,7 +15,8 @@ from ..core.places import image_folder
 from ..core.question import Query, Question
 from ..core.settings import Settings
 from ..models.families import LocalFamily
-from ..models.table import ModelRow, find_model
+from ..models.row import ModelRow
+from ..models.table import find_model
 
 
 def main(argv: Sequence[str]) -> int:
@@ -59,7 +60,7 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     if row is None:
         # A model that nobody knows can answer where answers have no space.
         nobody = Described(Answering(), None)
-        benchmark_of(question.name).space(named, question, Settings(), nobody)
+        benchmark_of(question).space(named, question, Settings(), nobody)
         return
     space = row.space(question)
     if query.width:

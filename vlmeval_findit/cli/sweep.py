@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..core.extras import install
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
+from ..core.shipped import config_here_or_shipped
 from ..models.http.spending import Budget
 from ..sweep.answering import Host, StoppedError, Surroundings
-from ..sweep.config import Race, Sweep
+from ..sweep.config import Inference, Race, Sweep
 from ..sweep.config_file import read_sweep
 from ..sweep.host_config import host_config
+from ..sweep.hosts import Hosts
 from ..sweep.journal import NotOursError
 from ..sweep.journal_errors import DiskFullError
 from ..sweep.results import Result
@@ -39,6 +42,7 @@ from ..sweep.stopping import stopped_by_signals
 from .batch import add_batch_flag, batch_kind, batching
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
+from .provider import add_provider_flag, all_at_provider
 
 CONFIDENCES_HELP = (
     "record how probable the tokens of every reply were; answers of earlier runs without are "
@@ -71,7 +75,8 @@ def main(argv: Sequence[str]) -> int:
     add_executor_flags(parser)
     add_batch_flag(parser)
     args = parser.parse_args(argv)
-    sweep = _overridden(read_sweep(args.config), args)
+    sweep = _overridden(read_sweep(config_here_or_shipped(args.config)), args)
+    sweep = all_at_provider(sweep, args)
     chosen = read_formats(args.formats) if args.formats else None
     if chosen is not None and sweep.race is not None:
         raise ValueError(f"{args.config} races formats, and --formats asks each model in one only")
@@ -103,12 +108,13 @@ def add_executor_flags(parser: argparse.ArgumentParser) -> None:
         metavar="URL,URL",
         help="OpenAI-compatible servers of one model, up to and with /v1",
     )
+    add_provider_flag(parser)
     parser.add_argument(
         "--header",
         action="append",
         default=[],
         metavar="'NAME: VALUE'",
-        help="of every request to the endpoints (again and again)",
+        help="of every request to the endpoints or the provider (again and again)",
     )
     parser.add_argument("--threads", type=int, help="calls at a time to an API or each endpoint")
     parser.add_argument("--timeout", type=float, help="seconds for one attempt of such a call")
@@ -141,22 +147,36 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
     if not inference.timeout > 0:
         raise ValueError(f"--timeout {inference.timeout:g}: seconds, more than 0")
-    if args.endpoints or sweep.batch is not None:
+    over_http = [entry for entry in sweep.models if entry.provider is not None]
+    if args.endpoints or sweep.batch is not None or over_http:
         if args.executor == "ray":
-            raise ValueError("--endpoints or --batch, and --executor ray: name one of them")
+            raise ValueError(
+                "--endpoints, --provider or --batch, and --executor ray: name one of them"
+            )
         urls = args.endpoints.split(",") if args.endpoints else []
-        return ServersHost(urls, inference, args.header, budget, batching(sweep, args.threads))
+        servers = ServersHost(urls, inference, args.header, budget, batching(sweep, args.threads))
+        if args.endpoints or sweep.batch is not None or len(over_http) == len(sweep.models):
+            return servers
+        others = _host_here(args, inference, budget)
+        return Hosts(lambda entry: others if entry.provider is None else servers, others)
     if args.header:
         raise ValueError("--header is for the servers of --endpoints, and there are none")
+    return _host_here(args, inference, budget)
+
+
+def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
+    """VLMEvalKit, which knows models on this machine and OpenRouter's.
+
+    Raises:
+        ValueError: it is not installed.
+    """
     os.environ.setdefault("PRED_FORMAT", "json")
     # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
     try:
         from ..host.sweep_host import VLMEvalKitHost
     except ImportError as error:
-        raise ValueError(
-            f"VLMEvalKit cannot be imported ({error}): pip install 'vlmeval-findit[vlmeval]'"
-        ) from None
+        raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
     from ..sweep.ray_executor import RayExecutor
@@ -224,9 +244,9 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
             best = ranked[0]
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
-            headline = benchmark_of(best.question.name).metrics[0].name
+            headline = benchmark_of(best.question).metrics[0].name
             print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
-            found[model] = outcome(own, benchmark_of(best.question.name).prompts()[0].name, race)
+            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, race)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")

@@ -115,7 +115,9 @@ class Benchmark(Protocol):
     of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given at most
     (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
     ``baselines`` are models without weights that answer its questions, by their names.
-    ``reasons`` are those of its rows that its anatomy tells apart.
+    ``reasons`` are those of its rows that its anatomy tells apart.  ``others`` are the same
+    questions with other figures: those whose answers are judged otherwise, never compared with the
+    rest.
     """
 
     name: str
@@ -129,6 +131,11 @@ class Benchmark(Protocol):
     prompts_help: str = ""
     baselines: Mapping[str, Baseline] = MappingProxyType({})
     reasons: tuple[str, ...] = ()
+    others: Sequence[Benchmark] = ()
+
+    def judging(self, question: Any) -> Benchmark:
+        """The benchmark with the figures of one question: itself, or one of ``others``."""
+        return self
 
     @property
     def anatomy(self) -> Anatomy:

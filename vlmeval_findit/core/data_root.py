@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def lmu_data_root() -> Path:
@@ -12,6 +15,15 @@ def lmu_data_root() -> Path:
     if named and os.path.exists(named):  # asked for with every name; a Path takes longer
         return Path(named)
     return Path.home() / "LMUData"
+
+
+def advice(error: OSError) -> str:
+    """What to do where the data folder cannot be made or written to; empty for other errors."""
+    root = lmu_data_root()
+    below = error.filename is not None and Path(os.fsdecode(error.filename)).is_relative_to(root)
+    if below and (error.errno in _NOT_ALLOWED or not root.is_dir()):
+        return ". Set LMUData to a folder that can be written to"
+    return ""
 
 
 def own_datasets_file() -> Path:

@@ -21,15 +21,15 @@ class Role(Enum):
 
 
 class DrawnBox(NamedTuple):
-    """A box (x1, y1, x2, y2) in pixels of the original picture.
+    """A box (x1, y1, x2, y2) in pixels of the original picture; without extent it is a point.
 
-    ``value`` is its overlap with what it was held against, 0 to 1.
+    ``value`` is its overlap with what it was held against, 0 to 1; None where that is no question.
     """
 
     role: Role
     box: tuple[float, ...]
     label: str = ""
-    value: float = 0.0
+    value: float | None = 0.0
 
 
 class DrawnLine(NamedTuple):

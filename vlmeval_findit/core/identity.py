@@ -21,6 +21,9 @@ ENGINES = ("torch", "transformers", "vllm")
 SPACE = "coordinate space"
 """What messages call the space of a run's answers."""
 
+PROVIDER = "provider "
+"""What the ``kind`` of a model begins with that is asked in its provider's own protocol."""
+
 PLUGIN = "plug-in "
 """How what is compared of a plug-in begins; its name follows."""
 

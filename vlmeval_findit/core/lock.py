@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,14 @@ class Lock:
         return self._got(0)
 
 
+def is_held(path: Path) -> bool:
+    """Whether somebody has a lock, as far as can be seen without touching it."""
+    lease: Any = SoftFileLease(path, lease_duration=LEASE_SECONDS, thread_local=False)
+    holder = _Holder(lease, path)
+    here = holder.runs_here()
+    return here if here is not None else holder.heard_of_within(LEASE_SECONDS)
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Do what follows when no other process of this machine does it; ``path`` is the lock's file.
@@ -135,13 +144,14 @@ class _Holder:
 
     def lives(self) -> bool:
         """It runs on this machine, or was heard of since this began to look."""
-        return self._runs_here() is True or self._beat() != self._first
+        return self.runs_here() is True or self._beat() != self._first
 
     def died_here(self) -> bool:
         """It ran on this machine and does no more."""
-        return self._runs_here() is False
+        return self.runs_here() is False
 
-    def _runs_here(self) -> bool | None:
+    def runs_here(self) -> bool | None:
+        """Whether it runs on this machine; None where that cannot be seen."""
         owner = self._lease.owner
         if owner is None or owner.hostname != _this_machine():
             return None
@@ -153,6 +163,10 @@ class _Holder:
             pass
         return True
 
+    def heard_of_within(self, seconds: float) -> bool:
+        """Whether it said that it lives, by this machine's clock."""
+        return time.time() - self._first / 1e9 < seconds
+
     def _beat(self) -> int:
         try:
             return self._path.stat().st_mtime_ns
@@ -160,6 +174,7 @@ class _Holder:
             return 0
 
 
+@cache
 def _this_machine() -> str:
     """The name of this machine (and container) as leases have it."""
     with tempfile.TemporaryDirectory() as folder:

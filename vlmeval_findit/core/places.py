@@ -13,6 +13,7 @@ from typing import Any
 from .data_root import lmu_data_root
 from .files import file_sha256, write_once
 from .own_images import own_rows
+from .shipped import clone
 
 log = logging.getLogger(__name__)
 
@@ -23,10 +24,11 @@ class PlaceError(ValueError):
 
 def table_folders() -> list[Path]:
     """Where tables are looked for, in order."""
-    beside_package = Path(__file__).resolve().parents[2] / "datasets_tsv"
     named = os.environ.get("FINDIT_TABLES")
     first = [Path(named)] if named else []
-    return [*first, Path("datasets_tsv"), beside_package, lmu_data_root()]
+    beside = clone()
+    in_clone = [beside / "datasets_tsv"] if beside else []
+    return [*first, Path("datasets_tsv"), *in_clone, lmu_data_root()]
 
 
 def find_table(table: str, how_to_make: str) -> Path:
@@ -74,12 +76,11 @@ class Folder:
 
 
 def config_file() -> Path | None:
-    """``configs/datasets.yaml``: the one that FINDIT_CONFIG names, here, or beside the package."""
+    """``configs/datasets.yaml``: the one that FINDIT_CONFIG names, here, or of the clone."""
     named = os.environ.get("FINDIT_CONFIG")
     if named:
         return Path(named)
-    beside_package = Path(__file__).resolve().parents[2]
-    for base in (Path(), beside_package):
+    for base in filter(None, (Path(), clone())):
         path = base / "configs" / "datasets.yaml"
         if path.is_file():
             return path

@@ -79,6 +79,8 @@ class Table(Mapping[str, Row]):
     def __getitem__(self, name: str) -> Row:
         if name in self.ours:
             return self.ours[name]
+        if not name:
+            raise KeyError(name)  # nothing is named, as where nothing was recorded
         return self.added()[name].row
 
     def __iter__(self) -> Iterator[str]:

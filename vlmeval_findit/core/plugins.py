@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from .files import sha256_of
+from .redaction import scrub
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +144,7 @@ def report(broken: Broken) -> None:
             return
         _STATE.broken[broken] = None
         if _STATE.reports:
-            log.warning("%s: left out", broken)
+            log.warning("%s: left out", scrub(str(broken)))
 
 
 def reported() -> list[Broken]:

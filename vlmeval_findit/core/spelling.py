@@ -32,7 +32,7 @@ _NOT_SHOWN = ("Cc", "Cs", "Zl", "Zp")
 
 
 def is_one_line(text: str) -> bool:
-    """Whether text has neither ends of lines nor signs that cannot be shown or written.
+    r"""Whether text has neither ends of lines nor signs that cannot be shown or written.
 
     >>> is_one_line("a grey cat"), is_one_line("a\tcat")
     (True, False)

@@ -61,6 +61,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def duration(seconds: float | None) -> str:
+    """Seconds as people read them: ``1 h 02 min``, ``3 min 05 s``, ``7 s``."""
+    if seconds is None:
+        return "?"
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
+
+
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as CSV with a header; numbers with four decimals, nothing where there is no value.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..benchmarks.findit.variant import Variant
+from ..boxes.representation import Judging
 from ..boxes.spaces import space_from
 from ..core.scored_row import ScoredRow
 from .conventions import ORDERS, SPACES, Convention, row_of
@@ -40,6 +41,8 @@ def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
     """
     question = task.question
     if not isinstance(question, Variant) or question.frames > 1:
+        return ()
+    if question.judged is not Judging.BY_OVERLAP:
         return ()
     stride = max(1, len(rows) // _A_PART)
     return tuple(_query(task.queries[row.index], row) for row in rows[::stride])

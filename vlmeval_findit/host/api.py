@@ -1,4 +1,4 @@
-"""Models behind an HTTP API as VLMEvalKit's: OpenRouter, and any OpenAI-compatible server.
+"""Models behind an HTTP API as VLMEvalKit's: OpenRouter, providers, OpenAI-compatible servers.
 
 The host's ``BaseAPI.generate`` tries again whatever went wrong, takes an empty answer for a failed
 call and prints answers.  Ours hands a message to the asker (:mod:`.asker`), which knows
@@ -22,8 +22,17 @@ from ..core.replies import Recorded, recorded
 from ..core.spelling import nearest
 from ..core.work import Work
 from ..models.http.asker import ChatAsker, Terms
-from ..models.http.chat import ChatModel, openrouter_model, served_key, server_model, token_limit
+from ..models.http.chat import (
+    ChatModel,
+    openrouter_model,
+    provider_key,
+    provider_model,
+    served_key,
+    server_model,
+    token_limit,
+)
 from ..models.http.endpoint import Endpoint
+from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import endpoints, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
 from ..models.table import MODELS
@@ -165,11 +174,14 @@ class FindItServer(_ChatAPI):
     @classmethod
     def asked_with(cls, model: str, base_url: str, **arguments: Any) -> dict[str, Any]:
         """What of the constructor's arguments is part of every call's key."""
-        limit, _ = token_limit(arguments)
-        limited = {} if limit is None else {"max_new_tokens": limit}
-        return served_key(model, arguments.get("served"), {
-            **(arguments.get("extra_body") or {}), **limited
-        })  # fmt: skip
+        return served_key(model, arguments.get("served"), _fields(arguments))
+
+
+def _fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What a server's or a provider's replies depend on: fields of a request, a limit of tokens."""
+    limit, _ = token_limit(arguments)
+    limited = {} if limit is None else {"max_new_tokens": limit}
+    return {**(arguments.get("extra_body") or {}), **limited}
 
 
 def _served(
@@ -188,7 +200,63 @@ def _served(
     return server_model(model, served, space, extra_body, made.max_new_tokens, row), servers, made
 
 
-API_CLASSES = (FindItOpenRouter, FindItServer)
+class FindItProvider(_ChatAPI):
+    """A model at a provider, in its own protocol and with a key of one's own.
+
+    Args:
+        model: the name by which results go; its row of the model table says how it is asked.
+        provider: a row of :data:`..models.http.providers.table.PROVIDERS`.
+        served: the provider's name for the model (default: what the model table says).
+        base_url: another address that speaks the provider's protocol.
+        space, extra_body, row: as of :class:`FindItServer`.
+        settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment's),
+            ``headers`` by name, and ``max_tokens_field``.
+
+    Raises:
+        SpaceError: the coordinate space is not known.
+        ValueError: no such provider, no key, no client package; a setting cannot be used.
+    """
+
+    takes_space = True
+
+    def __init__(self, model: str, provider: str, **arguments: Any) -> None:
+        chat, servers, settings = _provided(Ready.TO_ASK, model, provider, **arguments)
+        super().__init__(chat, servers, settings)
+
+    @classmethod
+    def describe(cls, question: Question, model: str, provider: str, **arguments: Any) -> Described:
+        """What a run with the constructor's arguments is; it needs no key."""
+        chat, servers, _ = _provided(Ready.TO_DESCRIBE, model, provider, **arguments)
+        return chat.describe(question, servers)
+
+    @classmethod
+    def asked_with(cls, model: str, provider: str, **arguments: Any) -> dict[str, Any]:
+        """What of the constructor's arguments is part of every call's key."""
+        return provider_key(provider, model, arguments.get("served"), _fields(arguments))
+
+
+def _provided(
+    ready: Ready,
+    model: str,
+    provider: str,
+    served: str | None = None,
+    base_url: str | None = None,
+    space: str | Mapping[str, Any] | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    row: str | None = None,
+    **settings: Any,
+) -> tuple[ChatModel, list[Endpoint], ApiSettings]:
+    """A provider's model, its addresses and its settings, from the constructor's arguments."""
+    where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
+    servers = provider_endpoints(
+        provider, base_url, ready, where["key"], where["headers"] or {}, where["max_tokens_field"]
+    )
+    made = settings_of(settings)
+    chat = provider_model(provider, model, served, space, extra_body, made.max_new_tokens, row)
+    return chat, servers, made
+
+
+API_CLASSES = (FindItOpenRouter, FindItServer, FindItProvider)
 
 
 def api_models() -> dict[str, Callable[..., Any]]:

@@ -156,8 +156,8 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, float | int]:
-        name = cls.benchmark.metrics[0].name
-        return {name: metrics[name]} if metrics and name in metrics else {}
+        headlines = [one.metrics[0].name for one in (cls.benchmark, *cls.benchmark.others)]
+        return {name: metrics[name] for name in headlines if metrics and name in metrics}
 
     @classmethod
     def report_judge_err(

@@ -86,7 +86,7 @@ def _known(name: str) -> Baseline:
 def _baseline_for(name: str, question: Question) -> Baseline:
     """The baseline of a name; refused where it cannot answer the question."""
     made = _known(name)
-    benchmark = benchmark_of(question.name)
+    benchmark = benchmark_of(question)
     if benchmark.baselines.get(name) is not made:
         others = ", ".join(benchmark.baselines) or "none"
         raise ValueError(
@@ -200,7 +200,7 @@ def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] 
     if recorded is not None:
         return space_from(recorded).as_dict()
     nobody = Described(Answering(), None)
-    return benchmark_of(question.name).space(model, question, said, nobody)
+    return benchmark_of(question).space(model, question, said, nobody)
 
 
 def question_of(dataset: str | None) -> Question:

@@ -20,13 +20,14 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..models.http.services import (
     extra_fields,
+    header_lines,
     openrouter_key,
     server_headers,
     server_name,
     server_space,
 )
 from ..models.http.spending import Budget
-from .api import API_CLASSES, FindItOpenRouter, FindItServer
+from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
 from .models import FindItReplay
@@ -108,20 +109,65 @@ def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
     return name
 
 
+def add_provider(model: str, names: Sequence[str], args: Namespace) -> str:
+    """Make a model of a provider known, by the name that is returned.
+
+    Args:
+        model: NAME or NAME=THE_PROVIDERS_NAME.
+        names, args: as of :func:`add_server`; ``provider`` too.
+
+    Raises:
+        SpaceError: the coordinate space of its replies to one of the datasets is not known.
+        ValueError: the provider, the name, a URL or a header cannot be used.
+    """
+    name, _, served = model.partition("=")
+    space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
+    maker = partial(
+        FindItProvider,
+        model=name,
+        provider=args.provider,
+        served=served or None,
+        base_url=args.base_url,
+        space=space,
+        extra_body=extra_fields(args.extra_body),
+        row=args.row,
+        key=args.key,
+        headers=header_lines(args.header or ()),
+        timeout=args.timeout or 600.0,
+        retry=6,
+    )
+    for dataset in names:
+        FindItProvider.describe(parse(dataset), **maker.keywords)
+    # For this process the user's choice goes before OpenRouter's entry of the same name.
+    supported_VLM[name] = maker
+    return name
+
+
 def share_budget(
     models: Sequence[str], mode: str, max_usd: float | None, timeout: float | None = None
 ) -> Budget:
     """Let the models over HTTP of a run spend from one budget, within one time a call.
 
     Raises:
-        ValueError: there is no key for them; or a limit for models that cost nothing here.
+        ValueError: a key or a client package is missing; or a limit for models that cost nothing
+            here.
     """
-    entries = [entry for entry in map(supported_VLM.get, models) if entry is not None]
+    made = {model: entry_of(model) for model in models}
+    # What a --config file says of a class goes before the table's entry of the same name.
+    entries = [
+        entry
+        for model, entry in zip(models, map(supported_VLM.get, models), strict=True)
+        if entry is not None and made[model].cls is getattr(entry, "func", entry)
+    ]
     over_http = [entry for entry in entries if getattr(entry, "func", None) in API_CLASSES]
     if max_usd is not None and not (over_http and max_usd > 0):
         raise ValueError("--max-usd takes US dollars, and limits models over an API only")
-    if mode != "eval" and any(entry.func is FindItOpenRouter for entry in over_http):
-        openrouter_key()
+    if mode != "eval":
+        for one in made.values():
+            if one.cls is FindItOpenRouter:
+                openrouter_key()
+            elif one.cls is FindItProvider:
+                FindItProvider(**one.arguments)
     budget = Budget(math.inf if max_usd is None else max_usd)
     for entry in over_http:
         entry.keywords["budget"] = budget

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.commits import commit_of
+from ..core.extras import install
 
 
 class RunnerError(ValueError):
@@ -72,7 +73,7 @@ def find_runner(arguments: Sequence[str]) -> HostRunner:
     folder = package_folder()
     if folder is None:
         raise RunnerError(
-            "VLMEvalKit is not installed: pip install 'vlmeval-findit[vlmeval]', or install a "
+            f"VLMEvalKit is not installed: {install('run')}, or install a "
             "clone of it into this environment"
         )
     version = " ".join(f"{name} {number}" for name, number in host_version().items())

@@ -24,6 +24,7 @@ from .rows import (
     rejection_lines,
     scorer_lines,
 )
+from .slices import PartsTable, parts_tables
 
 # --- Markdown -------------------------------------------------------------------------------------
 
@@ -34,6 +35,8 @@ def as_markdown(board: Board) -> str:
     parts = [title, NOTE, "## Overall", _overall_table(board)]
     for metric in board.shown:
         parts += [f"## {metric.title}", _metric_table(board, metric.name)]
+    for table in parts_tables(board):
+        parts += [f"## {board.headline} by parts of {md(table.column)}", *_parts(table)]
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
@@ -45,14 +48,14 @@ def as_markdown(board: Board) -> str:
         ("Published figures, not ranked", published_notes(board)),
     ):
         if lines:
-            parts += [f"## {title}", "\n".join(f"* {_md(line)}" for line in lines)]
+            parts += [f"## {title}", "\n".join(f"* {md(line)}" for line in lines)]
     if board.apart:
         parts += [
             f"## Not compared: {counted(len(board.apart), 'run')}",
-            _table(
+            md_table(
                 ["model", "dataset", "reason", "queries"],
                 [
-                    [_md(r["model"]), _md(r["dataset"]), _md(r["reason"]), str(r["queries"])]
+                    [md(r["model"]), md(r["dataset"]), md(r["reason"]), str(r["queries"])]
                     for r in apart_rows(board)
                 ],
             ),
@@ -69,32 +72,40 @@ def _overall_table(board: Board) -> str:
         have = [c for c in board.columns if (model, c.name) in board.cells]
         counts = [cell] if cell else [board.cells[model, c.name] for c in have]
         found = [grids[metric][model][0] for metric in metrics]
-        rows.append([rank_text(found[0]), _md(model), *map(_md_cell, found)])
+        rows.append([rank_text(found[0]), md(model), *map(_md_cell, found)])
         rows[-1] += [str(sum(one.queries for one in counts)), str(sum(x.failures for x in counts))]
         rows[-1].append(f"{len(have)}/{len(board.columns)}")
     titles = [metric.title for metric in board.shown]
-    return _table(["rank", "model", *titles, "queries", "failed calls", "datasets"], rows)
+    return md_table(["rank", "model", *titles, "queries", "failed calls", "datasets"], rows)
 
 
 def _metric_table(board: Board, metric: str) -> str:
     rows = [
-        [rank_text(cells[0]), _md(model), *(_md_cell(cell) for cell in cells)]
+        [rank_text(cells[0]), md(model), *(_md_cell(cell) for cell in cells)]
         for model, cells in grid(board, metric)
     ]
     rows += [
-        [f"*{PUBLISHED}*", f"*{_md(line.model)}*", *line.texts]
+        [f"*{PUBLISHED}*", f"*{md(line.model)}*", *line.texts]
         for line in published_lines(board, metric)
     ]
-    names = [f"*{_md(a.name)}*" for a in board.averages] + [_md(c.name) for c in board.columns]
-    return _table(["rank", "model", *names], rows)
+    names = [f"*{md(a.name)}*" for a in board.averages] + [md(c.name) for c in board.columns]
+    return md_table(["rank", "model", *names], rows)
+
+
+def _parts(table: PartsTable) -> list[str]:
+    made = []
+    if table.rows:
+        rows = [[md(part), str(count), *texts] for part, count, texts in table.rows]
+        made.append(md_table(["part", "queries", *map(md, table.models)], rows))
+    made += [f"{md(kind)}: {n} values, in slices.csv" for kind, n in table.left_out.items()]
+    return made
 
 
 def _formats_table(board: Board) -> str:
     rows = [
-        [_md(model), _md(found), _md(", ".join(names))]
-        for model, found, names in formats_used(board)
+        [md(model), md(found), md(", ".join(names))] for model, found, names in formats_used(board)
     ]
-    return _table(["model", "format", "datasets"], rows)
+    return md_table(["model", "format", "datasets"], rows)
 
 
 def _md_cell(cell: GridCell | None) -> str:
@@ -105,12 +116,13 @@ def _md_cell(cell: GridCell | None) -> str:
     return value + cell.mark + bounds
 
 
-def _md(text: str) -> str:
+def md(text: str) -> str:
     """Text as it stands: nothing of it is markup."""
     return re.sub(r"([\\|`*_<>\[\]&$~])", r"\\\1", " ".join(visible(text).split()))
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def md_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; its cells are markup already."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 

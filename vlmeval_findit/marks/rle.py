@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, groupby
+from math import floor, isfinite
 from typing import Any
 
 import numpy as np
@@ -49,6 +52,65 @@ class RLE:
         columns = np.repeat(inside, self.counts).reshape(self.width, self.height)
         return np.ascontiguousarray(columns.T)
 
+    def covers(self, x: float, y: float) -> bool:
+        """Whether the pixel that (x, y) lies in is inside; no pixel lies outside the picture.
+
+        >>> RLE(2, 3, (1, 2, 3)).covers(1.9, 0), RLE(2, 3, (1, 2, 3)).covers(2, 0)
+        (True, False)
+        """
+        if not (isfinite(x) and isfinite(y)):
+            return False
+        column, row = floor(x), floor(y)
+        if not (0 <= column < self.width and 0 <= row < self.height):
+            return False
+        place = column * self.height + row
+        run = next(at for at, end in enumerate(accumulate(self.counts)) if place < end)
+        return run % 2 == 1
+
+
+@dataclass(frozen=True)
+class PackedMask:
+    """A mask as tables hold it: COCO's text of its run lengths, unpacked where a pixel is asked.
+
+    >>> PackedMask(3, 4, "3321").covers(1, 0)
+    True
+    """
+
+    height: int
+    width: int
+    packed: str
+
+    @cached_property
+    def runs(self) -> RLE:
+        """Its run lengths.
+
+        Raises:
+            RLEError: the text holds none, or not those of a mask of this size.
+        """
+        return rle_of({"size": (self.height, self.width), "counts": self.packed})
+
+    def covers(self, x: float, y: float) -> bool:
+        """See :meth:`RLE.covers`."""
+        return self.runs.covers(x, y)
+
+
+def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
+    """Pixels as tables hold them.
+
+    Args:
+        mask: (height, width); what is not 0 is inside.
+
+    >>> mask = packed_mask(np.array([[0, 1, 0], [1, 0, 0]]))
+    >>> mask.packed, mask.runs.counts
+    ('123', (1, 2, 3))
+    """
+    height, width = mask.shape
+    runs = [(inside, len(list(of))) for inside, of in groupby((mask != 0).T.ravel().tolist())]
+    counts = [length for _, length in runs]
+    if runs and runs[0][0]:
+        counts.insert(0, 0)
+    return PackedMask(height, width, _packed(counts))
+
 
 def rle_of(coco: Mapping[str, Any]) -> RLE:
     """The run lengths of ``{"size": [height, width], "counts": …}``.
@@ -76,6 +138,24 @@ def rle_of(coco: Mapping[str, Any]) -> RLE:
     except (TypeError, ValueError) as error:
         raise RLEError(f"no run lengths of COCO: {error}") from None
     return RLE(height, width, tuple(runs))
+
+
+def packed_runs(runs: RLE) -> PackedMask:
+    """Run lengths as tables hold them."""
+    return PackedMask(runs.height, runs.width, _packed(runs.counts))
+
+
+def _packed(counts: Sequence[int]) -> str:
+    """COCO's text of run lengths: what :func:`_unpacked` reads."""
+    letters = []
+    for at, count in enumerate(counts):
+        value, more = count - (counts[at - 2] if at > 2 else 0), True
+        while more:
+            bits = value & 31
+            value >>= 5
+            more = value != (-1 if bits & 16 else 0)
+            letters.append(chr(48 + (bits | 32 if more else bits)))
+    return "".join(letters)
 
 
 def _unpacked(text: str) -> Sequence[int]:

@@ -1,9 +1,10 @@
 """Models of one's own: rows in a YAML file in LMUData, each like a row of the table.
 
-``run_findit.py models --add FILE`` puts them there.  A row has a ``name``, and says what the table
-cannot know: ``like`` (or ``row``), the model that it is run and answers like; ``space``, where it
-answers in other coordinates; ``checkpoint``, a folder or an identifier; ``served``, what servers
-call it; ``names``, a regular expression of its names; ``settings`` of a model on this machine.
+``run_findit.py models --add FILE`` puts them there (:mod:`.kept_models`).  A row has a ``name`` and
+says what the table cannot know: ``like`` (or ``row``), the model that it is run and answers like;
+``space``, where it answers in other coordinates; ``checkpoint``, a folder or an identifier;
+``served``, what servers call it; ``names``, a regular expression of its names; ``settings`` of a
+model on this machine.
 """
 
 from __future__ import annotations
@@ -19,15 +20,13 @@ from typing import Any
 import yaml
 
 from ..boxes.spaces import space_from
-from ..core.data_root import own_models_file
-from ..core.files import atomic_write, sha256_of
-from ..core.lock import alone
+from ..core.files import sha256_of
 from ..core.model_names import check_model_name
 from ..core.plugins import Later, Offer, Plugin
 from ..core.shapes import Shape, checked
 from ..core.spelling import nearest
-from .revision import refuse_missing
-from .table import MODELS, ModelRow, SpaceRule, find_model, local_names
+from .local.run_settings import RunSettings
+from .row import Known, ModelRow, SpaceRule
 
 
 class OwnModelError(ValueError):
@@ -71,6 +70,11 @@ def own_model(values: object, where: str) -> OwnModel:
     """
     if not isinstance(values, dict):
         raise OwnModelError(f"{where}: should be a mapping with the key name, not {values!r:.60}")
+    if "provider" in values:
+        raise OwnModelError(
+            f"{where}: provider: is said where it is asked (--provider {values['provider']}), "
+            "and not here"
+        )
     for key in values:
         if key not in _SHAPE:
             raise OwnModelError(f"{where}: no key {key!r}{nearest(str(key), _SHAPE)}")
@@ -88,15 +92,16 @@ def own_model(values: object, where: str) -> OwnModel:
     return OwnModel(**{"like": values.get("row"), **said})
 
 
-def row_of(own: OwnModel) -> ModelRow:
-    """The row of the model table that it stands for.
+def row_of(own: OwnModel, known: Known) -> ModelRow:
+    """The row of the model table that it stands for, like one of those that are known.
 
     Raises:
         ValueError: there is no model that it is like, or what it says does not fit that one.
     """
-    base = find_model(own.like) if own.like else None
+    base = known.find(own.like) if own.like else None
     if own.like and base is None:
-        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, MODELS)}")
+        names = [row.name for row in known.rows()]
+        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, names)}")
     if base is None and own.space is None:
         raise ValueError("neither like nor space: nothing says how it answers")
     settings = dict(own.settings)
@@ -108,7 +113,7 @@ def row_of(own: OwnModel) -> ModelRow:
             )
         local = None
     elif local is None:
-        there = dict.fromkeys(row.name for row, _ in local_names().values())
+        there = [row.name for row in known.rows() if row.local is not None]
         raise ValueError(
             "checkpoint: only a model that is like one of this machine has it; like: "
             f"no local model {own.like!r}{nearest(own.like or '', there)}"
@@ -142,8 +147,6 @@ def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
-    from .local.runner import RunSettings
-
     known = RunSettings.__dataclass_fields__
     for key in settings:
         if key not in known:
@@ -153,26 +156,26 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def offers(path: Path) -> Sequence[Offer]:
-    """The rows of the file for the table; the same object as long as the file is the same.
+def offers(path: Path, known: Known) -> Sequence[Offer]:
+    """The rows of the file for a table; the same object as long as the file is the same.
 
     Raises:
         OwnModelError, OSError: it cannot be read.
     """
     state = path.stat()
-    return _offers(path, state.st_mtime_ns, state.st_size, state.st_ino)
+    return _offers(path, known, state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @lru_cache(maxsize=8)
-def _offers(path: Path, mtime: int, size: int, inode: int) -> Sequence[Offer]:
+def _offers(path: Path, known: Known, mtime: int, size: int, inode: int) -> Sequence[Offer]:
     return tuple(
-        Offer(plugin_of(path, at, values), Later(partial(_made, values, f"row {at}")))
+        Offer(plugin_of(path, at, values), Later(partial(_made, values, f"row {at}", known)))
         for at, values in enumerate(_entries(path), 1)
     )
 
 
-def _made(values: object, where: str) -> ModelRow:
-    return row_of(own_model(values, where))
+def _made(values: object, where: str, known: Known) -> ModelRow:
+    return row_of(own_model(values, where), known)
 
 
 def plugin_of(path: Path, at: int, values: object) -> Plugin:
@@ -184,10 +187,10 @@ def plugin_of(path: Path, at: int, values: object) -> Plugin:
 
 
 def _entries(path: Path) -> list[object]:
-    """The rows of a file of models, or those under ``models`` in a sweep's.
+    """What a file has in place of rows, not yet looked at.
 
     Raises:
-        OwnModelError: it is neither.
+        OwnModelError: it has no list of them.
         OSError: it cannot be read.
     """
     try:
@@ -203,98 +206,11 @@ def _entries(path: Path) -> list[object]:
     return values
 
 
-def kept() -> dict[str, OwnModel]:
-    """The models of one's own by their names; empty without the file.
+def read_models(path: Path) -> list[OwnModel]:
+    """The rows of a file of models, or those under ``models`` in a sweep's.
 
     Raises:
-        OwnModelError: a row of the file is none.
+        OwnModelError: it has none, or one that cannot be used.
+        OSError: it cannot be read.
     """
-    path = own_models_file()
-    if not path.is_file():
-        return {}
-    rows = _read(path)
-    return {row.name: row for row in rows}
-
-
-def _read(path: Path) -> list[OwnModel]:
     return [own_model(one, f"{path}, row {at}") for at, one in enumerate(_entries(path), 1)]
-
-
-def add(path: Path, *, replaces: bool) -> list[OwnModel]:
-    """Keep the models of a file, all or none of them.
-
-    Args:
-        path: what a probe saved or another sweep's file, or a list of rows.
-        replaces: whether a model of one's own may be described anew.
-
-    Raises:
-        OwnModelError: a row cannot be used, or its name is that of another model.
-        OSError: a file cannot be read or written.
-    """
-    new = [_with_whole_path(row) for row in _read(path)]
-    with alone(_lock()):
-        before = kept()
-        for at, row in enumerate(new, 1):
-            where = f"{path}, row {at}"
-            if [one.name for one in new].count(row.name) > 1:
-                raise OwnModelError(f"{where}: {row.name} stands twice")
-            if row.name in before and not replaces:
-                raise OwnModelError(
-                    f"{where}: there is a model {row.name}: --replace describes it anew"
-                )
-            _refuse_taken(row, before, where)
-            try:
-                row_of(row)
-                if row.checkpoint is not None:
-                    refuse_missing(row.checkpoint)
-            except ValueError as error:
-                raise OwnModelError(f"{where}, {row.name}: {error}") from None
-        _write({**before, **{row.name: row for row in new}})
-    return new
-
-
-def remove(name: str) -> None:
-    """Forget a model of one's own.
-
-    Raises:
-        OwnModelError: there is none of this name.
-    """
-    with alone(_lock()):
-        before = kept()
-        if name not in before:
-            raise OwnModelError(f"no model of your own {name!r}{nearest(name, before)}")
-        del before[name]
-        _write(before)
-
-
-def _refuse_taken(row: OwnModel, before: Mapping[str, OwnModel], where: str) -> None:
-    other = find_model(row.name)
-    if other is not None and other.name not in before:
-        plugin = MODELS.plugin_of(other.name)
-        whose = f"of the plug-in {plugin}" if plugin else "of the model table"
-        raise OwnModelError(f"{where}: {row.name} is a name of {other.name}, a row {whose}")
-
-
-def _with_whole_path(row: OwnModel) -> OwnModel:
-    """A folder is the same from wherever a command is typed."""
-    if row.checkpoint is None or not Path(row.checkpoint).expanduser().exists():
-        return row
-    return replace(row, checkpoint=str(Path(row.checkpoint).expanduser().resolve()))
-
-
-def _lock() -> Path:
-    path = own_models_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}.lock")
-
-
-def _write(rows: Mapping[str, OwnModel]) -> None:
-    path = own_models_file()
-    if not rows:
-        path.unlink(missing_ok=True)
-        return
-    with atomic_write(path) as f:
-        f.write("# Models of your own: run_findit.py models --add, --remove.\n")
-        yaml.safe_dump(
-            [row.as_dict() for row in rows.values()], f, sort_keys=False, allow_unicode=True
-        )

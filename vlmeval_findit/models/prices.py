@@ -1,4 +1,4 @@
-"""What proprietary models cost, for estimates: what a call did cost is what its service says.
+"""What proprietary models cost, for estimates, and for services that do not say what a call cost.
 
 Prices in US dollars a million tokens, for prompts of fewer than 200,000 tokens, as the providers'
 pages had them in autumn 2026:
@@ -10,6 +10,7 @@ pages had them in autumn 2026:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 AS_OF = "November 2026"
@@ -46,6 +47,22 @@ class Prices:
         0.009
         """
         return self._sum(sent, beginning, self.cached)
+
+    def of(self, tokens: Mapping[str, int]) -> float | None:
+        """US dollars of a call that was made, by the counts that a reply has; None without them.
+
+        Args:
+            tokens: ``prompt``, of it ``cached`` and ``cache_write``, and ``completion``.
+
+        >>> SONNET_4_5.of({"prompt": 3_000, "cached": 2_000, "completion": 100})
+        0.0051
+        """
+        if "prompt" not in tokens or "completion" not in tokens:
+            return None
+        cached, written = tokens.get("cached", 0), tokens.get("cache_write", 0)
+        plain = max(tokens["prompt"] - cached - written, 0)
+        prompt = plain * self.sent + cached * self.cached + written * self.written
+        return (prompt + tokens["completion"] * self.answered) / 1e6
 
     def _sum(self, sent: int, beginning: int, price: float) -> float:
         if beginning < self.least:

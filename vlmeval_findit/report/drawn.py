@@ -22,7 +22,8 @@ Place = Callable[[tuple[Path, int, int]], int]
 def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]:
     """Pictures with boxes, reference pictures and lines of text, ready for JSON.
 
-    ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original;
+    ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original (the
+    overlap is None where that is no question);
     ``lines`` are [role, text].
 
     Raises:
@@ -49,4 +50,5 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
 def _box(one: DrawnBox) -> list[Any]:
     # What a model said may be anywhere; far outside is outside, and a picture must bear it.
     corners = [round(min(max(n, -_FAR), _FAR), 1) for n in one.box]
-    return [one.role.value, *corners, str(one.label), round(one.value, 3)]
+    overlap = None if one.value is None else round(one.value, 3)
+    return [one.role.value, *corners, str(one.label), overlap]

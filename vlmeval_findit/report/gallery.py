@@ -34,13 +34,13 @@ class _Numbered:
 def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
     """What the page's script shows, ready for JSON: see :func:`.drawn.drawn_values` for drawings.
 
-    ``run``, ``prompt``, ``reply`` and labels of pictures are places in ``runs``, ``texts`` and
-    ``pictures``; ``figure`` is what the goodness of answers is called.
+    ``run``, ``prompt``, ``reply``, ``parts`` and labels of pictures are places in ``runs``,
+    ``texts``, ``parts`` and ``pictures``; ``figure`` is what the goodness of answers is called.
     """
-    texts, pictures = _Numbered(), _Numbered()
+    texts, pictures, parts = _Numbered(), _Numbered(), _Numbered()
     place = {key_of(run): at for at, run in enumerate(runs)}
     entries = [
-        {"run": place[key_of(card.transcript.run)], **_entry(card, texts, pictures)}
+        {"run": place[key_of(card.transcript.run)], **_entry(card, texts, pictures, parts)}
         for card in cards
     ]
     made = thumbnails(path for path, *_ in pictures.values)
@@ -48,6 +48,7 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
         "figure": runs[0].benchmark.metrics[0].name if runs else "",
         "runs": [_run(run) for run in runs],
         "texts": texts.values,
+        "parts": parts.values,
         "pictures": [_picture(made, *entry) for entry in pictures.values],
         "cards": entries,
     }
@@ -71,7 +72,7 @@ def _run(run: Run) -> dict[str, str]:
     return {"model": visible(run.model), "dataset": question.column, "format": question.format}
 
 
-def _entry(card: Card, texts: _Numbered, pictures: _Numbered) -> dict[str, Any]:
+def _entry(card: Card, texts: _Numbered, pictures: _Numbered, parts: _Numbered) -> dict[str, Any]:
     transcript, row = card.transcript, card.row
     reply = transcript.replies.get(row.index)
     return {
@@ -83,6 +84,7 @@ def _entry(card: Card, texts: _Numbered, pictures: _Numbered) -> dict[str, Any]:
         "failed": row.failed,
         "reason": row.reason or "",
         "causes": card.causes,
+        "parts": [parts.place(visible(f"{kind}: {part}")) for kind, part in row.slices.items()],
         "prompt": texts.place(_cut(transcript.prompt(row.index))),
         "reply": texts.place("The prediction file is gone." if reply is None else _cut(reply)),
         **drawn_values(transcript.draw(row), transcript.pictures, pictures.place),

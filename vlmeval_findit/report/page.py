@@ -29,6 +29,7 @@ from ..leaderboard.rows import (
     rank_text,
     scorer_lines,
 )
+from ..leaderboard.slices import parts_tables
 from ..runs.scored_run import Run
 from .cards import CARDS, choose_cards
 from .differences import pair_values
@@ -60,9 +61,9 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     causes = [(one.key, one.name) for one in board.benchmark.anatomy.causes]
     data |= {"causes": causes, "pairs": pair_values(pairs, board.shown, runs)}
     reason_rows = reasons_of(board)
-    style, script = _template_text("report.css"), _script()
+    style, script = template_text("report.css"), _script()
     page: str = (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             board=board,
@@ -74,6 +75,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
             reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
             grids={metric.title: grid(board, metric.name) for metric in board.shown},
             published={m.title: published_lines(board, m.name) for m in board.shown},
+            parts=parts_tables(board),
             sources=published_notes(board),
             formats=formats_used(board),
             apart=apart_rows(board),
@@ -104,7 +106,8 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     return page
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates; text in them is escaped and made visible."""
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -120,12 +123,13 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _template_text(name: str) -> str:
+def template_text(name: str) -> str:
+    """A file beside the templates."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _script() -> str:
-    parts = "\n".join(_template_text(f"{name}.js") for name in _SCRIPTS)
+    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -90,7 +91,8 @@ def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
         axes.set(xlabel=shown.axes[1], ylabel=shown.axes[0])
         figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         axes.spines[:].set_visible(False)
-        bar = figure.colorbar(mesh, ax=axes, label=f"{shown.metric} (%)")
+        # A long name is more than a low map's height.
+        bar = figure.colorbar(mesh, ax=axes, label=fill(f"{shown.metric} (%)", 14))
         bar.outline.set_visible(False)
         reported = values.get(shown.reported) if shown.reported else None
         chosen = (

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.extras import install
 from .boxes_of_rows import ConfidenceError
 from .coco_boxes import CocoBoxes
 
@@ -168,7 +169,7 @@ def _tools() -> tuple[Any, Any]:
         return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
     except ImportError:
         raise ConfidenceError(
-            "average precision needs pycocotools: pip install 'vlmeval-findit[ap]'"
+            f"average precision needs pycocotools: {install('confidences')}"
         ) from None
 
 

@@ -17,6 +17,7 @@ from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
+from ..boxes.representation import Judging
 from ..core.scored_row import ScoredRow
 from ..data.own.annotations import AnnotationError
 from ..data.own.build import ids_path
@@ -104,7 +105,7 @@ def collect(run: RunScore) -> CocoBoxes:
 
 def _variant(run: RunScore) -> Variant:
     question = run.task.question
-    if not isinstance(question, Variant):
+    if not isinstance(question, Variant) or question.judged is not Judging.BY_OVERLAP:
         raise AnnotationError(f"{question.name}: its answers are no boxes for COCO")
     return question
 
@@ -131,15 +132,27 @@ def _ids(table: Path) -> dict[str, dict[str, int]]:
 def _categories(run: RunScore, known: Mapping[str, int]) -> dict[str, _Category]:
     if not known:
         labels = {label for one in run.rows for label in _true_labels(run, one)}
+        labels |= {label for one in run.rows for label in _listed(run, one)}
         known = {label: number for number, label in enumerate(sorted(labels), 1)}
     return {plain_label(label): _Category(number, label) for label, number in known.items()}
+
+
+def _listed(run: RunScore, one: ScoredRow) -> list[str]:
+    """The labels that a query asks for, some of which may have no box.
+
+    Only labels of one's own are sure to have no comma.
+    """
+    variant = _variant(run)
+    if not variant.multilabel or variant.data.folder is None:
+        return []
+    return [label.strip() for label in _query(run, one).label.split(",")]
 
 
 def _true_labels(run: RunScore, one: ScoredRow) -> tuple[str, ...]:
     """The label of every ground-truth box."""
     query = _query(run, one)
     truth = query.truth
-    if truth.labels:
+    if _variant(run).multilabel:
         return truth.labels
     label = query.label if _named(run) else _OBJECT
     return (label,) * max(1, len(truth.boxes))

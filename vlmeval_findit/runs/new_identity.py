@@ -27,7 +27,7 @@ def run_identity(
     those without a usable image.  ``prompt_hash`` is that of the prompt set in force over the task,
     where it is known already: else every message is made.
     """
-    words = benchmark_of(task.question.name).prompts()[0]
+    words = benchmark_of(task.question).prompts()[0]
     return Identity(
         model=model,
         dataset=task.question.name,
@@ -40,7 +40,9 @@ def run_identity(
         rows=tuple(sorted(rows)),
         space=space,
         versions=installed(_AT_INFERENCE),
-        plugins=used_by(task.question, answering.row, [space["kind"]] if space else ()),
+        plugins=used_by(
+            task.question, answering.row, [space["kind"]] if space else (), answering.kind
+        ),
     )
 
 

@@ -11,29 +11,36 @@ from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
 from ..core.contradictions import Contradiction
 from ..core.data_root import OWN_MODELS
-from ..core.identity import PLUGIN
+from ..core.identity import PLUGIN, PROVIDER
 from ..core.plugin_table import Table
 from ..core.plugins import Group
 from ..core.question import Question
+from ..data.importers.table import IMPORTERS
+from ..models.http.providers.table import PROVIDERS
 from ..models.table import MODELS
 
 
 def tables() -> Mapping[Group, Table[Any]]:
-    """Every table whose rows a run can use, by its group."""
-    found = (MODELS, prefixes(), KINDS, REPRESENTATIONS)
+    """Every table that plug-ins add rows to, by its group."""
+    found = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, IMPORTERS)
     return {table.group: table for table in found}
 
 
-def used_by(question: Question, row: str | None, spaces: Iterable[str]) -> dict[str, str]:
+def used_by(
+    question: Question, row: str | None, spaces: Iterable[str], kind: str | None = None
+) -> dict[str, str]:
     """The plug-ins whose rows a run uses, with their versions; empty where it uses ours alone.
 
     Args:
         question: what is asked.
         row: the row of the model table.
         spaces: the coordinate spaces of the replies.
+        kind: of the model (:class:`.Answering`), which may name a provider.
     """
     found = [prefixes().plugin_of(prefix_of(question.name)), MODELS.plugin_of(row)]
     found += [KINDS.plugin_of(kind) for kind in spaces]
+    if kind is not None and kind.startswith(PROVIDER):
+        found.append(PROVIDERS.plugin_of(kind.removeprefix(PROVIDER)))
     if isinstance(question, Variant):
         found.append(REPRESENTATIONS.plugin_of(question.representation))
     return {one.name: one.version for one in found if one is not None}

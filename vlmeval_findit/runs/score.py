@@ -87,7 +87,7 @@ class RunScore:
 
     @property
     def benchmark(self) -> Benchmark:
-        return benchmarks.benchmark_of(self.task.question.name)
+        return benchmarks.benchmark_of(self.task.question)
 
     @property
     def figures(self) -> Mapping[str, float | None]:
@@ -127,7 +127,7 @@ def score(
         IdentityError: the task, a reply or a setting contradicts what the run recorded.
     """
     settings, forced = checked(model, task, replies, settings or settings_from({}), run)
-    benchmark = benchmarks.benchmark_of(task.question.name)
+    benchmark = benchmarks.benchmark_of(task.question)
     at_a_time = benchmark.at_a_time or max(1, len(replies))
     parts = [
         _part(benchmark, model, task, replies[start : start + at_a_time], settings, run)
@@ -230,7 +230,7 @@ def _overruled(
     Raises:
         IdentityError: something contradicts and is not forced.
     """
-    benchmark = benchmarks.benchmark_of(task.question.name)
+    benchmark = benchmarks.benchmark_of(task.question)
     own = benchmark.contradictions(task, replies, settings, run)
     where = f"{model} on {task.name}: the predictions are of something else than is scored now"
     refuse_variable(settings, [one for one in own if one.is_space], where)

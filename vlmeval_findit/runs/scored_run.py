@@ -42,7 +42,7 @@ class Run:
 
     @property
     def benchmark(self) -> Benchmark:
-        return benchmark_of(self.question.name)
+        return benchmark_of(self.question)
 
     @cached_property
     def sums(self) -> Mapping[str, float]:

@@ -87,7 +87,7 @@ class Prompts:
 
 def prompts_of(task: AnyTask) -> Prompts:
     """The messages of a task, by the prompt set in force."""
-    words = benchmark_of(task.question.name).prompts()[0]
+    words = benchmark_of(task.question).prompts()[0]
     return Prompts(task, image_folder(task.question.images), words.message)
 
 

@@ -85,7 +85,7 @@ def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> Iterat
 
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
     """The scores of a few rows at a time, without what their details tell already."""
-    benchmark = benchmark_of(output.cell.task.question.name)
+    benchmark = benchmark_of(output.cell.task.question)
     for replies in _few(map(_reply, rows), benchmark.at_a_time):
         with _uncollected():
             run = score(

@@ -26,7 +26,8 @@ class ModelEntry:
     call's key; ``resources`` go to its class too, but what it says does not depend on them.
     ``space`` and ``reads_like`` are as in :class:`.Settings`; ``checkpoint`` is a folder
     or an identifier of a model on this machine, and ``row`` the row of the model table that it is
-    run like; ``served`` is a server's name for it, ``headers`` go with every request to a server
+    run like; ``provider`` asks it in its own protocol (None: OpenRouter, a server or this machine);
+    ``served`` is the server's or provider's name for it, ``headers`` go with every request there
     and are kept nowhere; ``line`` is where the file names it.
     """
 
@@ -37,6 +38,7 @@ class ModelEntry:
     reads_like: str | None = None
     checkpoint: str | None = None
     row: str | None = None
+    provider: str | None = None
     served: str | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     line: int = 0

@@ -22,12 +22,15 @@ from ..benchmarks.findit.grid import (
     formats,
 )
 from ..benchmarks.findit.grid import variants as cells_of
+from ..boxes.reply_format import default_key
+from ..boxes.representation import GRID, REPRESENTATIONS
 from ..boxes.spaces import SpaceError, space_from
 from ..core.model_names import check_model_name
 from ..core.prediction_reader import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
 from ..models.http.batch.dialects import BatchKind
+from ..models.http.providers.table import find_provider
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep
 from .yaml_lines import YamlValue, compose
@@ -101,6 +104,8 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
         confidences=bool(_optional(fields.get("confidences"), _yes_or_no)),
         batch=_optional(fields.get("batch"), _batch),
     )
+    formats_at = ("representations", "stages", "datasets")
+    _refuse_several_judgements(sweep, next(fields[at] for at in formats_at if at in fields))
     _refuse_unused(sweep, fields)
     return sweep
 
@@ -113,6 +118,7 @@ _MODEL_KEYS = (
     "reads_like",
     "checkpoint",
     "row",
+    "provider",
     "served",
     "headers",
 )
@@ -140,11 +146,17 @@ def _model(given: YamlValue) -> ModelEntry:
         reads_like=_optional(fields.get("reads_like"), _model_row),
         checkpoint=_optional(fields.get("checkpoint"), _word),
         row=_optional(fields.get("row"), _model_row),
+        provider=_optional(fields.get("provider"), _provider),
         served=_optional(fields.get("served"), _word),
         headers=_optional(fields.get("headers"), _headers),
         line=fields["name"].line,
     )
     _check_name(fields["name"], entry.name)
+    if entry.provider is not None and entry.checkpoint is not None:
+        raise fields["checkpoint"].error(
+            f"a checkpoint is of a model on this machine, and {entry.provider} is asked "
+            "(`served` is its name for the model)"
+        )
     return entry
 
 
@@ -172,6 +184,13 @@ def _model_row(given: YamlValue) -> str:
     if find_model(name) is None:
         raise given.error(f"no model {name!r} in the model table{nearest(name, MODELS)}")
     return name
+
+
+def _provider(given: YamlValue) -> str:
+    try:
+        return find_provider(_word(given)).name
+    except ValueError as error:
+        raise given.error(str(error)) from None
 
 
 def _space(given: YamlValue) -> str | Mapping[str, Any]:
@@ -269,6 +288,18 @@ def _captions(given: YamlValue | None) -> tuple[bool, ...]:
     return tuple(dict.fromkeys(_yes_or_no(entry) for entry in given.entries()))
 
 
+def _refuse_several_judgements(sweep: Sweep, given: YamlValue) -> None:
+    """Refuse formats that no figure compares: boxes and points."""
+    said = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
+    ways = {REPRESENTATIONS[name].judged: name for name in reversed(said)}
+    if len(ways) > 1:
+        each = " and ".join(f"{name} ({way.value})" for way, name in ways.items())
+        raise given.error(
+            f"{each} are judged otherwise and have no common best format: make a sweep of each, or "
+            "name the questions in full"
+        )
+
+
 def _refuse_unused(sweep: Sweep, fields: Mapping[str, YamlValue]) -> None:
     """Refuse a value that was written down but fits no cell: somebody wanted it."""
     if not sweep.tables and any(map(_has_winner, sweep.stages)):
@@ -282,7 +313,7 @@ def _refuse_unused(sweep: Sweep, fields: Mapping[str, YamlValue]) -> None:
     stages = fields["stages"].entries() if "stages" in fields else [None]
     for axes, stage in zip(sweep.stages, stages, strict=True):
         own = fields if stage is None else stage.fields(_AXES)
-        used = cells_of(sweep.tables, formats(_without_winner(axes)), sweep.views)
+        used = cells_of(sweep.tables, formats(_without_winner(axes, sweep)), sweep.views)
         for axis, values in _used_values(used).items():
             if axis not in own or own[axis].value in ("all", WINNER):
                 continue
@@ -296,13 +327,17 @@ def _has_several(sweep: Sweep) -> bool:
     found = {
         cell.format
         for axes in sweep.stages
-        for cell in cells_of(sweep.tables, formats(_without_winner(axes)), sweep.views)
+        for cell in cells_of(sweep.tables, formats(_without_winner(axes, sweep)), sweep.views)
     }
     return len(found) > 1
 
 
-def _without_winner(axes: Axes) -> Axes:
-    return axes.after(Format("xyxy", "json")) if _has_winner(axes) else axes
+def _without_winner(axes: Axes, sweep: Sweep) -> Axes:
+    """Axes with some format in place of the winner: one that is judged as those of the sweep."""
+    first = sweep.stages[0].representations[0]
+    name = "xyxy" if first in GRID else first
+    stand_in = Format(name, "json", default_key(name))
+    return axes.after(stand_in) if _has_winner(axes) else axes
 
 
 def _has_winner(axes: Axes) -> bool:

@@ -40,6 +40,8 @@ def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
     said = {(repr(entry.space), repr(entry.reads_like)) for entry in sweep.models}
     if len(said) > 1:
         raise ExportError("the models differ in space or reads_like: export one model at a time")
+    if asked := [entry.name for entry in sweep.models if entry.provider]:
+        raise ExportError(f"{asked[0]} names a provider: write a FindItProvider entry by hand")
     first = sweep.models[0]
     scoring: dict[str, Any] = {"space": first.space, "reads_like": first.reads_like}
     more = {name: value for name, value in scoring.items() if value is not None}

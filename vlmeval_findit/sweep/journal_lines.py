@@ -50,7 +50,7 @@ def record_in(raw: bytes) -> dict[str, Any] | None:
 
     Lines of versions that wrote no checksum are held against their keys alone.
     """
-    record = _shaped(raw)
+    record = plain_record(raw)
     if record is None:
         return None
     said = record.pop("crc32", None)
@@ -59,7 +59,8 @@ def record_in(raw: bytes) -> dict[str, Any] | None:
     return record if key_fits(record) else None
 
 
-def _shaped(raw: bytes) -> dict[str, Any] | None:
+def plain_record(raw: bytes) -> dict[str, Any] | None:
+    """The record of a line as it stands, checked for nothing but its shape."""
     try:
         record = json.loads(raw)
     except (ValueError, RecursionError):
@@ -116,7 +117,9 @@ def problem_of(path: Path) -> str | None:
             return "does not begin with a record of a journal"
         f.seek(0)
         return (
-            None if _shaped(f.readline(MAX_LINE)) else "does not begin with a record of a journal"
+            None
+            if plain_record(f.readline(MAX_LINE))
+            else "does not begin with a record of a journal"
         )
 
 

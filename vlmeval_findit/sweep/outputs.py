@@ -74,7 +74,7 @@ def prepare_output(
         IdentityError: the predictions that lie there are of another run.
     """
     question = cell.question
-    benchmark = benchmark_of(question.name)
+    benchmark = benchmark_of(question)
     benchmark.check(question, settings)
     space = benchmark.space(cell.model, question, settings, found)
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, prompt_hash)

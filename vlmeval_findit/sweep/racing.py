@@ -114,7 +114,7 @@ class Racing:
         self._refuse_unanswered(runners, scores)
         share = _share(runners)
         now = standings(
-            benchmark_of(next(_lanes(runners)).whole.cell.question.name),
+            benchmark_of(next(_lanes(runners)).whole.cell.question),
             {name: {s.task.question: s.rows for s in of} for name, of in scores.items()},
             share,
             allowance(self._stages, len(self._engine.sweep.stages), share, self._spent),

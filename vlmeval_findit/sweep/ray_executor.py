@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import Any
 
+from ..core.extras import install
 from ..core.plugins import FILES_VARIABLE, loaded_files
 from ..core.routing import Place
 from ..core.work import Answer, Asker, Work, said
@@ -214,5 +215,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise ValueError("Ray is not installed: pip install 'vlmeval-findit[ray]'") from None
+        raise ValueError(f"Ray is not installed: {install('cluster')}") from None
     return ray

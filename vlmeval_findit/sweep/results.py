@@ -56,7 +56,7 @@ class Result:
     @property
     def figures(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics."""
-        return figures(benchmark_of(self.question.name).metrics, self.sums)
+        return figures(benchmark_of(self.question).metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> Result:

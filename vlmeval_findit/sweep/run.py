@@ -95,7 +95,7 @@ class Tables:
         for asked in (model, None):
             if (question, asked) in self._prompts:
                 return self._prompts[question, asked]
-        task = benchmark_of(question.name).for_model(self.task(question), model)
+        task = benchmark_of(question).for_model(self.task(question), model)
         made = prompts_of(task)
         self._prompts[question, None if task.before is None else model] = made
         return made
@@ -116,7 +116,7 @@ _Rows = tuple[object, ...]
 
 def _rows_of(question: Question) -> _Rows:
     """What says which rows a question asks, of whatever benchmark."""
-    benchmark = benchmark_of(question.name)
+    benchmark = benchmark_of(question)
     return benchmark.name, *benchmark.rows(question)
 
 

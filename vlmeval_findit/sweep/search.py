@@ -14,7 +14,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
 from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, WINNER, Axes, Table, axis_values
 from ..benchmarks.findit.variant import Variant, problem
-from ..boxes.reply_format import KEYS
+from ..boxes.reply_format import KEYS, default_key
 from ..core.files import atomic_write
 from ..core.question import Question
 from ..core.run_files import RunFiles
@@ -73,7 +73,7 @@ def averages(results: Sequence[Result]) -> list[FormatAverage]:
     """
     results = [result for result in results if result.dropped is None]
     columns = {result.question.column for result in results}
-    benchmark = benchmark_of(results[0].question.name) if results else None
+    benchmark = benchmark_of(results[0].question) if results else None
     if benchmark is None:
         return []
     found = ranked(benchmark, ((result.question, result.sums) for result in results))
@@ -102,7 +102,7 @@ def outcome(results: Sequence[Result], prompts: str, race: Race | None = None) -
     Of formats that a race dropped there are cells, with their rows, and no averages.
     """
     winner = best_format(results)
-    benchmark = benchmark_of(results[0].question.name)
+    benchmark = benchmark_of(results[0].question)
     own_rule = {} if benchmark is FINDIT else {"rule": rule(benchmark)}
     tables = sorted({result.question.table for result in results})
     return {
@@ -184,7 +184,7 @@ def _format_of(question: Question) -> Format:
 
 def _rounded(average: FormatAverage) -> dict[str, float]:
     """Averages by the names of figures; the headline counts failed calls as misses here."""
-    benchmark = benchmark_of(average.question.name)
+    benchmark = benchmark_of(average.question)
     headline = benchmark.with_failures.name
     return {
         benchmark.metrics[0].name if name == headline else name: round(value, 4)
@@ -193,7 +193,7 @@ def _rounded(average: FormatAverage) -> dict[str, float]:
 
 
 def _cell(result: Result) -> dict[str, Any]:
-    benchmark, figures = benchmark_of(result.question.name), result.figures
+    benchmark, figures = benchmark_of(result.question), result.figures
     bounds = intervals_of(result)
     cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
     for metric in benchmark.metrics:
@@ -272,6 +272,7 @@ def _winner(entry: YamlValue) -> Format:
     values: dict[str, Any] = {
         name: None if given.value == NONE else given.value for name, given in fields.items()
     }
+    values.setdefault("key", default_key(values["representation"]))
     made = Format(**values)
     # Every format but a mark fits this table.
     why = problem(Variant("Pascal", multilabel=True, **asdict(replace(made, mark=None))))

@@ -1,4 +1,4 @@
-"""OpenAI-compatible servers as the host of a sweep: ``--endpoints URL,URL``.  No VLMEvalKit.
+"""Servers and providers as the host of a sweep: ``--endpoints``, ``--provider``.  No VLMEvalKit.
 
 With ``--batch`` their batch interface, or files of requests for a program without a server.
 """
@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..models.http.batch.dialects import DIALECTS, BatchKind
-from ..models.http.chat import ChatModel, served_key, server_model, token_limit
+from ..models.http.chat import (
+    ChatModel,
+    provider_key,
+    provider_model,
+    served_key,
+    server_model,
+    token_limit,
+)
 from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
-from ..models.http.services import endpoints, served_as
+from ..models.http.providers.endpoints import Ready, provider_endpoints
+from ..models.http.services import endpoints, header_lines, served_as
 from ..models.http.spending import Budget
 from .batches import BatchExecutor, Batching
 from .config import Inference, ModelEntry
@@ -30,10 +38,11 @@ _FIELD = "max_tokens_field"
 
 
 class ServersHost:
-    """Answers with servers that all serve the same model; each gets its share of the calls.
+    """Answers with servers that all serve the same model, or with a model's provider.
 
     Args:
-        urls: base URLs up to and with ``/v1``.
+        urls: base URLs up to and with ``/v1``; each gets its share of the calls.  A model that
+            names a provider is asked there in its protocol, and where it is without them.
         inference: how calls are made; ``threads`` at a time to each server.
         headers: ``NAME: VALUE`` each, of every request.
         budget: what all models may spend together (None: only count).
@@ -53,7 +62,7 @@ class ServersHost:
     ) -> None:
         self._batching = batching
         if batching is not None:
-            _refuse_batches(batching.kind, urls)
+            _refuse_addresses(batching.kind, urls)
         self._urls = urls
         self._headers = headers
         self._inference = inference
@@ -66,6 +75,8 @@ class ServersHost:
             if "max_usd" in entry.settings:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
             chat = chat_model(entry)
+            if self._batching is not None:
+                _refuse_batches(self._batching.kind, entry.provider, self._urls)
             self._endpoints(entry)
             priced = chat.row is not None and chat.row.api is not None and chat.row.api.prices
             if self._batching and not math.isinf(self._budget.limit) and not priced:
@@ -84,7 +95,8 @@ class ServersHost:
                     f"{question.name}: --batch {kind.value} holds no reply to a format: ask it one "
                     "by one, or without _constrained"
                 )
-            return chat_model(entry).describe(question, self._endpoints(entry))
+            servers = self._endpoints(entry, Ready.TO_DESCRIBE)
+            return chat_model(entry).describe(question, servers)
         except ValueError as error:
             raise _said_of(entry, error) from None
 
@@ -106,9 +118,11 @@ class ServersHost:
             from ..models.http.asker import ChatAsker, Terms
 
             terms = Terms(timeout=self._inference.timeout)
-            return ChatAsker(chat_model(entry), self._endpoints(entry), terms, self._budget)
+            servers = self._endpoints(entry)
+            return ChatAsker(chat_model(entry), servers, terms, self._budget)
 
-        return ThreadsExecutor(lambda: [asker()], len(self._urls) * self._inference.threads)
+        threads = max(len(self._urls), 1) * self._inference.threads
+        return ThreadsExecutor(lambda: [asker()], threads)
 
     def _batch_asker(self, entry: ModelEntry, batching: Batching) -> BatchAsker:
         from ..models.http.batch.asker import BatchAsker
@@ -129,21 +143,34 @@ class ServersHost:
                 limit_field = endpoint.takes
         return BatchAsker(chat_model(entry), service, limit_field, batching.told)
 
-    def _endpoints(self, entry: ModelEntry) -> list[Endpoint]:
+    def _endpoints(self, entry: ModelEntry, ready: Ready = Ready.TO_ASK) -> list[Endpoint]:
+        given, field = dict(entry.headers or {}), _limit_field(entry)
+        if entry.provider is not None:
+            headers = {**header_lines(self._headers), **given}
+            return provider_endpoints(
+                entry.provider, self._urls, ready, headers=headers, limit_field=field
+            )
         if not self._urls:
             return []
-        given = {} if entry.headers is None else dict(entry.headers)
         flags = endpoints(self._urls, headers=self._headers)[0].headers
-        return endpoints(self._urls, headers={**flags, **given}, limit_field=_limit_field(entry))
+        return endpoints(self._urls, headers={**flags, **given}, limit_field=field)
 
 
-def _refuse_batches(kind: BatchKind, urls: Sequence[str]) -> None:
+def _refuse_addresses(kind: BatchKind, urls: Sequence[str]) -> None:
     if kind is BatchKind.FILES and urls:
         raise ValueError("--batch files asks no server: leave --endpoints away")
-    if kind is not BatchKind.FILES and len(urls) != 1:
+
+
+def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) -> None:
+    """Refuse a batch interface that is not the model's provider's, or one without an address."""
+    if provider is not None and provider != kind.value:
+        raise ValueError(f"it is asked at {provider}, and --batch {kind.value} is another's")
+    if provider is not None and len(urls) > 1:
+        raise ValueError(f"--batch {kind.value} is for one address, and there are several")
+    if provider is None and kind is not BatchKind.FILES and len(urls) != 1:
         raise ValueError(
             f"--batch {kind.value} is for one server: --endpoints with its address, up to and with "
-            "/v1"
+            "/v1, or --provider"
         )
 
 
@@ -155,6 +182,8 @@ def _said_of(entry: ModelEntry, error: ValueError) -> ValueError:
 
 def settings(entry: ModelEntry) -> dict[str, Any]:
     """What the answers of a served model depend on beside messages."""
+    if entry.provider is not None:
+        return provider_key(entry.provider, entry.name, entry.served, entry.settings)
     return served_key(entry.name, entry.served, entry.settings)
 
 
@@ -163,10 +192,14 @@ def chat_model(entry: ModelEntry) -> ChatModel:
 
     Raises:
         SpaceError: the coordinate space is not known.
-        ValueError: its limit of tokens is none.
+        ValueError: its limit of tokens is none; a provider's name for it is not known.
     """
     limit, rest = token_limit(entry.settings)
     rest.pop(_FIELD, None)
+    if entry.provider is not None:
+        return provider_model(
+            entry.provider, entry.name, entry.served, entry.space, rest, limit, entry.row
+        )
     return server_model(entry.name, entry.served, entry.space, rest, limit, entry.row)
 
 

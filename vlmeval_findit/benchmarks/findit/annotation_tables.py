@@ -4,21 +4,23 @@ A TSV holds a dataset's rows after the thinning of protocol section 2, one row a
 (the row number in the subset), ``label``, ``width``, ``height``, ``boxes``, ``box_labels``,
 ``image_path``, ``support_shots``, ``frame_indices``, ``caption``; and ``sightings`` where a row has
 any: a list of {"image", "box"}, the pictures that its shots were taken from; ``tags`` likewise: an
-object, what its author says of it.  Lists are JSON; boxes are [x1, y1, x2, y2] in pixels of the
-original image, one list of boxes a frame for videos.  Beside it lies ``<table>.meta.json``: where
-the rows came from, with which checksum, and what is odd in them.
+object, what its author says of it; and ``masks``: what of each box is the object, COCO's packed run
+lengths of the whole image (null: its box alone is known).  Lists are JSON; boxes are
+[x1, y1, x2, y2] in pixels of the original image, one list of boxes (and of masks) a frame for
+videos.  Beside it lies ``<table>.meta.json``: where the rows came from, with which checksum, and
+what is odd in them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ...boxes.records import Truth
+from ...boxes.records import Mask, Truth
 from ...boxes.representation import Corners
 from ...core.metric import slice_problem
 from ...core.table_files import (
@@ -30,6 +32,7 @@ from ...core.table_files import (
     read_rows,
     write_cells,
 )
+from ...marks.rle import PackedMask, RLEError
 from .oddities import Oddity, oddities
 from .places import how_to_make
 from .query import Query, Sighting
@@ -46,7 +49,7 @@ COLUMNS = (
     "frame_indices",
     "caption",
 )
-OPTIONAL = ("sightings", "tags")
+OPTIONAL = ("sightings", "tags", "masks")
 """Columns behind these, in this order; a table has those that a row of it has something in."""
 
 
@@ -67,9 +70,15 @@ def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
 ) -> Prepared:
     """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
-    used = [name for name in OPTIONAL if any(getattr(query, name) for query in queries)]
+    used = [name for name in OPTIONAL if any(_OPTIONAL_CELLS[name](query) for query in queries)]
     columns = (*COLUMNS, *used)
-    cells = ([*_cells(query), *(_cell(query, name) for name in used)] for query in queries)
+    cells = (
+        [
+            *_cells(query),
+            *(json_cell(said) if (said := _OPTIONAL_CELLS[name](query)) else "" for name in used),
+        ]
+        for query in queries
+    )
     return write_rows(out / f"{table}.tsv", columns, cells, queries, origin)
 
 
@@ -115,12 +124,22 @@ def _cells(query: Query) -> list[Any]:
     ]
 
 
-def _cell(query: Query, column: str) -> str:
-    """The cell of an optional column."""
-    value = getattr(query, column)
-    if column == "sightings":
-        value = [seen._asdict() for seen in value]
-    return json_cell(value) if value else ""
+def _masks_by_frame(query: Query) -> list[list[str | None]]:
+    """The packed masks of the boxes, frame by frame; nothing where no box has one."""
+    if not any(query.truth.masks):
+        return []
+    found: list[list[str | None]] = [[] for _ in query.images]
+    for frame, mask in zip(query.truth.frames, query.truth.masks, strict=True):
+        found[frame].append(None if mask is None else mask.packed)
+    return found
+
+
+_OPTIONAL_CELLS: Mapping[str, Callable[[Query], Any]] = {
+    "sightings": lambda query: [seen._asdict() for seen in query.sightings],
+    "tags": lambda query: query.tags,
+    "masks": _masks_by_frame,
+}
+"""What the optional columns hold; nothing is an empty cell."""
 
 
 def read_table(path: Path) -> list[Query]:
@@ -131,6 +150,23 @@ def read_table(path: Path) -> list[Query]:
             ``.meta.json`` describes.
     """
     return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem), OPTIONAL)
+
+
+def check_masks(path: Path, queries: Iterable[Query]) -> None:
+    """Unpack the masks of a table, for those who ask for points in them.
+
+    Raises:
+        TableError: one cannot be unpacked; the message names file, row and box.
+    """
+    for query in queries:
+        for at, mask in enumerate(query.truth.masks):
+            try:
+                if mask is not None:
+                    mask.covers(0, 0)
+            except RLEError as error:
+                raise TableError(
+                    f"{path}, row {query.index}, column masks, box {at}: {error}"
+                ) from None
 
 
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
@@ -161,6 +197,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         width = _side(row["width"])
         column = "height"
         height = _side(row["height"])
+        column = "masks"
+        masks = _masks(json.loads(row["masks"] or "[]"), boxes, (height, width))
     except (ValueError, TypeError, RecursionError) as error:
         raise TableError(f"{path}, line {number}, column {column}: {error}") from None
     if len(boxes) != len(images):
@@ -178,7 +216,7 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         frame_indices=indices,
         sightings=sightings,
         tags=tags,
-        truth=Truth(flat, frames, names),
+        truth=Truth(flat, frames, names, masks),
     )
 
 
@@ -187,6 +225,18 @@ def _sighting(said: Mapping[str, Any]) -> Sighting:
         raise ValueError(f"{said!r} is not an image and a box")
     (image,) = paths_cell(json.dumps([said["image"]]))
     return Sighting(image, corners(said["box"]))
+
+
+def _masks(said: Any, boxes: Any, size: tuple[int, int]) -> tuple[Mask | None, ...]:
+    """The masks of a row's boxes, not unpacked yet: answers in boxes need none."""
+    if not isinstance(said, list):
+        raise ValueError(f"{said!r:.40} is not a list")
+    if said and [*map(len, said)] != [*map(len, boxes)]:
+        raise ValueError("not one mask, or null, for every box")
+    flat = [mask for frame in said for mask in frame]
+    if not all(mask is None or isinstance(mask, str) for mask in flat):
+        raise ValueError("a mask is neither text nor null")
+    return tuple(None if mask is None else PackedMask(*size, mask) for mask in flat)
 
 
 def _tags(said: Any) -> Mapping[str, str]:

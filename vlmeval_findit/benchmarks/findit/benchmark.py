@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...boxes.records import Reason
+from ...boxes.representation import Judging
 from ...core.anatomy import Anatomy
 from ...core.benchmark import BatchScore, Benchmark, PromptSet
 from ...core.contradictions import Contradiction
@@ -20,8 +22,20 @@ from .baselines import BASELINES
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .grid import Table, all_tables
-from .metrics import COUNTS, F1_FAILED_MISSED, F1_SALVAGED, METRICS, RANKING
+from .metrics import (
+    COUNTS,
+    F1_FAILED_MISSED,
+    F1_SALVAGED,
+    METRICS,
+    POINTING,
+    POINTING_COUNTS,
+    POINTING_FAILED_MISSED,
+    POINTING_RANKING,
+    POINTING_SALVAGED,
+    RANKING,
+)
 from .names import parse
+from .point_anatomy import PointAnatomy
 from .rejection import Outcome
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
@@ -31,9 +45,13 @@ from .variant import Variant
 
 
 class FindIt(Benchmark):
-    """Boxes of what is named, described or shown, in every format of the grid."""
+    """Boxes of what is named, described or shown, in every format of the grid.
+
+    ``judged`` is how the answers are judged that it has figures of.
+    """
 
     name = "FindIt"
+    judged = Judging.BY_OVERLAP
     metrics: tuple[Metric, ...] = METRICS
     ranking: tuple[Metric, ...] = RANKING
     with_failures = F1_FAILED_MISSED
@@ -43,6 +61,12 @@ class FindIt(Benchmark):
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
     baselines = BASELINES
+
+    def __init__(self, others: Sequence[FindIt] = ()) -> None:
+        self.others: Sequence[FindIt] = others
+
+    def judging(self, question: Any) -> FindIt:
+        return next((one for one in self.others if one.judged is question.judged), self)
 
     def parse(self, name: str) -> Variant:
         return parse(name)
@@ -103,7 +127,7 @@ class FindIt(Benchmark):
         """F1@0.5 of this query alone; 100 where nothing is to be found and the answer says so."""
         return 100.0 if Outcome.REJECTED.sum in row.sums else super().goodness(row)
 
-    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve:
+    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return curve(rows)
 
     def host_class(self, question: Variant) -> str:
@@ -120,4 +144,25 @@ HOST_CLASSES: Mapping[Family, str] = {
 }
 """By the family of a dataset the class that VLMEvalKit's ``--config`` files name."""
 
-BENCHMARK = FindIt()
+
+class FindItPoints(FindIt):
+    """Points on what is named, described or shown: the same questions, judged by lying inside."""
+
+    name = "FindIt-points"
+    judged = Judging.BY_LYING_INSIDE
+    metrics = POINTING
+    ranking = POINTING_RANKING
+    with_failures = POINTING_FAILED_MISSED
+    salvaged = POINTING_SALVAGED
+    anatomy: Anatomy = PointAnatomy(
+        POINTING_FAILED_MISSED,
+        tuple(one.value for one in Reason if one is not Reason.FAILED_CALL),
+    )
+    counts = POINTING_COUNTS
+
+    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
+        """None: a point lies in an object or does not."""
+        return None
+
+
+BENCHMARK = FindIt(others=(FindItPoints(),))

@@ -20,32 +20,41 @@ THRESHOLDS = tuple(at / 20 for at in range(1, 20))
 
 
 class Pair(NamedTuple):
-    """A box and the object that it was assigned to, by their places in answer and truth."""
+    """A box and the object that it was assigned to, by their places in answer and truth.
+
+    ``iou`` is None of points: there ``hit`` alone says what it is.
+    """
 
     box: int
     target: int
-    iou: float
+    iou: float | None
     labels_agree: bool
+    hit: bool
 
 
 def pairs(row: ScoredRow) -> list[Pair]:
     """The assignment of one answer, as its score recorded it."""
     details = row.details
     agree = details.get("labels_agree") or [True] * len(details["assigned"])
+    ious = details.get("ious") or [None] * len(details["assigned"])
     return [
-        Pair(box, target, details["ious"][target], agree[target])
+        Pair(box, target, ious[target], agree[target], details["hits"][target])
         for target, box in enumerate(details["assigned"])
         if box is not None
     ]
 
 
-def roles(row: ScoredRow) -> list[tuple[Role, float]]:
-    """What every box of an answer is, and the IoU with its object (0: it has none)."""
-    found = [(Role.MISS, 0.0)] * len(row.details["boxes"])
+def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
+    """What every box of an answer is, and the IoU with its object (0: it has none; None: a point).
+
+    A point is only known to lie in an object of its label.
+    """
+    nothing = 0.0 if "ious" in row.details else None
+    found: list[tuple[Role, float | None]] = [(Role.MISS, nothing)] * len(row.details["boxes"])
     for pair in pairs(row):
-        role = Role.MISS
-        if pair.iou >= HIT:
-            role = Role.HIT if pair.labels_agree else Role.WRONG_LABEL
+        role = Role.HIT if pair.hit else Role.MISS
+        if pair.iou is not None and pair.iou >= HIT and not pair.labels_agree:
+            role = Role.WRONG_LABEL
         found[pair.box] = (role, pair.iou)
     return found
 
@@ -59,16 +68,17 @@ def draw(query: Query, row: ScoredRow) -> Drawing:
     return draw_as(query, row, roles(row))
 
 
-def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float]]) -> Drawing:
+def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float | None]]) -> Drawing:
     """An answer on its pictures, every box as what ``found`` says with the value that it has.
 
     Objects come first, so that answers lie above them.
     """
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}
+    ious = details.get("ious") or [None] * len(truth.boxes)
     for j, (box, frame) in enumerate(zip(truth.boxes, truth.frames, strict=True)):
         label = truth.labels[j] if truth.labels else query.label
-        drawn.setdefault(frame, []).append(DrawnBox(Role.TRUTH, box, label, details["ious"][j]))
+        drawn.setdefault(frame, []).append(DrawnBox(Role.TRUTH, box, label, ious[j]))
     boxes = details["boxes"]
     frames = details.get("frames") or [0] * len(boxes)
     labels = details.get("labels") or [""] * len(boxes)
@@ -103,7 +113,8 @@ def curve(rows: Sequence[ScoredRow]) -> Curve:
     The assignment is the score's at every threshold; only what counts as a hit changes.
     """
     total = add_up(row.sums for row in rows)
-    ious = [pair.iou for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree]
+    found = (pair for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree)
+    ious = [pair.iou for pair in found if pair.iou is not None]
     values = np.array(ious, dtype=np.float32)
     hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
     f1, _, _, precision, recall, *_ = METRICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE
+from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, default_key
 from .variant import Variant, endings
 
 
@@ -22,7 +22,7 @@ class Format:
 
     def __str__(self) -> str:
         parts = [self.representation, self.output]
-        parts += [self.key] * (self.key != DEFAULT_KEY)
+        parts += [self.key] * (self.key != default_key(self.representation))
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
         parts += endings(self.centre, self.mark, self.decoding)
         return " ".join(parts)

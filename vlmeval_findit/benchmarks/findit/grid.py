@@ -13,7 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
+from ...boxes.reply_format import (
+    DEFAULT_KEY,
+    DEFAULT_STRUCTURE,
+    KEYS,
+    OUTPUTS,
+    STRUCTURES,
+    default_key,
+)
 from ...boxes.representation import GRID, REPRESENTATIONS
 from .datasets import DATASETS, Dataset
 from .formats import Format
@@ -63,7 +70,10 @@ def benchmark() -> tuple[Table, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The values of every axis of a format; ``representations`` may be (``winner``,)."""
+    """The values of every axis of a format; ``representations`` may be (``winner``,).
+
+    The default key is that of each representation: ``bbox`` of boxes, ``point`` of points.
+    """
 
     representations: tuple[str, ...] = GRID
     outputs: tuple[str, ...] = OUTPUTS
@@ -113,7 +123,7 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {
 
 
 def axis_values(axis: str, value: object) -> Collection[str]:
-    """What an axis can have: a value that ``all`` does not mean may be a plug-in's."""
+    """What an axis can have: a value that ``all`` does not mean may be another representation."""
     known = AXIS_VALUES[axis]
     return REPRESENTATIONS if axis == "representations" and value not in known else known
 
@@ -125,8 +135,8 @@ def formats(axes: Axes) -> Iterator[Format]:
     for representation, output, key, structure, centre, mark, decoding in product(*lists):
         if output == "text":
             key, structure, decoding = DEFAULT_KEY, DEFAULT_STRUCTURE, NONE
-        if structure == "decomposed":
-            key = DEFAULT_KEY
+        if structure == "decomposed" or key == DEFAULT_KEY:
+            key = default_key(representation)
         experiments = (None if value == NONE else value for value in (centre, mark, decoding))
         made = Format(representation, output, key, structure, *experiments)
         if made not in seen:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ...boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES
+from ...boxes.reply_format import DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES, default_key
 from ...boxes.representation import REPRESENTATIONS
 from ...core.spelling import nearest
 from . import PREFIX
@@ -103,7 +103,7 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
         dataset=row.name,
         representation=representation,
         output=output,
-        key=key or DEFAULT_KEY,
+        key=key or default_key(representation),
         structure=structure or DEFAULT_STRUCTURE,
         multilabel=multilabel,
         caption=caption,

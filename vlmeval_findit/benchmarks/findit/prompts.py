@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
+from ...boxes.representation import Judging
 from ...core.messages import Message, Part, image, text
 from .datasets import Family
 from .marked_pictures import words
@@ -73,8 +74,16 @@ def _find(label: str, v: Variant) -> str:
     return f'Find every instance of "{label}" in {place}.'
 
 
+_ASKED = {
+    Judging.BY_OVERLAP: ("its bounding box", "one bounding box for each"),
+    Judging.BY_LYING_INSIDE: ("one point that lies on it", "one point that lies on each"),
+}
+"""What is returned, of one object and of several."""
+
+
 def _return(v: Variant) -> list[str]:
-    what = "its bounding box" if _is_one(v) else "one bounding box for each"
+    one, each = _ASKED[v.judged]
+    what = one if _is_one(v) else each
     if v.frames > 1:
         what += " in each frame where it is seen"
     sentences = [f"Return {what}, {_as_json(v) if v.output == 'json' else _as_text(v)}"]

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ...boxes.representation import GRID
 from ...core.commits import commit_of
 from ...core.messages import Message, Part, image, text
 from . import prompts
@@ -47,6 +48,11 @@ def prompt_set() -> tuple[str, MessageMaker]:
         if variant.mark is not None:
             raise PromptError(
                 f"{variant.name}: the release's prompts do not speak of marked reference pictures; "
+                "ask without FINDIT_PROMPTS (--prompts)"
+            )
+        if variant.representation not in GRID:
+            raise PromptError(
+                f"{variant.name}: the release's prompts do not ask for {variant.representation}; "
                 "ask without FINDIT_PROMPTS (--prompts)"
             )
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)

@@ -5,7 +5,7 @@ Adherent replies cost nothing here, and no sum of the score depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...boxes.matching import match
 from ...boxes.records import Matched, Reading, Truth
 from ...boxes.reply_format import ReplyFormat
+from ...boxes.representation import Judging
 from ...boxes.salvage import Salvaged, salvage
 
 FOUND_MORE = "salvaged_tp"
@@ -20,6 +21,9 @@ FOUND_MORE = "salvaged_tp"
 
 SAID_MORE = "salvaged_pred"
 """The sum of boxes that the salvaged reading has beside the strict one."""
+
+POINTED_MORE, PLACES_MORE = "salvaged_pointed", "salvaged_places"
+"""What it has beside the strict one in the sums ``pointed`` and ``places`` of points."""
 
 
 class SalvagedMatch(NamedTuple):
@@ -35,6 +39,7 @@ def salvaged_matches(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     scales: Sequence[tuple[float, float]],
+    judged: Judging = Judging.BY_OVERLAP,
 ) -> dict[int, SalvagedMatch]:
     """The salvaged readings of replies, matched, by the places of those that have one."""
     found = {
@@ -47,6 +52,7 @@ def salvaged_matches(
         [salvaged.reading for salvaged in found.values()],
         [truths[place] for place in found],
         [scales[place] for place in found],
+        judged,
     )
     return dict(zip(found, map(SalvagedMatch, found.values(), matched), strict=True))
 
@@ -62,11 +68,32 @@ def salvaged_sums(strict: Matched, salvaged: SalvagedMatch) -> dict[str, float]:
 
     More boxes may be assigned otherwise, so hits can become fewer too.
     """
-    more = {
-        FOUND_MORE: salvaged.matched.tp - strict.tp,
-        SAID_MORE: len(salvaged.matched.boxes) - len(strict.boxes),
-    }
-    return {name: value for name, value in more.items() if value}
+    return _not_0(
+        {
+            FOUND_MORE: salvaged.matched.tp - strict.tp,
+            SAID_MORE: len(salvaged.matched.boxes) - len(strict.boxes),
+        }
+    )
+
+
+def salvaged_point_sums(strict: Matched, salvaged: SalvagedMatch) -> dict[str, float]:
+    """The same of one query that is answered with points."""
+    objects = len(strict.hits)
+    places = [max(objects, len(one.boxes)) for one in (salvaged.matched, strict)]
+    return _not_0(
+        {POINTED_MORE: salvaged.matched.tp - strict.tp, PLACES_MORE: places[0] - places[1]}
+    )
+
+
+def _not_0(sums: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in sums.items() if value}
+
+
+SALVAGED_SUMS: Mapping[Judging, Callable[[Matched, SalvagedMatch], dict[str, float]]] = {
+    Judging.BY_OVERLAP: salvaged_sums,
+    Judging.BY_LYING_INSIDE: salvaged_point_sums,
+}
+"""What a tolerant reading changes in the sums of one query, by how its answers are judged."""
 
 
 def salvaged_details(strict: Matched, salvaged: SalvagedMatch) -> dict[str, Any]:

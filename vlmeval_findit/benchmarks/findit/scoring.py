@@ -13,23 +13,24 @@ from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
 from ...boxes.reply_format import ReplyFormat
+from ...boxes.representation import Judging
 from ...boxes.spaces import scale_to_pixels
 from ...core.identity import Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .anatomy import LOSSES, details_of, event_sums
-from .metrics import sums
+from .metrics import SUMS
 from .query import Query
 from .rejection import Outcome, outcome
 from .run_space import SpaceInForce, reply_format, spaces_of
 from .salvaging import (
+    SALVAGED_SUMS,
     SalvagedMatch,
     finite,
     newly_found,
     salvaged_details,
     salvaged_matches,
-    salvaged_sums,
 )
 from .sources import source_of
 from .task import FindItTask
@@ -42,6 +43,7 @@ class MatchedReply:
     ``cut`` says that boxes may be missing from a reply that adheres, as it was stopped at its
     limit; ``salvaged`` is what a tolerant reader would take beside that; no score depends on it.
     ``confidences`` are of its boxes; None where its tokens' probabilities were not recorded.
+    ``judged`` is how the match was made.
     """
 
     query: Query
@@ -51,6 +53,7 @@ class MatchedReply:
     cut: bool = False
     salvaged: SalvagedMatch | None = None
     confidences: Confidences | None = None
+    judged: Judging = Judging.BY_OVERLAP
 
     @property
     def recoverable(self) -> tuple[int, ...]:
@@ -105,9 +108,11 @@ def match_replies(
         scale_to_pixels(in_force.space, query.width, query.height)
         for in_force, query in zip(spaces, queries, strict=True)
     ]
-    matched = match(readings, truths, scales)
+    judged = variant.judged
+    matched = match(readings, truths, scales, judged)
     known = [formats[row] for row in rows]
-    salvaged = salvaged_matches([reply.text for reply in replies], known, readings, truths, scales)
+    texts = [reply.text for reply in replies]
+    salvaged = salvaged_matches(texts, known, readings, truths, scales, judged)
     found = [
         MatchedReply(
             query,
@@ -118,6 +123,7 @@ def match_replies(
             cut=reply.cut and how.output == "text",
             salvaged=salvaged.get(place),
             confidences=_confidences(reply, how, reading),
+            judged=judged,
         )
         for place, (query, reply, reading, one, how) in enumerate(
             zip(queries, replies, readings, matched, known, strict=True)
@@ -134,28 +140,28 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
 
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
-    """What went wrong in each query."""
-    return dissect(
-        [
-            Answered(
-                one.matched,
-                one.reading,
-                one.query.truth,
-                one.cut,
-                one.recoverable,
-                one.rejection is Outcome.REJECTED,
-            )
-            for one in found
-        ]
+    """What went wrong in each query, told by its boxes: nothing is told so of points."""
+    events = iter(dissect([_answered(one) for one in found if one.judged is Judging.BY_OVERLAP]))
+    return [next(events) if one.judged is Judging.BY_OVERLAP else [] for one in found]
+
+
+def _answered(one: MatchedReply) -> Answered:
+    return Answered(
+        one.matched,
+        one.reading,
+        one.query.truth,
+        one.cut,
+        one.recoverable,
+        one.rejection is Outcome.REJECTED,
     )
 
 
 def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) -> ScoredRow:
     """One query as a row of sums, with all that is known of it."""
     reason, image = one.reading.reason, one.query.images[0]
-    found = sums(one.reading, one.matched)
+    found = SUMS[one.judged](one.reading, one.matched, one.query.truth)
     if one.salvaged is not None:
-        found |= salvaged_sums(one.matched, one.salvaged)
+        found |= SALVAGED_SUMS[one.judged](one.matched, one.salvaged)
     if one.rejection is not None:
         found[one.rejection.sum] = 1
     return ScoredRow(
@@ -169,8 +175,18 @@ def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) 
     )
 
 
+_NOT_OF: Mapping[Judging, tuple[str, ...]] = {
+    Judging.BY_OVERLAP: (),
+    Judging.BY_LYING_INSIDE: ("ious", "tp", "n_pred", "n_gt"),
+}
+"""Details that answers of a kind do not have: their sums say what is counted."""
+
+
 def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
-    """Boxes in pixels of the original picture; the rest as in :class:`.Matched`."""
+    """Boxes in pixels of the original picture; the rest as in :class:`.Matched`.
+
+    Points are boxes without extent, and have no IoU.
+    """
     reading, matched = one.reading, one.matched
     found: dict[str, Any] = {
         "label": one.query.label,
@@ -184,6 +200,8 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         "n_pred": len(matched.boxes),
         "n_gt": len(matched.ious),
     }
+    for name in _NOT_OF[one.judged]:
+        del found[name]
     if matched.labels_agree:
         found["labels_agree"] = list(matched.labels_agree)
     if reading.labels:

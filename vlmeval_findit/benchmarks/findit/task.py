@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
+from ...boxes.representation import Judging
 from ...core.question import Task
-from .annotation_tables import read_table
+from .annotation_tables import check_masks, read_table
 from .marked_pictures import with_marks
 from .names import parse
 from .places import find_table
@@ -32,6 +33,8 @@ def load_task(name: str) -> FindItTask:
         import_module(f"vlmeval_findit.data.{variant.data.maker}.tables").ensure(variant.data)
     table = find_table(variant.table)
     rows: Sequence[Query] = read_table(table)
+    if variant.judged is Judging.BY_LYING_INSIDE:
+        check_masks(table, rows)
     if variant.mark is not None:
         rows = with_marks(rows, variant)
     queries = (thinned(query, variant.frames) for query in rows)

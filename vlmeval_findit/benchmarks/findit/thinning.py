@@ -34,5 +34,6 @@ def thinned(query: Query, frames: int) -> Query:
             boxes=tuple(truth.boxes[i] for i in boxes),
             frames=tuple(place[truth.frames[i]] for i in boxes),
             labels=tuple(truth.labels[i] for i in boxes) if truth.labels else (),
+            masks=tuple(truth.masks[i] for i in boxes) if truth.masks else (),
         ),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from ...boxes.reply_format import (
     CLASS_KEY,
@@ -20,9 +20,10 @@ from ...boxes.reply_format import (
     OUTPUTS,
     STRUCTURES,
     ReplyFormat,
+    default_key,
 )
 from ...boxes.reply_schema import schema_of
-from ...boxes.representation import GRID, REPRESENTATIONS
+from ...boxes.representation import GRID, REPRESENTATIONS, Judging
 from ...core.question import QuestionError
 from ...core.spelling import nearest
 from ...marks.style import Shape
@@ -46,7 +47,12 @@ class VariantError(QuestionError):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`."""
+    """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`.
+
+    ``judged_by`` are the ways of judging answers that its benchmark has figures of.
+    """
+
+    judged_by: ClassVar[frozenset[Judging]] = frozenset(Judging)
 
     dataset: str
     representation: str
@@ -83,6 +89,11 @@ class Variant:
     @property
     def in_boxes(self) -> bool:
         return True
+
+    @property
+    def judged(self) -> Judging:
+        """How its answers are held against objects."""
+        return REPRESENTATIONS[self.representation].judged
 
     @property
     def images(self) -> str:
@@ -141,9 +152,14 @@ class Variant:
         elif self.structure == DEFAULT_STRUCTURE:
             parts = ["json", self.key]
         else:
-            parts = ["json", self.structure, *([self.key] if self.key != DEFAULT_KEY else [])]
+            parts = ["json", self.structure, *self._named_key]
         parts += endings(self.centre, self.mark, self.decoding)
         return self.representation, " ".join(parts)
+
+    @property
+    def _named_key(self) -> list[str]:
+        """The key as its name says it: not at all where it is the default."""
+        return [] if self.key == default_key(self.representation) else [self.key]
 
     @property
     def reply(self) -> ReplyFormat:
@@ -168,7 +184,7 @@ class Variant:
         parts += ["caption"] * self.caption
         parts += [f"f{self.frames}"] * self.data.family.is_video
         parts += [self.representation, self.output]
-        parts += [self.key] * (self.key != DEFAULT_KEY)
+        parts += self._named_key
         parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
         parts += endings(self.centre, self.mark, self.decoding)
         return PREFIX + "_".join(parts)
@@ -200,8 +216,14 @@ def format_problem(v: Variant) -> str | None:
         return f"no representation {v.representation!r}{nearest(v.representation, REPRESENTATIONS)}"
     if v.output not in OUTPUTS:
         return f"no output format {v.output!r}{nearest(v.output, OUTPUTS)}"
+    row = REPRESENTATIONS[v.representation]
+    if row.judged not in v.judged_by:
+        known = " or ".join(sorted(way.value for way in v.judged_by))
+        return f"{data.name} is judged {known}: {v.representation} is {row.judged.value}"
     if v.key not in KEYS:
         return f"no JSON key {v.key!r}{nearest(v.key, KEYS)}"
+    if v.key not in row.json_keys:
+        return f"{v.key} is no key of {v.representation} (there are: {', '.join(row.json_keys)})"
     if v.structure not in STRUCTURES:
         return f"no JSON structure {v.structure!r}{nearest(v.structure, STRUCTURES)}"
     if v.multilabel and not data.has_multilabel:
@@ -213,14 +235,15 @@ def format_problem(v: Variant) -> str | None:
         if data.frames == 1:
             return f"{data.name} has images, not frames"
         return f"{data.name} has 1 to {data.frames} frames, not {v.frames}"
-    if v.output == "text" and (v.key, v.structure) != (DEFAULT_KEY, DEFAULT_STRUCTURE):
+    own_key = default_key(v.representation)
+    if v.output == "text" and (v.key, v.structure) != (own_key, DEFAULT_STRUCTURE):
         return "text replies have neither a JSON key nor a structure"
     if v.key == CLASS_KEY and not v.multilabel:
         return f"the key {CLASS_KEY} is for multi-label queries only"
     if v.structure == "decomposed":
-        if not REPRESENTATIONS[v.representation].keys:
+        if not row.keys:
             return f"{v.representation} has no decomposed structure"
-        if v.key != DEFAULT_KEY:
+        if v.key != own_key:
             return "the decomposed structure names its own keys"
     if v.centre is not None:
         if v.representation != _CENTRE_REPRESENTATION:
@@ -232,7 +255,7 @@ def format_problem(v: Variant) -> str | None:
             return f"no way of decoding {v.decoding!r}{nearest(v.decoding, DECODINGS)}"
         if v.output != "json":
             return f"{v.decoding} is for JSON only: text replies have no grammar"
-        if not REPRESENTATIONS[v.representation].fields:
+        if not row.fields:
             return f"{v.representation} names no format that decoding could be held to"
     return None if v.mark is None else _mark_problem(v.mark, data)
 

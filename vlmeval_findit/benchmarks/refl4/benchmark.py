@@ -67,7 +67,7 @@ class RefL4(FindIt):
         """How many of the ten thresholds the first box passes."""
         return RANKING[1].value(row.sums) or 0.0
 
-    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:  # type: ignore[override]
+    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
         """None: the thresholds are in the figures, and FindIt's curve has others."""
         return None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...boxes.records import Matched
+from ...boxes.representation import Judging
 from ...core.drawing import Drawing, Role
 from ...core.identity import Identity
 from ...core.question import AnyTask
@@ -55,6 +56,7 @@ def refuse_unless_one_box(task: AnyTask) -> None:
     question = task.question
     if (
         not isinstance(question, Variant)
+        or question.judged is not Judging.BY_OVERLAP
         or question.family is not Family.REFEXP
         or question.multilabel
     ):

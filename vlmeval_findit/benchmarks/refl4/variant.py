@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import ClassVar
 
+from ...boxes.representation import Judging
 from ...core.spelling import nearest
 from ..findit.datasets import Dataset, Family
 from ..findit.names import parse_format
@@ -34,6 +36,8 @@ DATASETS = MappingProxyType(
 @dataclass(frozen=True, slots=True)
 class RefL4Variant(Variant):
     """One way of asking one split."""
+
+    judged_by: ClassVar[frozenset[Judging]] = frozenset({Judging.BY_OVERLAP})
 
     @property
     def data(self) -> Dataset:

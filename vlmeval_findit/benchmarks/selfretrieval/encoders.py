@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core.benchmark import Scorer
+from ...core.extras import missing
 from ...core.settings import Settings, SettingsError
 from ...core.spelling import nearest
 from ...models.dual_encoder.encoder import Encoder, EncoderError, Padding
@@ -85,5 +86,7 @@ def loaded(name: str) -> Encoder:
         from ...models.dual_encoder.loading import named_encoder
 
         return named_encoder(name)
-    except (ImportError, ValueError, OSError) as error:
+    except ImportError as error:
+        raise EncoderError(f"encoder {name}: {missing(error) or error}") from error
+    except (ValueError, OSError) as error:
         raise EncoderError(f"encoder {name}: {error}") from error

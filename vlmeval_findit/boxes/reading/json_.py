@@ -134,9 +134,11 @@ def _own_label(entry: dict[str, Any]) -> str:
 def _boxes_of(how: ReplyFormat) -> Callable[[Any], Iterable[Said]]:
     """The function that takes the boxes out of one entry of the list, for a structure and key."""
     key = PLURAL_KEYS.get(how.key, how.key) if how.structure == "nested" else how.key
-    keys = how.numbers.keys
+    keys, never_beside = how.numbers.keys, how.numbers.never_beside
 
     def decomposed(entry: dict[str, Any]) -> Said:
+        if not never_beside.isdisjoint(entry):
+            return "", Reason.WRONG_SHAPE
         try:
             return _own_label(entry), [entry[name] for name in keys]
         except KeyError:

@@ -57,6 +57,9 @@ class Entries:
         self._labelled = how.multilabel
         self._keys = {how.key, PLURAL_KEYS.get(how.key, how.key)} - {CLASS_KEY}
         self._plain_keys = set(map(plain, self._keys))
+        own = {*how.numbers.json_keys} - {CLASS_KEY}
+        plurals = {PLURAL_KEYS.get(key, key) for key in own}
+        self._known = BOXES | set(map(plain, own | plurals))
         self.indices: list[int] = []
 
     def of(self, root: List | Object) -> Iterator[Candidate]:
@@ -129,7 +132,7 @@ class Entries:
     def _ranks(self, fields: dict[str, Value]) -> Iterator[list[str]]:
         """The keys that may hold boxes: those asked for, known words, all others."""
         asked = [key for key in fields if key in self._keys]
-        known = [key for key in fields if key not in self._keys and plain(key) in BOXES]
+        known = [key for key in fields if key not in self._keys and plain(key) in self._known]
         rest = [key for key in fields if key not in asked and key not in known]
         for keys in (asked, known, rest):
             yield [key for key in keys if not says_another_order(key, self._how.numbers)]
@@ -166,7 +169,7 @@ class Entries:
         None where a label may still come: the object is cut off.
         """
         how = self._how
-        is_box = key in self._keys or plain(key) in BOXES
+        is_box = key in self._keys or plain(key) in self._known
         by_class = how.key == CLASS_KEY
         if self._labelled and place.label is None:
             others = [name for name, _ in owner.pairs if name != "frame_idx" or how.frames == 1]

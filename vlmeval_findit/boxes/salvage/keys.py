@@ -79,6 +79,8 @@ def numbers_by_name(
 ) -> tuple[tuple[str, ...], list[object]] | None:
     """The numbers of an object that names each, with the names; None where it names not all."""
     by_name = {plain(key): value for key, value in fields.items()}
+    if not representation.never_beside.isdisjoint(by_name):
+        return None
     for names in names_of(representation):
         if all(name in by_name for name in names):
             return names, [by_name[name] for name in names]

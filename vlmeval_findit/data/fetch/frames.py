@@ -1,4 +1,4 @@
-"""Named frames out of video files, by PyAV (``pip install 'vlmeval-findit[video]'``).
+"""Named frames out of video files, by PyAV (the extra ``video``).
 
 Frames are counted from 0 in the order in which they are shown.  The packets' time stamps are sorted
 first, which needs no decoding; then only the stretch from the key frame before each wanted frame is
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ...core.extras import install
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -43,7 +45,7 @@ def cut(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]]:
     try:
         import av
     except ImportError:
-        raise VideoError("cutting frames needs PyAV: pip install 'vlmeval-findit[video]'") from None
+        raise VideoError(f"cutting frames needs PyAV: {install('video')}") from None
     try:
         with av.open(str(video)) as container:
             stamps = _stamps(container)

@@ -102,6 +102,29 @@ _ROWS = (
         read=_by("refcoco_m"),
         counts=Counts(images=1190, boxes=2080, queries=5598),
     ),
+    Importer(
+        name="ScreenSpot-Pro",
+        title="ScreenSpot-Pro: where to click in professional software; ask for point",
+        licence="MIT, as copies of its card say",
+        source="https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
+        holds="annotations/*.json and images/",
+        read=_by("screenspot_pro"),
+        counts=Counts(queries=1581),
+    ),
+    Importer(
+        name="RefSpatial",
+        title="RefSpatial-Bench: objects and free places by where they are; ask for point",
+        licence="Apache 2.0, as its card says",
+        source="https://huggingface.co/datasets/BAAI/RefSpatial-Bench",
+        holds="Location, Placement and Unseen, each with question.json, image/ and mask/",
+        read=_by("refspatial"),
+        parts={
+            "Location": Counts(queries=100),
+            "Placement": Counts(queries=100),
+            "Unseen": Counts(queries=77),
+        },
+        datasets=3,
+    ),
 )
 
 IMPORTERS: Table[Importer] = Table(Group.IMPORTERS, {row.name: row for row in _ROWS}, Importer)

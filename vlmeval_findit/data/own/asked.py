@@ -121,6 +121,10 @@ def _of_label(query: AskedQuery, label: str) -> AskedQuery:
     return replace(
         query,
         label=label,
-        truth=Truth(tuple(truth.boxes[i] for i in kept), tuple(truth.frames[i] for i in kept)),
+        truth=Truth(
+            tuple(truth.boxes[i] for i in kept),
+            tuple(truth.frames[i] for i in kept),
+            masks=tuple(truth.masks[i] for i in kept) if truth.masks else (),
+        ),
         places=tuple(map(query.place, kept)),
     )

@@ -8,6 +8,7 @@ from ...benchmarks.findit.anatomy import OBJECTS, SIZE
 from ...benchmarks.findit.datasets import Family
 from ...benchmarks.findit.references import REFERENCE
 from ...boxes.matching import plain_label
+from ...boxes.records import Mask
 from ...boxes.representation import Corners
 from ...core.anatomy import LABEL
 from ...core.image_files import Size
@@ -167,8 +168,24 @@ def check_placed(queries: Sequence[AskedQuery], sizes: Sizes) -> None:
                 )
         for i, (box, frame) in enumerate(zip(query.truth.boxes, query.truth.frames, strict=True)):
             # A box of two queries is one box.
-            boxes[query.place(i)] = _box_problem(box, query.images[frame], sizes)
+            mask = query.truth.masks[i] if query.truth.masks else None
+            boxes[query.place(i)] = _box_problem(box, query.images[frame], sizes) or _mask_problem(
+                mask, query.images[frame], sizes
+            )
     refuse([f"{place}: {why}" for place, why in boxes.items() if why], len(boxes), "boxes")
+
+
+def _mask_problem(mask: Mask | None, image: str, sizes: Sizes) -> str | None:
+    if mask is None:
+        return None
+    width, height = sizes[image]
+    if (mask.width, mask.height) != (width, height):
+        return f"the mask is {mask.width}x{mask.height}, but {image} {width}x{height}"
+    try:
+        mask.covers(0, 0)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _box_problem(box: Corners, image: str, sizes: Sizes) -> str | None:

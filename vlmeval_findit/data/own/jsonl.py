@@ -2,8 +2,10 @@
 
 ``image`` or ``images`` (the frames of a video in order); one of ``label``, ``labels``,
 ``expression`` and ``references``; ``boxes``; if wanted ``caption`` and ``tags``.  A box is
-[x1, y1, x2, y2]; where a line has several labels, {"box": [x1, y1, x2, y2], "label": "…"}.  For
-``images`` there is a list of boxes a frame.  A key that is null is as if it were not there.
+[x1, y1, x2, y2], or an object with it: {"box": [x1, y1, x2, y2], "label": "…", "mask": …}, with the
+label where a line has several, and with the mask where there is one: COCO's run lengths, or the
+name of a picture, relative to the file.  For ``images`` there is a list of boxes a frame.  A key
+that is null is as if it were not there.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
 from ...boxes.representation import Corners
 from ...core.spelling import nearest
+from ...marks.rle import PackedMask
 from .annotations import AnnotationError, Units, json_of, lines_of, number, units_of
 from .asked import AskedQuery, AskedSet, family_of_expressions
+from .masks import mask_of
 
 SHOWN = ("image", "images")
 ASKED = ("label", "labels", "expression", "references")
@@ -56,7 +60,7 @@ def read_jsonl(path: Path, units: Units | None = None, frames: int | None = None
             continue
         where = f"{path}, line {line}"
         values = _object(text, where)
-        query = _query(values, where)
+        query = _query(values, where, path.parent)
         kinds.setdefault(_kind(values), where)
         _one_kind(kinds)
         if isinstance(values.get("tags"), list):
@@ -94,7 +98,7 @@ def _object(text: str, where: str) -> Line:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _query(line: Line, where: str) -> AskedQuery:
+def _query(line: Line, where: str, folder: Path) -> AskedQuery:
     shown, asks = _one_of(line, SHOWN, where), _one_of(line, ASKED, where)
     images = (_text(line, shown, where),) if shown == "image" else _texts(line, shown, where)
     support = _texts(line, asks, where) if asks == "references" else ()
@@ -107,7 +111,7 @@ def _query(line: Line, where: str) -> AskedQuery:
     return AskedQuery(
         images=images,
         label=label,
-        truth=_truth(line, where, label, len(images) if shown == "images" else None),
+        truth=_truth(line, where, label, len(images) if shown == "images" else None, folder),
         where=where,
         support=support,
         caption=_text(line, "caption", where) if "caption" in line else "",
@@ -143,7 +147,9 @@ def _texts(line: Line, key: str, where: str) -> tuple[str, ...]:
 # --- boxes ----------------------------------------------------------------------------------------
 
 
-def _truth(line: Line, where: str, label: str | tuple[str, ...], frames: int | None) -> Truth:
+def _truth(
+    line: Line, where: str, label: str | tuple[str, ...], frames: int | None, folder: Path
+) -> Truth:
     """The boxes of a line; ``frames`` is how many lists of them there must be (None: just one)."""
     if "boxes" not in line:
         raise AnnotationError(f"{where}: no key 'boxes' ([] where there is nothing to find)")
@@ -156,14 +162,16 @@ def _truth(line: Line, where: str, label: str | tuple[str, ...], frames: int | N
         lists = {f"{where}[{at}]": boxes for at, boxes in enumerate(per_frame)}
     labels = None if isinstance(label, str) else label
     found = [
-        (frame, *_box(box, f"{place}[{at}]", labels))
+        (frame, *_box(box, f"{place}[{at}]", labels, folder))
         for frame, (place, boxes) in enumerate(lists.items())
         for at, box in enumerate(_list(boxes, place, "a list of boxes"))
     ]
+    masks = tuple(mask for _, _, _, mask in found)
     return Truth(
-        tuple(corners for _, corners, _ in found),
-        tuple(frame for frame, _, _ in found),
-        tuple(label for _, _, label in found) if labels else (),
+        tuple(corners for _, corners, _, _ in found),
+        tuple(frame for frame, _, _, _ in found),
+        tuple(label for _, _, label, _ in found) if labels else (),
+        masks if any(masks) else (),
     )
 
 
@@ -177,22 +185,29 @@ _BOX = "[x1, y1, x2, y2]"
 _LABELLED = f'{{"box": {_BOX}, "label": "…"}}'
 
 
-def _box(value: Any, where: str, labels: Sequence[str] | None) -> tuple[Corners, str]:
-    """A box and its label ("" where the line has one for all)."""
-    label = ""
-    if labels is not None:
-        if not isinstance(value, dict) or value.keys() != {"box", "label"}:
+def _box(
+    value: Any, where: str, labels: Sequence[str] | None, folder: Path
+) -> tuple[Corners, str, PackedMask | None]:
+    """A box, its label ("" where the line has one for all), and its mask."""
+    label, mask = "", None
+    if labels is not None or isinstance(value, dict):
+        needed = {"box"} if labels is None else {"box", "label"}
+        if not isinstance(value, dict) or value.keys() - {"mask"} != needed:
             raise AnnotationError(
-                f"{where}: {reprlib.repr(value)} is not {_LABELLED}, as boxes of several labels are"
+                f"{where}: {reprlib.repr(value)} is not "
+                + (f"{_LABELLED}, as boxes of several labels are" if labels else _BOX)
             )
-        label = _text(value, "label", where)
-        if label not in labels:
-            raise AnnotationError(f"{where}, label: no {label!r}{nearest(label, labels)}")
+        if labels is not None:
+            label = _text(value, "label", where)
+            if label not in labels:
+                raise AnnotationError(f"{where}, label: no {label!r}{nearest(label, labels)}")
+        if value.get("mask") is not None:
+            mask = mask_of(value["mask"], folder, f"{where}, mask")
         value, where = value["box"], f"{where}, box"
     if not isinstance(value, list) or len(value) != 4:
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is not {_BOX}")
     x1, y1, x2, y2 = (number(n, where) for n in value)
-    return (x1, y1, x2, y2), label
+    return (x1, y1, x2, y2), label, mask
 
 
 # --- tags -----------------------------------------------------------------------------------------

@@ -113,7 +113,13 @@ def placed(asked: AskedSet, pictures: Mapping[str, OwnPicture], said: Drawn | No
 def _placed(
     query: AskedQuery, pictures: Mapping[str, OwnPicture], drawn: Mapping[str, Drawn], units: Units
 ) -> AskedQuery:
-    names = (query.images[frame] for frame in query.truth.frames)
+    names = [query.images[frame] for frame in query.truth.frames]
+    for name, mask in zip(names, query.truth.masks, strict=False):
+        if mask is not None and drawn.get(name) is Drawn.TURNED:
+            raise AnnotationError(
+                f"{query.where}: {name} is turned by its EXIF orientation, and masks are taken of "
+                "stored pixels only"
+            )
     boxes = tuple(
         _corners(box, pictures[name], drawn.get(name), units)
         for box, name in zip(query.truth.boxes, names, strict=True)

@@ -1,4 +1,4 @@
-"""The one asker of models behind HTTP: OpenRouter, one server or several.
+"""The one asker of models behind HTTP: OpenRouter, a provider, one server or several.
 
 Whatever a server does is an answer, with an error or without; nothing is raised.  What may pass is
 tried again, at another server where there is one; waiting ends as soon as the run is to stop.
@@ -31,6 +31,7 @@ from .endpoint import LIMIT_FIELDS, Endpoint
 from .logprobs import FIELDS, refuses_logprobs
 from .payload import Beginning, Request
 from .pool import Pool, Server
+from .providers.calls import ProviderCalls
 from .spending import Budget, SpendingError
 from .transport import Transport
 
@@ -96,6 +97,7 @@ class ChatAsker:
         self._attempts = max(terms.attempts, len(servers), 1)
         self._budget = budget or Budget()
         self._transport = Transport(terms.timeout)
+        self._calls = ProviderCalls(terms.timeout)
         self._stopping = threading.Event()
         self._told_to_stop: Callable[[], bool] = self._stopping.is_set
         self._sleep = self._rest if sleep is None else sleep
@@ -152,6 +154,7 @@ class ChatAsker:
         """End what is on its way too: every call comes back at once, as a failed answer."""
         self._stopping.set()
         self._transport.cancel()
+        self._calls.cancel()
 
     close = cancel
 
@@ -165,6 +168,16 @@ class ChatAsker:
         until = time.monotonic() + seconds
         while not self.stopping and (left := until - time.monotonic()) > 0:
             self._stopping.wait(min(left, _LOOK_UP))
+
+    def _post(self, endpoint: Endpoint, body: Mapping[str, Any]) -> bytes:
+        """The chat reply to a body.
+
+        Raises:
+            CallError: there is none.
+        """
+        if endpoint.provider:
+            return self._calls.post(endpoint, body)
+        return self._transport.post(endpoint, json.dumps(body).encode())
 
     # --- one call ---------------------------------------------------------------------------------
 
@@ -263,6 +276,7 @@ class Made(NamedTuple):
         known = {
             "id": None if failed else self.outcome.id or None,  # type: ignore[union-attr]
             "cost": self.cost,
+            "cost_from": None if failed else self.outcome.cost_from or None,  # type: ignore[union-attr]
             "cache_discount": None if failed else self.outcome.cache_discount,  # type: ignore[union-attr]
             "status": self.outcome.status or None if failed else 200,  # type: ignore[union-attr]
             "attempts": self.attempts,
@@ -338,10 +352,10 @@ class _Call:
     def _sent(self, server: Server, takes: str) -> Completion:
         self.attempts += 1
         own = {takes if name == "max_tokens" else name: it for name, it in self._body.items()}
-        data = json.dumps(own).encode()
         try:
-            reply = self._asker._transport.post(server.endpoint, data)
-            return read_completion(reply, confidences=self._confidences)
+            reply = self._asker._post(server.endpoint, own)
+            found = read_completion(reply, confidences=self._confidences)
+            return found.priced(self._asker._model.prices)
         except CallError as error:
             if not self._confidences or not refuses_logprobs(error.status, str(error)):
                 raise

@@ -7,15 +7,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...boxes.spaces import Space
-from ...core.identity import Answering, Described
+from ...core.identity import PROVIDER, Answering, Described
 from ...core.messages import Message
 from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
-from ..table import ModelRow, find_model
+from ..prices import Prices
+from ..row import ModelRow
+from ..table import find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
-from .payload import Beginning, Manner, Request, openrouter_manner, request, server_manner
+from .payload import (
+    Beginning,
+    Manner,
+    Request,
+    openrouter_manner,
+    provider_manner,
+    request,
+    server_manner,
+)
+from .providers.table import find_provider
 from .schema import unwrapped
 from .services import proprietary, served_as, server_space, template_fields
 
@@ -29,12 +40,16 @@ class ChatModel:
 
     ``name`` is that of the results, ``row`` its row of the model table (None: none); ``space``
     gives the coordinate space of its replies by question, ``manner`` how it is asked for them.
+    ``provider`` is who is asked in its own protocol (empty: nobody), ``prices`` are those of calls
+    where the service does not say them (None: not known).
     """
 
     name: str
     row: ModelRow | None
     space: Callable[[Question], Space]
     manner: Callable[[Space], Manner]
+    provider: str = ""
+    prices: Prices | None = None
 
     def request(
         self, message: Message, question: Question, beginning: Beginning = Beginning.ONCE
@@ -61,7 +76,7 @@ class ChatModel:
             said["image_detail"] = manner.image_detail
         return Described(
             Answering(
-                kind="chat completions",
+                kind=f"{PROVIDER}{self.provider}" if self.provider else "chat completions",
                 row=self.row.name if self.row else None,
                 checkpoint=manner.model,
                 endpoint=", ".join(sorted({server.name for server in servers})) or None,
@@ -154,12 +169,75 @@ def server_model(
     )
 
 
+def provider_model(
+    provider: str,
+    name: str,
+    served: str | None = None,
+    space: str | Mapping[str, Any] | None = None,
+    fields: Mapping[str, Any] | None = None,
+    max_tokens: int | None = None,
+    row: str | None = None,
+) -> ChatModel:
+    """A model of a provider that is asked in its own protocol, with a key of one's own.
+
+    Pictures are sent as through OpenRouter, since the coordinate spaces rest on that.
+
+    Args:
+        provider: a row of :data:`.providers.table.PROVIDERS`.
+        served: the provider's name for the model (None: what the model table says).
+        name, space, fields, max_tokens, row: as of :func:`server_model`.
+
+    Raises:
+        ValueError: there is no such provider, or its name for the model is not known.
+    """
+    asked, said = find_provider(provider), settings_from({"space": space}).space
+    known = find_model(row or name)
+    facts = known.api if known else None
+    called = own_name(provider, name, served)
+    manner = _limited(provider_manner(called, asked.schema_root, fields, facts), max_tokens)
+    rule = server_space(row or name, said)
+    if known is not None and facts is not None and not said:
+        rule = known.space
+    prices = facts.prices if facts else None
+    return ChatModel(name, known, rule, lambda space: manner, provider, prices)
+
+
+def own_name(provider: str, name: str, served: str | None) -> str:
+    """A provider's name for a model: what is said, else what the row of its name says.
+
+    Raises:
+        ValueError: nobody says it.
+    """
+    known = find_model(name)
+    if said := served or (known and known.served):
+        return said
+    names = known.api.own_names if known is not None and known.api is not None else {}
+    if provider not in names:
+        raise ValueError(
+            f"the model table has no name of {provider}'s for {name}: say it, "
+            f"{name}=NAME_AT_{provider.upper()} (in a sweep's file, `served`)"
+        )
+    return names[provider]
+
+
 def served_key(name: str, served: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     """What the key of a call to a server has of its model beside the message.
 
     Served by another program, the same weights may say something else.
     """
     return {**fields, "served": served or served_as(name)}
+
+
+def provider_key(
+    provider: str, name: str, served: str | None, fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The same of a call to a provider.
+
+    Raises:
+        ValueError: its name for the model is not known.
+    """
+    called = own_name(provider, name, served)
+    return {**served_key(name, called, fields), "provider": provider}
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:

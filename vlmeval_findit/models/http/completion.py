@@ -16,6 +16,7 @@ from typing import Any
 from ...core.redaction import of_whole_characters, quoted, scrub
 from ...core.token_logprobs import TokenLogprobs
 from ..families import THINK
+from ..prices import AS_OF, Prices
 from ..thinking import split_thought
 from .logprobs import LogprobsError, reply_logprobs
 
@@ -64,9 +65,9 @@ class Completion:
     ``text`` is what is read for boxes, ``thought`` what the model thought before, which
     ``ends_in_thought`` where no text came after it.  ``tokens`` count the ``prompt``, of it those
     ``cached`` (read from a cache) and ``cache_write``, the ``completion`` and of it ``reasoning``.
-    ``cost`` is in US dollars, None where the service does not say it, ``cache_discount`` what a
-    cache took off it (what writing costs more, below zero).  ``model`` says who answered: the
-    service's identifier, the provider.
+    ``cost`` is in US dollars, None where it is not known; ``cost_from`` says by which prices it was
+    computed (empty: the service said it), ``cache_discount`` what a cache took off it (what writing
+    costs more, below zero).  ``model`` says who answered: the service's identifier, the provider.
     ``token_logprobs`` are None where they were not asked for, or for the reason ``no_logprobs``.
     """
 
@@ -79,8 +80,21 @@ class Completion:
     cache_discount: float | None = None
     model: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
+    cost_from: str = ""
     token_logprobs: TokenLogprobs | None = None
     no_logprobs: str = ""
+
+    def priced(self, prices: Prices | None, share: float = 1.0) -> Completion:
+        """The same with what it cost by these prices, where the service does not say it.
+
+        Args:
+            prices: None: not known.
+            share: of these prices that is paid.
+        """
+        cost = None if prices is None or self.cost is not None else prices.of(self.tokens)
+        if cost is None:
+            return self
+        return replace(self, cost=cost * share, cost_from=f"prices of {AS_OF}")
 
     def begun_in_thought(self) -> Completion:
         """The answer of a model whose prompt opens a thought: cut off unclosed, it is all thought.

@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from ...core.redaction import remember
@@ -19,6 +20,11 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding"})
 
 
+def limit_in(body: Mapping[str, Any]) -> int:
+    """The limit of tokens of a request, in whichever field it stands."""
+    return next(int(body[name]) for name in LIMIT_FIELDS if name in body)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Endpoint:
     """An OpenAI-compatible API.
@@ -29,6 +35,8 @@ class Endpoint:
         key: sent as bearer token, unless the URL or the headers say who asks.
         headers: more headers of every request.
         limit_field: which of :data:`LIMIT_FIELDS` it takes (None: told by the host).
+        provider: the row of :data:`.providers.table.PROVIDERS` that is asked there in its own
+            protocol (empty: none, but an OpenAI-compatible API).
 
     Raises:
         ValueError: the URL, the key or a header cannot be used; none of them is in the message.
@@ -38,6 +46,7 @@ class Endpoint:
     key: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     limit_field: str | None = None
+    provider: str = ""
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)

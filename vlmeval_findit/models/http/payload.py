@@ -23,8 +23,8 @@ from ...boxes.spaces import Space, as_sent, reference_size
 from ...core.image_files import Size, check, header, orientation
 from ...core.messages import Message, PartKind
 from ...core.question import Question
+from ..row import ApiFacts
 from ..scene_cache import CachedScene, encoded
-from ..table import ApiFacts
 from .schema import SchemaRoot, response_format
 
 JPEG_FROM = 2048
@@ -122,7 +122,7 @@ class Manner:
     ``model`` is the service's name for it; ``fields`` are the request's fields besides model,
     messages and ``max_tokens`` (None: the question's limit).  ``cache_control`` stands at the last
     image: up to there a prompt is the same for all that is asked about its images.  ``schema_root``
-    is what it takes as a schema, ``held`` are the fields that go beside one.
+    is what it takes as a schema (None: it holds to none), ``held`` are the fields beside one.
     """
 
     model: str
@@ -131,7 +131,7 @@ class Manner:
     max_tokens: int | None = None
     image_detail: str | None = None
     cache_control: Mapping[str, str] | None = None
-    schema_root: SchemaRoot = SchemaRoot.LIST
+    schema_root: SchemaRoot | None = SchemaRoot.LIST
     held: Mapping[str, Any] = field(default_factory=dict)
 
     def holding(self, question: Question) -> dict[str, Any]:
@@ -142,6 +142,11 @@ class Manner:
         """
         if question.reply_schema is None:
             return {}
+        if self.schema_root is None:
+            raise ValueError(
+                f"{question.name}: the provider holds no reply to a format: ask it without "
+                "_constrained"
+            )
         held = response_format(question.reply_schema, self.schema_root)
         return {"response_format": held, **self.held}
 
@@ -170,12 +175,30 @@ def server_manner(
     than through OpenRouter: it takes no temperature there either.  Spaces that count the pixels as
     sent presume the providers' limit of 4096, so that images are sent by the providers' rule there.
     """
-    rule = as_they_are if space.kind in _SENT_UNCHANGED else for_provider
+    rule = for_provider if space.kind in _SENT_WITHIN_LIMIT else as_they_are
     temperature = 0.0 if facts is None else facts.temperature
     fields = {"temperature": temperature, **(extra or {})}
     sent = {name: value for name, value in fields.items() if value is not None}
     manner = Manner(model, rule, sent)
     return manner if facts is None else _with_facts(manner, facts)
+
+
+def provider_manner(
+    model: str,
+    schema_root: SchemaRoot | None,
+    extra: Mapping[str, Any] | None = None,
+    facts: ApiFacts | None = None,
+) -> Manner:
+    """How a provider is asked in its own protocol: as ``facts`` say, with ``extra`` fields.
+
+    A field that is None is not sent.  Without facts a model is asked greedily.
+    """
+    reasoning = (facts.reasoning or {}).get("effort") if facts else None
+    temperature = 0.0 if facts is None else facts.temperature
+    fields = {"temperature": temperature, "reasoning_effort": reasoning, **(extra or {})}
+    sent = {name: value for name, value in fields.items() if value is not None}
+    manner = Manner(model, for_provider, sent)
+    return replace(manner if facts is None else _with_facts(manner, facts), schema_root=schema_root)
 
 
 def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:
@@ -188,7 +211,7 @@ def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:
     )
 
 
-_SENT_UNCHANGED = ("grid1000", "unit", "smart_resize")
+_SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
 
 
 class Beginning(Enum):

@@ -57,13 +57,13 @@ def _without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
 _LENGTHS = ("minItems", "maxItems", "minProperties", "maxProperties", "minimum", "maximum")
 
 
-def unwrapped(text: str, root: SchemaRoot) -> str:
+def unwrapped(text: str, root: SchemaRoot | None) -> str:
     """The reply as the format has it, out of the object that a service needed around it.
 
     >>> unwrapped('{"answer": [{"bbox": [1, 2, 3, 4]}]}', SchemaRoot.OBJECT)
     '[{"bbox": [1, 2, 3, 4]}]'
     """
-    if root is SchemaRoot.LIST:
+    if root is not SchemaRoot.OBJECT:
         return text
     try:
         said = json.loads(text)

@@ -10,7 +10,8 @@ from typing import Any
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.question import Question
 from ...core.spelling import nearest
-from ..table import MODELS, ApiFacts, ModelRow, find_model, unknown_space
+from ..row import ApiFacts, ModelRow
+from ..table import MODELS, find_model, unknown_space
 from .endpoint import LIMIT_FIELDS, Endpoint
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
@@ -60,8 +61,18 @@ def server_headers(given: Sequence[str] | Mapping[str, str] = ()) -> dict[str, s
         headers = None
     if not isinstance(headers, dict):
         raise ValueError(f'{HEADERS_VARIABLE} should be a JSON object, as {{"api-key": "…"}}')
+    return {**headers, **header_lines(given)}
+
+
+def header_lines(given: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Headers that are given as lines ``NAME: VALUE``, or by name.
+
+    Raises:
+        ValueError: one cannot be read; its value is not in the message.
+    """
     if isinstance(given, Mapping):
-        return {**headers, **given}
+        return dict(given)
+    headers = {}
     for line in given:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():

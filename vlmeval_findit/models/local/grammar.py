@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...core.extras import install
+
 SPACE = r"[ \n\r\t]{1,32}"
 """White space between two signs of JSON: enough for indentation, and not without an end."""
 
@@ -30,8 +32,7 @@ def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> 
         from llguidance import hf
     except ImportError as error:
         raise ValueError(
-            f"_constrained: llguidance cannot be imported ({error}): "
-            "pip install 'vlmeval_findit[local]'"
+            f"_constrained: llguidance cannot be imported ({error}): {install('local')}"
         ) from None
     try:
         return hf.from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=list(stops))

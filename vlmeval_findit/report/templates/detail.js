@@ -20,6 +20,7 @@ function turnTo(place) {
     picture(data.pictures[shot], [], "reference image"), make("figcaption", { textContent: "reference image" })));
   at("detail-body").replaceChildren(
     make("p", {}, make("b", { textContent: card.label }), ` · ${verdict(card)}`),
+    ...small(card.parts.map((part) => data.parts[part]).join(" · ")),
     make("div", { className: "frames" }, ...shots, ...figures),
     ...lines(card),
     make("h3", { textContent: "Prompt" }), make("pre", { tabIndex: 0, textContent: data.texts[card.prompt] }),

@@ -31,6 +31,19 @@ function shown(role) {
   return at("legend").querySelector(`input[value="${role}"]`).checked;
 }
 
+// A point, shaded so that it is seen on any ground: upright where it is a hit, else on its side, so
+// that neither is told by its colour alone.  Its size is a share of the picture's.
+function cross({ x, y }, entry, name, role) {
+  const arm = Math.max(entry.w, entry.h) / 40;
+  const side = arm * Math.SQRT1_2;
+  const d = role === "hit"
+    ? `M${x - arm} ${y}H${x + arm}M${x} ${y - arm}V${y + arm}`
+    : `M${x - side} ${y - side}L${x + side} ${y + side}M${x - side} ${y + side}L${x + side} ${y - side}`;
+  const group = draw("g", { class: "point", "data-role": role });
+  group.append(draw("path", { class: "shade", d }), draw("path", { class: name, d }));
+  return group;
+}
+
 // A picture with its boxes.  The user space is the original picture's pixels, so that a box lies
 // where its numbers say, however large the thumbnail is.
 function picture(entry, boxes, alt) {
@@ -44,9 +57,11 @@ function picture(entry, boxes, alt) {
     if (!shown(role)) continue;
     const place = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
     if (role === "truth") svg.append(draw("rect", { class: "shade", ...place }));
-    const rect = draw("rect", { class: CLASSES[role], "data-role": role, ...place });
-    rect.append(draw("title", {}, `${role}${label ? ` ${label}` : ""}${role === "salvaged" ? "" : `, IoU ${iou.toFixed(2)}`}`));
-    svg.append(rect);
+    const isPoint = !place.width && !place.height;
+    const shape = isPoint ? cross(place, entry, CLASSES[role], role) : draw("rect", { class: CLASSES[role], "data-role": role, ...place });
+    const overlap = role === "salvaged" || iou === null ? "" : `, IoU ${iou.toFixed(2)}`;
+    shape.append(draw("title", {}, `${role}${label ? ` ${label}` : ""}${overlap}`));
+    svg.append(shape);
   }
   return svg;
 }

@@ -1,7 +1,7 @@
 // The gallery: answers by filters, in an order, page by page.
 const PAGE = 24;
 const gallery = { found: [], page: 0 };
-const FILTERS = ["model", "dataset", "format", "reason", "cause"];
+const FILTERS = ["model", "dataset", "format", "reason", "cause", "part"];
 
 const byPlace = (a, b) => a.dataset.localeCompare(b.dataset) || a.index - b.index;
 const ORDERS = {
@@ -18,6 +18,7 @@ function matches(card) {
     if (at(key).value && card[key] !== at(key).value) return false;
   }
   if (at("cause").value && !card.causes.includes(at("cause").value)) return false;
+  if (at("part").value && !card.parts.includes(Number(at("part").value))) return false;
   const reason = at("reason").value;
   if (!(REPLIES[reason] || ((one) => one.reason === reason))(card)) return false;
   if (at("order").value === "disagree" && !card.spread) return false;
@@ -75,6 +76,8 @@ function startGallery() {
   fill("reason", [["as asked", "as asked"], ["not as asked", "not as asked"], ...distinct("reason")], "all");
   const met = new Set(data.cards.flatMap((card) => card.causes));
   fill("cause", data.causes.filter(([key]) => met.has(key)), "all");
+  fill("part", data.parts.map((name, place) => [String(place), name]).sort((a, b) => a[1].localeCompare(b[1])), "all");
+  at("part").parentElement.hidden = !data.parts.length;
   at("format").parentElement.hidden = !distinct("format").length;
   at("cause").parentElement.hidden = !met.size;
   for (const id of [...FILTERS, "order"]) at(id).addEventListener("change", filter);

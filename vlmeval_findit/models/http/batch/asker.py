@@ -83,7 +83,8 @@ class BatchAsker:
         try:
             if result is None:
                 raise CallError(why)
-            outcome = self.service.dialect.completion(result, work.confidences)
+            answered = self.service.dialect.completion(result, work.confidences)
+            outcome = answered.priced(self.model.prices, HALF)
         except CallError as error:
             outcome = error
         cost = outcome.cost

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from ..anthropic_messages import chat_reply, messages_request
 from ..completion import CallError, Completion, error_of, read_completion
 
 HALF = 0.5
@@ -82,25 +83,7 @@ def _reported(error: object) -> CallError:
 
 
 def _anthropic_line(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    messages = [
-        {**message, "content": [_anthropic_part(part) for part in message["content"]]}
-        for message in body["messages"]
-    ]
-    return {"custom_id": key, "params": {**body, "messages": messages}}
-
-
-def _anthropic_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a message in Anthropic's words: a picture is not a URL there.
-
-    >>> _anthropic_part({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}})
-    {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'AA=='}}
-    """
-    if part["type"] != "image_url":
-        return dict(part)
-    mime, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
-    source = {"type": "base64", "media_type": mime, "data": data}
-    marked = {name: part[name] for name in ("cache_control",) if name in part}
-    return {"type": "image", "source": source, **marked}
+    return {"custom_id": key, "params": messages_request(body)}
 
 
 def _anthropic_completion(line: Mapping[str, Any], confidences: bool) -> Completion:
@@ -108,35 +91,11 @@ def _anthropic_completion(line: Mapping[str, Any], confidences: bool) -> Complet
     result = result if isinstance(result, dict) else {}
     message = result.get("message")
     if result.get("type") == "succeeded" and isinstance(message, dict):
-        return read_completion(json.dumps(_as_chat_reply(message)).encode())
+        return read_completion(json.dumps(chat_reply(message)).encode())
     error = result.get("error")
     if isinstance(error, dict):
         raise _reported(error.get("error", error))
     raise _reported({"message": f"the request is {result.get('type') or 'without a result'}"})
-
-
-def _as_chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Anthropic's message as a chat reply; its prompt's tokens are those of all three kinds."""
-    content, usage = message.get("content"), message.get("usage")
-    parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-    thoughts = [one["thinking"] for one in parts if isinstance(one.get("thinking"), str)]
-    usage = usage if isinstance(usage, dict) else {}
-    kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    sent = [usage[kind] for kind in kinds if isinstance(usage.get(kind), int)]
-    counted = {**usage, "completion_tokens": usage.get("output_tokens")}
-    if sent:
-        counted["prompt_tokens"] = sum(sent)
-    return {
-        "id": message.get("id"),
-        "model": message.get("model"),
-        "choices": [
-            {
-                "finish_reason": message.get("stop_reason"),
-                "message": {"content": parts, "reasoning": "".join(thoughts)},
-            }
-        ],
-        "usage": counted,
-    }
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""A plug-in of vlmeval_findit: rows that it adds, and a benchmark of number plates."""

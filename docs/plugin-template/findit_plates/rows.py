@@ -1,0 +1,30 @@
+"""The rows that this package adds to the tables of vlmeval_findit."""
+
+from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.spaces import Kind, Space
+from vlmeval_findit.models.row import ModelRow
+
+
+def _of_the_longer_side(size, space):
+    """The size that the numbers refer to: the longer side is 1000, and pixels stay square."""
+    width, height = size
+    longer = max(width, height)
+    return 1000.0 * width / longer, 1000.0 * height / longer
+
+
+SPACES = [Kind("longer1000", "longer1000", "thousandths of the longer side", _of_the_longer_side)]
+
+_YXYX = ReplyFormat(output="json", representation="yxyx", key="box_2d")
+
+MODELS = [
+    # A model behind a server: its names, the space of its replies, how it answers where a prompt
+    # names no format, and what servers call it. One that runs here has a LocalFamily too.
+    ModelRow(
+        "PlateReader",
+        r"(acme/)?PlateReader(-\d+B)?",
+        # A function: the space is looked for when a run begins, and not while this is imported.
+        space=lambda question: Space("longer1000"),
+        schemes={("json", False): _YXYX, ("json", True): _YXYX},
+        served="plate-reader-1",
+    ),
+]

@@ -1,0 +1,194 @@
+"""``export-fiftyone``: what FiftyOne reads, written without it.
+
+The layout was read by FiftyOne 1.22.1 itself when it was made; here it is held to what that needs:
+identifiers, classes by name, declared fields, boxes as fractions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boards import JSON, LABELS_JSON, runs, world
+from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
+
+from vlmeval_findit.boxes.confidences import DEFAULT
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.publish.fiftyone_export import _name
+from vlmeval_findit.runs.details import line_of
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["runs", "world"]
+
+
+def export(world: World, *more: str) -> Path:
+    out = world.folder / "fiftyone"
+    assert main(["export-fiftyone", str(world.runs), "--out", str(out), *more]) == 0
+    return out
+
+
+def samples_of(out: Path) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = json.loads((out / "samples.json").read_text())["samples"]
+    return made
+
+
+def boxes_of(samples: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [one for sample in samples for one in sample.get(name, {}).get("detections", ())]
+
+
+def answers_of(samples: list[dict[str, Any]], name: str) -> dict[int, str]:
+    found = (sample.get(f"{name}_answers", {}) for sample in samples)
+    return {one["query"]: one["label"] for f in found for one in f.get("classifications", ())}
+
+
+def test_one_sample_a_picture_and_every_object_once(
+    world: World, runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = export(world)
+    assert "6 pictures" in capsys.readouterr().out
+    samples = samples_of(out)
+    paths = [sample["filepath"] for sample in samples]
+    assert len(set(paths)) == len(paths) == 6
+    assert all(Path(path).is_file() for path in paths)
+    assert len(boxes_of(samples, "ground_truth_Pascal")) == 24
+    assert len(boxes_of(samples, "ground_truth_Pascal_multilabel")) == 10
+    assert samples[0]["tags"] == ["Pascal_multilabel", "Pascal"]
+    assert samples[0]["metadata"] == {"_cls": "ImageMetadata", "width": WIDTH, "height": HEIGHT}
+
+
+def test_boxes_are_fractions_and_hits_are_the_scores(world: World) -> None:
+    run = world.run("Good", JSON, speaking(JSON, 0.8, 10))
+    samples = samples_of(export(world))
+    made = boxes_of(samples, "Good_xyxy_json")
+    said = [box for row in run.rows for box in row.details["boxes"]]
+    assert len(made) == len(said)
+    back = sorted(
+        (x * WIDTH, y * HEIGHT, (x + w) * WIDTH, (y + h) * HEIGHT)
+        for x, y, w, h in (one["bounding_box"] for one in made)
+    )
+    assert back == [pytest.approx(box) for box in sorted(map(tuple, said))]
+    assert Counter(one["eval"] for one in made)["hit"] == run.sums["tp"]
+    assert {one["label"] for one in boxes_of(samples, "ground_truth")} == {"cat"}
+
+
+def test_no_box_not_readable_and_failed_calls_are_three_things(world: World) -> None:
+    world.predict("Failing", JSON, failing)
+    world.predict("Chatty", JSON, saying("A cat on the left."))
+    samples = samples_of(export(world))
+    failed = answers_of(samples, "Failing_xyxy_json")
+    assert {index for index, label in failed.items() if label == "failed call"} == {0, 3, 6, 9}
+    assert Counter(failed.values()) == {"failed call": 4, "no box": 8}
+    assert set(answers_of(samples, "Chatty_xyxy_json").values()) == {"not JSON"}
+
+
+def test_confidences_and_slices_where_they_are_known(world: World) -> None:
+    run = world.run("Sure", JSON, speaking(JSON, 1.0))
+    rows = [
+        replace(
+            row,
+            slices={"size": "small"},
+            details={**row.details, "confidences": {DEFAULT: [0.9, 0.25]}},
+        )
+        for row in run.rows
+    ]
+    RunFiles(run.path).details.write_text("".join(map(line_of, rows)))
+    made = boxes_of(samples_of(export(world)), "Sure_xyxy_json")
+    assert {(one["confidence"], *one["tags"]) for one in made} == {
+        (0.9, "size=small"),
+        (0.25, "size=small"),
+    }
+
+
+def test_every_field_is_declared_with_its_class(world: World, runs: list[Run]) -> None:
+    out = export(world)
+    metadata = json.loads((out / "metadata.json").read_text())
+    declared = {field["name"]: field for field in metadata["sample_fields"]}
+    for sample in samples_of(out):
+        for name, value in sample.items():
+            if name == "_id":
+                continue
+            assert name in declared, name
+            if not isinstance(value, dict) or name == "metadata":
+                continue
+            assert declared[name]["embedded_doc_type"].endswith("." + value["_cls"])
+            (items,) = declared[name]["fields"]
+            known = {field["db_field"] for field in items["fields"]} | {"_cls", "attributes"}
+            for one in value[items["name"]]:
+                assert set(one) <= known
+                assert items["embedded_doc_type"].endswith("." + one["_cls"])
+    assert len(metadata["info"]["runs"]) == 12
+    assert metadata["info"]["runs"]["Good_xyxy_text_Pascal"]["digest"] in {
+        run.basis.digest for run in runs
+    }
+
+
+def test_twice_is_the_same_bytes_and_identifiers_are_their_own(
+    world: World, runs: list[Run]
+) -> None:
+    out = export(world)
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    export(world)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
+    numbers = [
+        one["_id"]["$oid"]
+        for sample in samples_of(out)
+        for value in sample.values()
+        if isinstance(value, dict)
+        for one in (*value.get("detections", ()), *value.get("classifications", ()))
+    ]
+    assert len(numbers) == len(set(numbers))
+    assert all(len(number) == 24 for number in numbers)
+
+
+def test_boxes_that_cannot_be_shown_are_counted(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.table("Pascal", [query(0)])
+    many = ", ".join(['{"bbox": [1, 2, 300, 400]}'] * 205)
+    world.predict("Many", JSON, saying(f"[{many}]"))
+    out = export(world)
+    assert "5 boxes cannot be shown: left out" in capsys.readouterr().out
+    assert len(boxes_of(samples_of(out), "Many_xyxy_json")) == 200
+
+
+def test_pictures_that_are_not_there_are_counted(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    (world.folder / "pictures" / "3.jpg").unlink()
+    assert len(samples_of(export(world))) == 6
+    assert "1 picture is not there" in capsys.readouterr().out
+
+
+def test_runs_of_one_name_have_fields_of_their_own(world: World) -> None:
+    world.predict("A.1", JSON, speaking(JSON, 0.8, 10))
+    world.predict("A-1", JSON, speaking(JSON, 0.1, 10))
+    samples = samples_of(export(world))
+    names = {name for sample in samples for name in sample if name.endswith("_answers")}
+    assert names == {"A_1_xyxy_json_answers", "A_1_xyxy_json_2_answers"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("A b/c", "A_b_c"), ("3D", "run_3D"), ("_x_", "x"), ("模型", "run_")]
+)
+def test_names_of_fields(text: str, name: str) -> None:
+    assert _name(text) == name
+
+
+def test_what_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    path = world.predict("Good", LABELS_JSON, speaking(LABELS_JSON, 0.8, 10))
+    out = world.folder / "mine"
+    out.mkdir()
+    (out / "metadata.json").write_text("{}")
+    assert main(["export-fiftyone", str(path), "--out", str(out)]) == 2
+    assert "did not write" in capsys.readouterr().err
+    (world.folder / "Pascal_multilabel.tsv").unlink()
+    fresh = world.folder / "fresh"
+    assert main(["export-fiftyone", str(path), "--out", str(fresh)]) == 2
+    assert "Pascal_multilabel" in capsys.readouterr().err
+    assert not fresh.exists()

@@ -1,0 +1,524 @@
+"""Rows of other packages and files: found, refused, recorded; what a stranger's package does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Answer, Asked, ChatServer, completion, in_turn
+from host_runs import RUN_FINDIT, environment, figures, predictions, require_host, run
+from perfect_answers import content, perfect_answers
+from plugin_package import ROOT, install, known_here, path_with
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks import (
+    begins_with_prefix,
+    benchmark_of,
+    is_meant,
+    load,
+    parse,
+)
+from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, Axes
+from vlmeval_findit.benchmarks.findit.variant import grid
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.boxes.spaces import KINDS, Space, SpaceError, reference_size, space_from
+from vlmeval_findit.cli import main
+from vlmeval_findit.core import plugins
+from vlmeval_findit.core.contradictions import contradictions
+from vlmeval_findit.core.identity import PROVIDER, Identity
+from vlmeval_findit.core.identity_file import as_values, from_values, read_identity
+from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.models.http.payload import server_manner
+from vlmeval_findit.models.table import MODELS, find_model
+from vlmeval_findit.runs.plugins import tables
+
+PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+(MINE,) = re.findall(r"`mine\.py`:\n\n```python\n(.*?)^```", PAGE, re.M | re.S)
+"""The file of the page."""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    return written(tmp_path / "mine.py", MINE)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    yield
+    os.environ.pop(plugins.FILES_VARIABLE, None)
+    plugins.forget()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stranger's package, installed."""
+    return install(tmp_path_factory.mktemp("package"))
+
+
+# --- rows of files --------------------------------------------------------------------------------
+
+
+def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
+    with known_here(files=(mine,)):
+        row = find_model("cornered-7b")
+        assert row is not None
+        question = parse("FindIt_Pascal_xxyy_json")
+        assert row.space(question) == space_from("grid512")
+        assert reference_size(space_from("grid512"), 100, 50) == (512, 512)
+        assert question.name == "FindIt_Pascal_xxyy_json"
+        assert question.format_place[0] == len(REPRESENTATIONS.ours)
+        plugin = MODELS.plugin_of("Cornered")
+        assert plugin is not None
+        assert plugin.name == "mine.py"
+        assert re.fullmatch("sha256:[0-9a-f]{12}", plugin.version)
+        assert plugins.reported() == []
+        said = findit.prompt("cat", "xxyy_json", "a.jpg")
+        assert "x_min, x_max, y_min, y_max" in str(said)
+        found = findit.read("[[0, 256, 0, 512]]", "xxyy_text", size=(100, 50), space="grid512")
+        assert found.boxes == ((0, 0, 50, 50),)
+        with pytest.raises(ValueError, match="Cornered is asked at a server: base_url="):
+            findit.open_model("Cornered")
+    assert find_model("cornered-7b") is None
+    with pytest.raises(SpaceError):
+        space_from("grid512")
+
+
+def test_all_representations_are_still_the_papers_eight(mine: Path) -> None:
+    with known_here(files=(mine,)):
+        assert "xxyy" in REPRESENTATIONS
+        assert len(Axes().representations) == len(AXIS_VALUES["representations"]) == 8
+        assert not any(variant.representation == "xxyy" for variant in grid())
+
+
+def test_rows_of_ours_ask_no_plugin() -> None:
+    """Neither imports nor names of ours look for entry points or run a file."""
+    package = ROOT / "vlmeval_findit"
+    modules = {path.relative_to(ROOT).with_suffix("") for path in package.rglob("*.py")}
+    heavy = {"host", "local", "dual_encoder", "_autoload", "__main__"}
+    light = sorted(".".join(one.parts) for one in modules if not heavy & {*one.parts})
+    assert len(light) > 300
+    code = (
+        "from importlib import import_module\n"
+        "from vlmeval_findit.core import plugin_table\n"
+        "def refuse(group): raise AssertionError(f'{group} asked')\n"
+        "plugin_table.offered = refuse\n"
+        f"for name in {[one.removesuffix('.__init__') for one in light]}:\n"
+        "    import_module(name)\n"
+        "import vlmeval_findit as findit\n"
+        "from vlmeval_findit.benchmarks import parse\n"
+        "from vlmeval_findit.boxes.spaces import space_from\n"
+        "from vlmeval_findit.models.table import find_model\n"
+        "for name in ('FindIt_Pascal_all_text', 'FindIt_RefL4Full_val_xyxy_json'):\n"
+        "    parse(name).format_place\n"
+        "find_model('Qwen3-VL'), find_model(''), space_from('standard')\n"
+        "findit.read('[]', 'xyxy_json', size=(9, 9), space='grid1000')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+HEAD = (
+    "from vlmeval_findit.models.table import ModelRow\n"
+    "from vlmeval_findit.models.families import *\n"
+    "from vlmeval_findit.boxes.spaces import Kind, Space\n"
+    "from vlmeval_findit.boxes.representation import Representation\n"
+    "GRID = lambda question: Space('grid1000')\n"
+    "same = lambda n: tuple(n)\n"
+)
+FAMILY = "LocalFamily('{0}', {{'{2}': 'a/b'}}, processors_own, '{1}')"
+
+BROKEN = {
+    "no python": ("MODELS = (", None, "SyntaxError"),
+    "an import": ("import nothing_of_this_name", None, "ModuleNotFoundError"),
+    "an exit": ("raise SystemExit(3)", None, "SystemExit: 3"),
+    "no row": ("MODELS = [7]", "models", "should be a ModelRow, and is 7"),
+    "a name": ("MODELS = ModelRow('', 'x', GRID)", "models", "'' is no name"),
+    "no text": ("MODELS = ModelRow(3, 'x', GRID)", "models", "3 is no name"),
+    "a slash": ("MODELS = ModelRow('a/b', 'x', GRID)", "models", "no slash in it"),
+    "a regex": ("MODELS = ModelRow('A', '(', GRID)", "models", "unterminated subpattern"),
+    "ours": ("MODELS = ModelRow('Qwen3-VL', 'x', GRID)", "models", "is a row of vlmeval_findit"),
+    "ours by a name": (
+        "MODELS = ModelRow('GPT-5.4-2026-03-05', 'x', GRID)", "models", "is a name of GPT-5.4",
+    ),
+    "all names": ("MODELS = ModelRow('A', '.*', GRID)", "models", "names .* have Qwen2.5-VL"),
+    "a space that is none": (
+        "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
+    ),
+    "a space that is no function": ("MODELS = ModelRow('A', 'A', Space('unit'))", "models", "call"),
+    "a class": (
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('FindItQwen3', 'grid', 'A')})",
+        "models", "no class_name 'FindItQwen3': did you mean FindItQwen35?",
+    ),
+    "a layout": (
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('FindItQwen3VL', 'x', 'A')})",
+        "models", "no layout 'x'",
+    ),
+    "a checkpoint": (
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('FindItQwen3VL', 'grid', 'B')})",
+        "models", "none of its names",
+    ),
+    "our checkpoint": (
+        "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local="
+        f"{FAMILY.format('FindItQwen3VL', 'grid', 'Qwen3-VL-8B')})",
+        "models", "Qwen3-VL-8B is a name of Qwen3-VL",
+    ),
+    "a space of ours": (
+        "SPACES = Kind('unit', 'x', 'y', lambda s, p: s)", "spaces", "is a row of vlmeval_findit",
+    ),
+    "a release's name": ("SPACES = Kind('standard', 'x', 'y', max)", "spaces", "another space's"),
+    "no function": ("SPACES = Kind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),
+    "a word of the grid": (
+        "REPRESENTATIONS = Representation('json', 4, (), (), same, same)",
+        "representations", "'json' cannot stand in a name",
+    ),
+    "another box": (
+        "REPRESENTATIONS = Representation('r', 4, (), (), same, lambda b: b[::-1])",
+        "representations", "comes back as",
+    ),
+    "too few fields": (
+        "REPRESENTATIONS = Representation('r', 4, ('x',), (), same, same)",
+        "representations", "fields are 1 for 4 numbers",
+    ),
+    "no benchmark": ("PREFIX = 'Mine_'", "benchmarks", "has no attribute 'BENCHMARK'"),
+    "not one": ("PREFIX = 'Mine_'\nBENCHMARK = 3", "benchmarks", "BENCHMARK should not be 3"),
+    "a prefix": ("PREFIX = 'Mine'\nBENCHMARK = 3", "benchmarks", "'_' at its end"),
+    "our prefix": ("PREFIX = 'FindIt_Mine_'", "benchmarks", "'_' at its end"),
+    "names of ours": ("PREFIX = 'Find_'\nBENCHMARK = 3", "benchmarks", "BENCHMARK"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_cannot_be_used_is_said_once_and_left_out(
+    what: str, tmp_path: Path, mine: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text, group, why = BROKEN[what]
+    file = written(tmp_path / "broken.py", HEAD + text)
+    with known_here(files=(file, mine)):
+        for _ in range(2):
+            for table in tables().values():
+                list(table)
+        (one,) = plugins.reported()
+        assert one.plugin.name == "broken.py"
+        assert (one.group.value if one.group else None) == group
+        assert why in one.why
+        assert "\n" not in str(one)
+        (said,) = (record.getMessage() for record in caplog.records)
+        assert said == f"{one}: left out"
+        another = written(tmp_path / "another.py", "SPACES = ()")
+        os.environ[plugins.FILES_VARIABLE] += f"{os.pathsep}{another}"
+        list(KINDS), list(MODELS)
+        assert len(caplog.records) == 1
+        # All else works.
+        assert find_model("Cornered") is not None
+        assert not {"A", "s", "r"} & {*MODELS, *KINDS, *REPRESENTATIONS}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_file_that_somebody_named_is_refused(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, _, why = BROKEN[what]
+    file = written(tmp_path / "broken.py", HEAD + text)
+    with known_here():
+        assert main(["models", "--plugin", str(file)]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert said.err.startswith("error: plug-in broken.py")
+    assert why in said.err
+
+
+@pytest.mark.parametrize("words", [["--plugin"], ["--plugin", "no.py"], ["--plugin=no.py"]])
+def test_a_file_that_is_not_there_is_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", *words]) == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_of_two_of_one_name_the_first_counts_whatever_it_is(
+    tmp_path: Path, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = written(tmp_path / "other.py", MINE.replace("(512, 512)", "(64, 64)"))
+    for first, second, size in ((mine, other, 512), (other, mine, 64)):
+        with known_here(files=(first, second)):
+            assert reference_size(Space("grid512"), 10, 10) == (size, size)
+            reference_size.cache_clear()
+            assert main(["plugins"]) == 1
+        out = capsys.readouterr().out
+        assert out.count("broken: ") == 3
+        assert f"({first})" in out
+        assert re.search(rf"broken: Cornered\n +{second.name} sha256", out)
+
+
+def test_every_command_takes_files_and_twice_is_once(
+    tmp_path: Path, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = written(tmp_path / "second.py", "SPACES = ()\n")
+    words = [f"--plugin={mine}", "--plugin", str(second)]
+    for line in ([*words, "models"], ["models", *words], ["models", *words, *words]):
+        assert main(line) == 0
+        assert "Cornered [mine.py sha256:" in capsys.readouterr().out
+        assert plugins.named_files() == (str(mine), str(second))
+
+
+def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins"]) == 0
+    assert "No plug-in adds a row" in capsys.readouterr().out
+    assert main(["plugins", "--plugin", str(mine)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[::2]] == [
+        ["models", "Cornered"], ["spaces", "grid512"], ["representations", "xxyy"],
+    ]  # fmt: skip
+    assert all(len(line) <= 80 or str(mine) in line for line in lines)
+
+
+def test_the_list_imports_neither_torch_nor_vlmeval(mine: Path) -> None:
+    code = (
+        "import sys; from vlmeval_findit.cli import main\n"
+        "assert main(['plugins']) == 0\n"
+        "assert not {'torch', 'vlmeval', 'matplotlib'} & set(sys.modules)\n"
+    )
+    env = {**os.environ, plugins.FILES_VARIABLE: str(mine)}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("size", [None, (0, 5), (1.0,), ("a", 2), (float("nan"), 1.0), 7])
+def test_a_size_that_no_number_can_refer_to_is_refused(size: object, tmp_path: Path) -> None:
+    text = f"nan = float('nan')\nSPACES = Kind('odd', 'odd', 'odd', lambda s, p: {size!r})"
+    odd = known_here(files=(written(tmp_path / "odd.py", HEAD + text),))
+    with odd, pytest.raises(SpaceError, match=r"the space odd of odd\.py sha256:"):
+        reference_size(Space("odd"), 10, 10)
+
+
+# --- a stranger's package -------------------------------------------------------------------------
+
+
+def test_the_package_adds_its_rows(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with known_here(site):
+        assert main(["plugins"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert all(len(line) <= 80 for line in lines)
+        assert [line.split() for line in lines[:6]] == [
+            ["models", "PlateReader", "findit-plates", "0.1.0"],
+            ["entry", "point", "vlmeval_findit.models:", "plates"],
+            ["providers", "acme", "findit-plates", "0.1.0"],
+            ["entry", "point", "vlmeval_findit.providers:", "plates"],
+            ["benchmarks", "Plates_", "findit-plates", "0.1.0"],
+            ["entry", "point", "vlmeval_findit.benchmarks:", "plates"],
+        ]
+        assert main(["models"]) == 0
+        assert "PlateReader [findit-plates 0.1.0]" in capsys.readouterr().out
+        assert benchmark_of("Plates_Few").name == "Plates"
+        assert is_meant("Plates-Few")
+        assert begins_with_prefix("Plates_x")
+        with pytest.raises(QuestionError, match="did you mean Few"):
+            parse("Plates_Fev")
+        assert plugins.reported() == []
+    assert not begins_with_prefix("Plates_x")
+    with pytest.raises(QuestionError, match="a name begins with FindIt_ or"):
+        parse("Plates_Few")
+
+
+def test_its_set_is_imported(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    with known_here(site):
+        import_module("findit_plates.__main__").main(tmp_path / "data")
+        assert main(["import", "--sets"]) == 0
+        assert "AcmePlates" in capsys.readouterr().out
+        for more in ([], ["--replace"]):
+            given = ["--set", "AcmePlates", "--from", str(tmp_path / "data"), *more]
+            assert main(["import", *given]) == 0
+    # What was imported is a dataset of one's own, with or without the package.
+    question = parse("FindIt_AcmePlates_xyxy_json")
+    assert len(load(question.name).queries) == 4
+
+
+def asked_right(names: list[str]) -> ChatServer:
+    """A server that names every box of the questions in the space of the package's model."""
+    answers: dict[str, str] = {}
+    for name in names:
+        manner = server_manner("plate-reader-1", Space("longer1000"))
+        answers |= perfect_answers("PlateReader", [name], manner)
+    return ChatServer(lambda asked, number: completion(answers.get(content(asked.body), "ABC")))
+
+
+def test_search_and_sweep_ask_its_model_in_its_space(
+    site: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = "models: [PlateReader]\ndatasets: [Demo]\nlimit: 2\noutputs: [json]\n"
+    written(Path("sweep.yaml"), sweep + "representations: [xyxy, xxyy]\n")
+    formats = [f"{one}_{how}" for one in Axes().representations for how in ("text", "json_bbox_2d")]
+    formats += [f"xyxy_json{key}" for key in ("", "_coordinates", "_bounding_box")]
+    names = [f"FindIt_Demo_{one}" for one in (*formats, "xxyy_json")]
+    with known_here(site, files=(mine,)), asked_right(names) as server:
+        asked = ["--endpoints", server.url]
+        words = "search --model PlateReader --dataset Demo --limit 2 --work-dir search"
+        assert main([*words.split(), *asked]) == 0
+        for _ in range(2):
+            assert main(["sweep", "sweep.yaml", *asked]) == 0
+        version = REPRESENTATIONS.added()["xxyy"].plugin.version
+        for name, more in (("xyxy_json", {}), ("xxyy_json", {"mine.py": version})):
+            path = Path(f"outputs/PlateReader/PlateReader_FindIt_Demo_{name}.json")
+            assert figures(path)["f1"] == 100
+            used = {"findit-plates": "0.1.0", **more}
+            assert identity(path).plugins == used
+            assert identity(path).space == {"kind": "longer1000"}
+            assert provenance(path)["plugins"] == used
+            assert provenance(path)["doctor"] is None
+            assert main(["doctor", str(path)]) == 0
+
+
+def test_its_provider_is_asked_in_its_protocol(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ACME_KEY", "a-key")
+    name = "FindIt_Demo_xyxy_json"
+    written(Path("sweep.yaml"), f"models: [PlateReader]\ndatasets: [{name}]\nlimit: 2\n")
+    with known_here(site):
+        manner = server_manner("plate-reader-1", Space("longer1000"))
+        answers = perfect_answers("PlateReader", [name], manner)
+
+        def script(asked: Asked, number: int) -> Answer:
+            assert (asked.path[-8:], asked.headers["x-acme-key"]) == ("/answers", "a-key")
+            said = answers[content(asked.body)]
+            return Answer(json.dumps({"answer": said, "read": 90, "written": 7}).encode())
+
+        with ChatServer(script) as server:
+            sweep = ["sweep", "sweep.yaml", "--endpoints", server.url]
+            for _ in range(2):
+                assert main([*sweep, "--provider", "acme"]) == 0
+            assert len(server.asked) == 2
+        path = Path(f"outputs/PlateReader/PlateReader_{name}.json")
+        assert figures(path)["f1"] == 100
+        assert identity(path).plugins == {"findit-plates": "0.1.0"}
+        assert identity(path).answering.kind == f"{PROVIDER}acme"
+        capsys.readouterr()
+        assert main([*sweep, "--provider", "acne"]) == 2
+        assert "no provider 'acne': did you mean acme?" in capsys.readouterr().err
+
+
+def identity(predictions_file: Path) -> Identity:
+    found = read_identity(predictions_file)
+    assert found is not None
+    return found
+
+
+def provenance(predictions_file: Path) -> dict[str, Any]:
+    path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_with_a_plugin_and_without_it_are_two_runs() -> None:
+    without = Identity("m", "d")
+    with_it = replace(without, plugins={"p": "1.0"})
+    (one,) = contradictions(with_it, without)
+    assert str(one) == "plug-in p: recorded 1.0, now not set"
+    (one,) = contradictions(without, with_it)
+    assert str(one) == "plug-in p: recorded not set, now 1.0"
+    assert without.digest != with_it.digest
+    # A record of before this version says nothing of them, and is the same.
+    assert "plugins" not in as_values(without)
+    for one_of_them in (without, with_it):
+        assert from_values(json.loads(json.dumps(as_values(one_of_them)))) == one_of_them
+
+
+def test_runs_of_another_version_are_refused_with_both(
+    site: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Going on, scoring and comparing; and scoring where the package is not."""
+    monkeypatch.chdir(tmp_path)
+    newer = of_version(site, tmp_path / "newer", "0.2.0")
+    name = "FindIt_Demo_xyxy_json"
+    for model in ("PlateReader", "PlateReader-7B", "FullImage"):
+        written(Path(f"{model}.yaml"), f"models: [{model}]\ndatasets: [{name}]\nlimit: 2\n")
+    path = Path(f"outputs/PlateReader/PlateReader_{name}.json")
+
+    def swept(model: str, *flags: str) -> int:
+        return main(["sweep", f"{model}.yaml", "--endpoints", server.url, *flags])
+
+    both = "plug-in findit-plates: recorded 0.1.0, now 0.2.0"
+    with known_here(site), asked_right([name]) as server:
+        assert swept("PlateReader") == 0
+        assert swept("FullImage") == 0
+    assert identity(Path(f"outputs/FullImage/FullImage_{name}.json")).plugins == {}
+    capsys.readouterr()
+    assert main(["score", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "recorded 0.1.0, now not here: pip install findit-plates" in said
+    with known_here(newer), asked_right([name]) as server:
+        for command in (lambda: swept("PlateReader"), lambda: main(["score", str(path)])):
+            assert command() == 2
+            assert both in capsys.readouterr().err
+        assert swept("PlateReader-7B") == 0
+        assert main(["leaderboard", "outputs", "--out", "board"]) == 0
+        assert "plug-in findit-plates is 0." in capsys.readouterr().out
+        assert main(["score", str(path), "--force"]) == 0
+        assert any(both in one for one in provenance(path)["forced"])
+
+
+def of_version(site: Path, folder: Path, version: str) -> Path:
+    """The installed package as if it were of another version."""
+    shutil.copytree(site, folder)
+    (metadata,) = folder.glob("*.dist-info/METADATA")
+    metadata.write_text(metadata.read_text().replace("Version: 0.1.0", f"Version: {version}"))
+    return folder
+
+
+@pytest.mark.host
+def test_its_benchmark_runs_under_the_hosts_runner(
+    site: Path,
+    mine: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    require_host()
+    env = {**environment(tmp_path / "lmu"), "PYTHONPATH": path_with(site)}
+    env |= {"FINDIT_TABLES": str(tmp_path), "FINDIT_IMAGES": f"Plates={tmp_path / 'Plates'}"}
+    run(["-m", "findit_plates"], [str(tmp_path)], tmp_path, env)
+    with ChatServer(in_turn(completion("It says ABC."))) as server:
+        words = f"--model PlateReader --base-url {server.url} --work-dir runs --limit 4"
+        words += f" --data Plates_Few FindIt_Demo_xxyy_json --plugin {mine}"
+        done = run(RUN_FINDIT, words.split(), tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    path = predictions(tmp_path / "runs", "PlateReader", "Plates_Few")
+    assert figures(path)["Accuracy"] == 25
+    assert provenance(path)["plugins"] == {"findit-plates": "0.1.0"}
+    boxes = predictions(tmp_path / "runs", "PlateReader", "FindIt_Demo_xxyy_json")
+    assert provenance(boxes)["plugins"].keys() == {"findit-plates", "mine.py"}
+    assert identity(boxes).space == {"kind": "longer1000"}
+    monkeypatch.chdir(tmp_path)
+    with known_here(site, files=(mine,)):
+        assert main(["leaderboard", "runs", "--out", "board"]) == 0
+        assert "25.0" in capsys.readouterr().out
+        assert main(["report", "runs", "--out", "report.html"]) == 0
+        assert "findit-plates 0.1.0" in Path("report.html").read_text()
+        capsys.readouterr()
+    # Where it is not here, the run says what it needs.
+    for command in (["leaderboard", "runs"], ["score", str(path)]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "plug-in findit-plates: recorded 0.1.0, now not here: pip install" in said

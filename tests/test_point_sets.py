@@ -1,0 +1,420 @@
+"""ScreenSpot-Pro and RefSpatial-Bench: from the folder, as published, to the authors' own score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scored_runs import World
+from test_importers import all_images_are_there, bring, data_root, known, meta
+
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
+from vlmeval_findit.benchmarks.findit.places import find_table
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.data_root import own_datasets_file
+from vlmeval_findit.core.metric import figures
+from vlmeval_findit.core.scored_row import add_up
+from vlmeval_findit.data.importers.importer import Counts
+from vlmeval_findit.data.importers.table import IMPORTERS
+from vlmeval_findit.marks.rle import packed_mask
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["data_root"]
+
+WIDTH, HEIGHT = 200, 100
+Rows = list[dict[str, Any]]
+
+
+def grey(path: Path, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, (90, 90, 90)).save(path)
+
+
+def answered(tmp_path: Path, name: str, points: Mapping[int, Sequence[tuple[int, int]]]) -> Run:
+    """A run that says these points, in pixels, to the rows; nothing said is an empty list."""
+
+    def answer(query: Any, random: object) -> str:
+        said = points.get(query.index, ())
+        grid = [[x * 1000 / WIDTH, y * 1000 / HEIGHT] for x, y in said]
+        return json.dumps([{"point_2d": point} for point in grid])
+
+    return World(tmp_path).run("M", name, answer)
+
+
+# --- ScreenSpot-Pro -------------------------------------------------------------------------------
+
+
+def instruction(at: int, box: list[int], ui_type: str, **more: Any) -> dict[str, Any]:
+    return {
+        "img_filename": "word_macos/shot one.png",
+        "bbox": box,
+        "instruction": f"do {at}",
+        "instruction_cn": "做",
+        "id": f"word_macos_{at}",
+        "application": "word",
+        "platform": "macos",
+        "img_size": [WIDTH, HEIGHT],
+        "ui_type": ui_type,
+        "group": "Office",
+        **more,
+    }
+
+
+def screenspot() -> dict[str, Rows]:
+    other = {"img_filename": "blender_windows/two.png", "application": "blender"}
+    other |= {"platform": "windows", "group": "Creative"}
+    return {
+        "word_macos": [
+            instruction(0, [10, 10, 30, 20], "text"),
+            instruction(1, [100, 50, 104, 54], "icon"),
+        ],
+        "blender_windows": [
+            instruction(2, [0, 0, 4, 4], "icon", **other),
+            instruction(3, [150, 80, 200, 100], "text", **other),
+        ],
+    }
+
+
+def write_screenspot(folder: Path, rows: dict[str, Rows] | None = None) -> Path:
+    (folder / "annotations").mkdir(parents=True)
+    for name, found in (rows or screenspot()).items():
+        (folder / "annotations" / f"{name}.json").write_text(json.dumps(found))
+    grey(folder / "images" / "word_macos" / "shot one.png")
+    grey(folder / "images" / "blender_windows" / "two.png")
+    return folder
+
+
+def as_screenspot(
+    rows: Sequence[Mapping[str, Any]], points: Mapping[str, tuple[int, int]]
+) -> float:
+    """The authors' accuracy: relative points in relative boxes, their edges included."""
+    correct = 0
+    for row in rows:
+        point = points.get(row["instruction"])
+        if point is None:
+            continue  # "wrong_format" to them, which is not correct either
+        x, y = point[0] / WIDTH, point[1] / HEIGHT
+        x1, y1, x2, y2 = (
+            n / side for n, side in zip(row["bbox"], (WIDTH, HEIGHT) * 2, strict=True)
+        )
+        correct += x1 <= x <= x2 and y1 <= y <= y2
+    return 100 * correct / len(rows)
+
+
+def test_screenspot_pro(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_screenspot(tmp_path / "set")
+    assert bring("ScreenSpot-Pro", folder) == 2
+    assert "4 queries, published are 1,581" in capsys.readouterr().err
+    known(monkeypatch, "ScreenSpot-Pro", counts=Counts(queries=4))
+    assert bring("ScreenSpot-Pro", folder) == 0
+    assert meta("ScreenSpot-Pro")["licence"] == "MIT, as copies of its card say"
+    name = "FindIt_ScreenSpot-Pro_point_json_point_2d"
+    assert all_images_are_there(name)
+    assert DATASETS["ScreenSpot-Pro"].family is Family.REFEXP
+    queries = load_task(name).queries
+    assert queries[0].slices == {
+        "ui_type": "icon", "group": "Creative", "application": "blender", "platform": "windows"
+    }  # fmt: skip
+    points = {0: [(4, 4)], 1: [(149, 90)], 2: [(20, 15)], 3: []}
+    run = answered(tmp_path, name, points)
+    rows = [row for found in screenspot().values() for row in found]
+    by_words = {queries[at].label: found[0] for at, found in points.items() if found}
+    theirs = as_screenspot(rows, by_words)
+    assert run.figures["Pointing accuracy"] == run.figures["Points inside"] == theirs == 50
+    for kind, value, field in (("ui_type", "icon", "ui_type"), ("group", "Office", "group")):
+        part = [row for row in rows if row[field] == value]
+        own = add_up(one.sums for one in run.rows if one.slices[kind] == value)
+        assert figures(run.benchmark.metrics, own)["Pointing accuracy"] == as_screenspot(
+            part, by_words
+        )
+    # Where a reply has several points they take one; here the others cost.
+    several = answered(tmp_path / "more", name, {**points, 2: [(20, 15), (99, 99)]})
+    assert several.figures["Pointing accuracy"] == pytest.approx(40)
+
+
+Change = Callable[[Rows], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda rows: rows[1].pop("bbox"), "word_macos.json, [1]: no key 'bbox'"),
+        (lambda rows: rows[1].update(bbox=[1, 2]), "(word_macos_1), bbox: [1, 2] is not [x1, y1"),
+        (lambda rows: rows[1].update(bbox=[1, 2, None, 4]), "bbox: None is not a number"),
+        (lambda rows: rows[1].update(bbox=[1, 2, 300, 4]), "leaves word_macos/shot one.png, which"),
+        (lambda rows: rows[1].update(bbox=[30, 2, 3, 4]), "has no area"),
+        (lambda rows: rows[1].update(instruction=" "), "instruction: ' ' is no text"),
+        (lambda rows: rows[1].update(img_size=[200]), "img_size: [200] is not [width, height]"),
+        (lambda rows: rows[1].update(img_size=[400, 200]), "its annotations are for 400x200"),
+        (lambda rows: rows[1].update(img_filename="../x.png"), "climbs out of its folder"),
+        (lambda rows: rows[1].update(ui_type=7), "ui_type: 7 is no text"),
+        (lambda rows: rows.append(7), "word_macos.json, [2]: 7 is no object"),
+    ],
+)
+def test_instructions_that_cannot_be_used(
+    tmp_path: Path, change: Change, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = screenspot()
+    change(rows["word_macos"])
+    assert bring("ScreenSpot-Pro", write_screenspot(tmp_path / "set", rows), "--partial") == 2
+    assert why in capsys.readouterr().err
+    assert not own_datasets_file().exists()
+
+
+def test_a_folder_that_is_no_screenspot_pro(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bring("ScreenSpot-Pro", tmp_path) == 2
+    assert "no annotations/*.json; the folder should hold annotations" in capsys.readouterr().err
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "annotations" / "a.json").write_text('{"a": 1}')
+    assert bring("ScreenSpot-Pro", tmp_path) == 2
+    assert "a.json: is no list of instructions" in capsys.readouterr().err
+
+
+# --- RefSpatial-Bench -----------------------------------------------------------------------------
+
+
+def ring(value: int = 255) -> np.ndarray:
+    """A mask with a hole: its box's middle is not in it."""
+    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+    mask[20:60, 40:100] = value
+    mask[30:50, 50:90] = 0
+    return mask
+
+
+def free() -> np.ndarray:
+    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+    mask[90:, 150:] = 255
+    return mask
+
+
+def question(at: int, step: int) -> dict[str, Any]:
+    return {
+        "id": at,
+        "object": f"the cup  number {at}",
+        "prompt": f"Please point to cup {at}.",
+        "suffix": "Answer with a list of tuples.",
+        "rgb_path": f"image/{at}.png",
+        "mask_path": f"mask/{at}.png",
+        "category": "location",
+        "step": step,
+    }
+
+
+def write_refspatial(
+    folder: Path, parts: Sequence[str] = ("Location", "Placement", "Unseen")
+) -> Path:
+    for part in parts:
+        rows = [question(0, 1), question(1, 3), question(2, 3)]
+        grey(folder / part / "image" / "0.png")
+        grey(folder / part / "image" / "1.png")
+        grey(folder / part / "image" / "2.png")
+        (folder / part / "mask").mkdir()
+        Image.fromarray(ring()).save(folder / part / "mask" / "0.png")
+        Image.fromarray(free()).save(folder / part / "mask" / "1.png")
+        # Not all of their masks are of one channel, or only 0 and 255.
+        colours = np.dstack([ring(3), np.zeros_like(ring()), free()])
+        Image.fromarray(colours).save(folder / part / "mask" / "2.png")
+        (folder / part / "question.json").write_text(json.dumps(rows))
+    return folder
+
+
+def as_refspatial(folder: Path, points: Mapping[int, Sequence[tuple[int, int]]]) -> float:
+    """The authors' accuracy: the mean over questions of the mean over points."""
+    found = []
+    for row in json.loads((folder / "question.json").read_text()):
+        mask = np.array(Image.open(folder / row["mask_path"])) / 255.0
+        mask = mask[:, :, 0] if mask.ndim == 3 else mask
+        mask = (mask > 0).astype(np.uint8)
+        said = points[row["id"]]
+        inside = [
+            mask[y, x] if 0 <= x < mask.shape[1] and 0 <= y < mask.shape[0] else 0 for x, y in said
+        ]
+        found.append(np.mean(inside) if inside else 0.0)
+    return 100 * float(np.mean(found))
+
+
+def test_refspatial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_refspatial(tmp_path / "set")
+    assert bring("RefSpatial", folder, "--only", "Location") == 2
+    assert "3 queries, published are 100" in capsys.readouterr().out
+    counts = dict.fromkeys(("Location", "Placement", "Unseen"), Counts(queries=3))
+    known(monkeypatch, "RefSpatial", parts=counts)
+    assert bring("RefSpatial", folder) == 0
+    assert {*DATASETS} >= {"RefSpatial_Location", "RefSpatial_Placement", "RefSpatial_Unseen"}
+    name = "FindIt_RefSpatial_Location_point_json_point_2d"
+    assert all_images_are_there(name)
+    queries = load_task(name).queries
+    assert queries[0].label == "the cup number 0"
+    assert queries[0].slices == {"category": "location", "step": "1"}
+    assert queries[0].truth.boxes == queries[2].truth.boxes == ((40, 20, 100, 60),)
+    assert queries[1].truth.boxes == ((150, 90, 200, 100),)
+    cases = (
+        {0: [(45, 25)], 1: [(160, 95)], 2: [(70, 40)]},
+        {0: [(70, 40)], 1: [(149, 95)], 2: [(99, 59)]},  # in the hole, beside, the last pixel
+        {0: [(100, 30)], 1: [(200, 100)], 2: []},  # behind the last pixels; nothing said
+    )
+    for at, points in enumerate(cases):
+        run = answered(tmp_path / str(at), name, points)
+        theirs = as_refspatial(folder / "Location", points)
+        assert run.figures["Pointing accuracy"] == pytest.approx(theirs)
+        assert run.figures["Points inside"] == pytest.approx(theirs)
+    # Of several points theirs is the share inside, and ours counts one of them.
+    several = {0: [(45, 25), (46, 26), (70, 40)], 1: [(160, 95), (161, 96)], 2: []}
+    run = answered(tmp_path / "several", name, several)
+    assert run.figures["Points inside"] == pytest.approx(
+        as_refspatial(folder / "Location", several)
+    )
+    assert run.figures["Points inside"] == pytest.approx(100 * (2 / 3 + 1) / 3)
+    assert run.figures["Pointing accuracy"] == pytest.approx(100 * 2 / 6)
+
+
+def test_boxes_may_be_asked_of_them_too(tmp_path: Path) -> None:
+    folder = write_refspatial(tmp_path / "set", ["Location"])
+    assert bring("RefSpatial", folder, "--only", "Location", "--partial") == 0
+    name = "FindIt_RefSpatial_Location_xyxy_json"
+    boxes = {0: [200, 200, 500, 600], 1: [750, 900, 1000, 1000], 2: [0, 0, 9, 9]}
+    run = World(tmp_path).run("M", name, lambda q, _: json.dumps([{"bbox": boxes[q.index]}]))
+    assert run.figures["F1@0.5"] == pytest.approx(100 * 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda folder, row: row.pop("mask_path"), "question.json, [1]: no key 'mask_path'"),
+        (lambda folder, row: row.update(mask_path="mask/9.png"), "[1] (1), mask_path: "),
+        (lambda folder, row: row.update(mask_path="../mask.png"), "climbs out of its folder"),
+        (lambda folder, row: row.update(rgb_path=None), "rgb_path: None is no text"),
+        (lambda folder, row: row.update(object=""), "object: '' is no text"),
+        (
+            lambda folder, row: grey(folder / "mask" / "1.png", (20, 10)),
+            "the mask is 20x10, but image/1.png 200x100",
+        ),
+        (
+            lambda folder, row: Image.new("L", (WIDTH, HEIGHT)).save(folder / "mask" / "1.png"),
+            "the mask mask/1.png is empty",
+        ),
+        (lambda folder, row: (folder / "mask" / "1.png").write_text("x"), "mask_path: "),
+        (lambda folder, row: (folder / "image" / "1.png").unlink(), "image/1.png"),
+    ],
+)
+def test_questions_that_cannot_be_used(
+    tmp_path: Path,
+    change: Callable[[Path, dict[str, Any]], object],
+    why: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = write_refspatial(tmp_path / "set", ["Location"])
+    path = folder / "Location" / "question.json"
+    rows = json.loads(path.read_text())
+    change(folder / "Location", rows[1])
+    path.write_text(json.dumps(rows))
+    assert bring("RefSpatial", folder, "--only", "Location", "--partial") != 0
+    assert why in capsys.readouterr().out
+    assert not own_datasets_file().exists()
+
+
+def test_what_is_known_of_them() -> None:
+    assert IMPORTERS["ScreenSpot-Pro"].counts == Counts(queries=1581)
+    counts = {name: part.queries for name, part in IMPORTERS["RefSpatial"].parts.items()}
+    assert counts == {"Location": 100, "Placement": 100, "Unseen": 77}
+
+
+def test_masks_follow_their_boxes_into_other_tables(tmp_path: Path) -> None:
+    folder = write_refspatial(tmp_path / "set", ["Location"])
+    assert bring("RefSpatial", folder, "--only", "Location", "--partial") == 0
+    (first, *_) = read_table(find_table("RefSpatial_Location"))
+    (mask,) = first.truth.masks
+    assert mask is not None
+    assert (mask.width, mask.height) == (WIDTH, HEIGHT)
+    assert replace(first, index=7).truth.masks == first.truth.masks
+    inside = [[mask.covers(x, y) for x in range(WIDTH)] for y in range(0, HEIGHT, 7)]
+    assert inside == (ring()[::7] > 0).tolist()
+
+
+# --- import --jsonl -------------------------------------------------------------------------------
+
+NOTCH = [0, 0, 20, 10]
+
+
+def test_boxes_of_ones_own_may_have_masks(tmp_path: Path) -> None:
+    grey(tmp_path / "pictures" / "a.png")
+    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+    mask[0:10, 0:5] = 255
+    Image.fromarray(mask).save(tmp_path / "half.png")
+    counts = [0, 10, *([90, 10] * 4), HEIGHT * WIDTH - 410]
+    runs = {"size": [HEIGHT, WIDTH], "counts": counts}
+    packed = {"size": [HEIGHT, WIDTH], "counts": packed_mask(mask).packed}
+    boxes = [
+        NOTCH,
+        {"box": NOTCH},
+        *({"box": NOTCH, "mask": m} for m in ("half.png", runs, packed)),
+    ]
+    lines = [
+        {"image": "a.png", "expression": f"number {at}", "boxes": [box]}
+        for at, box in enumerate(boxes)
+    ]
+    several = {"box": NOTCH, "label": "cat", "mask": "half.png"}
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    images = ["--images", str(tmp_path / "pictures")]
+    assert main(["import", "--jsonl", str(path), *images, "--name", "Mine"]) == 0
+    run = answered(tmp_path, "FindIt_Mine_point_json_point_2d", {at: [(12, 5)] for at in range(5)})
+    # In every box, and in none of the masks.
+    assert [row.sums["pointed"] for row in run.rows] == [1, 1, 0, 0, 0]
+    labelled = {"image": "a.png", "labels": ["cat", "dog"], "boxes": [several]}
+    path.write_text(json.dumps(labelled))
+    assert main(["import", "--jsonl", str(path), *images, "--name", "Two"]) == 0
+    for table in ("Two", "Two_multilabel"):
+        assert any(query.truth.masks for query in read_table(find_table(table))), table
+
+
+@pytest.mark.parametrize(
+    ("mask", "why"),
+    [
+        (7, "boxes[0], mask: 7 is neither"),
+        ({"size": [HEIGHT, WIDTH]}, "is neither"),
+        ({"size": [HEIGHT, WIDTH], "counts": "99"}, "the runs of a mask come to"),
+        ({"size": [2, 2], "counts": [0, 4]}, "the mask is 2x2, but a.png 200x100"),
+        ("no.png", "no.png"),
+        ("/etc/passwd", "has an absolute path"),
+    ],
+)
+def test_a_mask_that_cannot_be_used_is_named(
+    tmp_path: Path, mask: Any, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grey(tmp_path / "a.png")
+    line = {"image": "a.png", "expression": "it", "boxes": [{"box": NOTCH, "mask": mask}]}
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(line))
+    assert main(["import", "--jsonl", str(path), "--images", str(tmp_path), "--name", "M"]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_masks_of_turned_pictures_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "a.jpg", exif=exif)
+    mask = {"size": [HEIGHT, WIDTH], "counts": [0, HEIGHT * WIDTH]}
+    line = {"image": "a.jpg", "expression": "it", "boxes": [{"box": [0, 0, 10, 20], "mask": mask}]}
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(line))
+    how = ["--jsonl", str(path), "--images", str(tmp_path), "--name", "M"]
+    assert main(["import", *how, "--exif", "turned"]) == 2
+    assert "masks are taken of stored pixels only" in capsys.readouterr().err
+    assert main(["import", *how, "--exif", "stored"]) == 0

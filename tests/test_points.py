@@ -1,0 +1,659 @@
+"""Points: read, judged by lying inside, counted, compared with points alone, and shown."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, two_labels, world
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks import benchmark_of, parse
+from vlmeval_findit.benchmarks.findit import names
+from vlmeval_findit.benchmarks.findit.annotation_tables import TableError, read_table, write_table
+from vlmeval_findit.benchmarks.findit.grid import Axes, axis_values, benchmark, formats, variants
+from vlmeval_findit.benchmarks.findit.metrics import METRICS, POINTING, RANKING
+from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
+from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, problem
+from vlmeval_findit.boxes.confidences import confidences
+from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.records import Reading, Reason, Truth
+from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.reply_schema import schema_of
+from vlmeval_findit.boxes.representation import GRID, Judging
+from vlmeval_findit.boxes.salvage import salvage
+from vlmeval_findit.boxes.spans import places
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.core.token_logprobs import TokenLogprobs
+from vlmeval_findit.data.own.annotations import AnnotationError
+from vlmeval_findit.doctor.of_run import NotBoxesError, replies_of_run
+from vlmeval_findit.leaderboard.board import boards
+from vlmeval_findit.marks.rle import RLEError, packed_mask
+from vlmeval_findit.publish.fiftyone_export import FiftyOneError, export
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs.best_format import rule
+from vlmeval_findit.runs.coco_boxes import collect
+from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.scored_run import load_runs
+from vlmeval_findit.sweep.config_file import parse_sweep
+from vlmeval_findit.sweep.yaml_lines import ConfigError
+
+__all__ = ["world"]
+
+TEXT = ReplyFormat("text", "point", "point")
+LABELS = replace(TEXT, multilabel=True)
+VIDEO = replace(TEXT, frames=3)
+JSON = ReplyFormat("json", "point", "point")
+QWEN = replace(JSON, key="point_2d")
+NESTED = replace(JSON, structure="nested")
+NAMED = replace(JSON, structure="decomposed")
+LABELS_JSON = replace(JSON, multilabel=True)
+CLASSES = replace(LABELS_JSON, key="class_name")
+VIDEO_JSON = replace(JSON, frames=3)
+
+POINT, JSON_NAME = "FindIt_Pascal_point_text", "FindIt_Pascal_point_json"
+BOXES = "FindIt_Pascal_xyxy_text"
+
+
+def at(*points: tuple[float, float]) -> list[tuple[float, ...]]:
+    return [(float(x), float(y), float(x), float(y)) for x, y in points]
+
+
+# --- reading, writing, schema, places -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "reply", "points", "reason"),
+    [
+        (TEXT, "[10, 20]", [(10, 20)], None),
+        (TEXT, "one at [10, 20],\nanother [ 3.5 ,4 ]", [(10, 20), (3.5, 4)], None),
+        (TEXT, "[]", [], None),
+        (TEXT, "[[1, 2], [3, 4]]", [(1, 2), (3, 4)], None),
+        # A box is no point, in whatever brackets; no two of its numbers are taken for one.
+        (TEXT, "[10, 20, 30, 40]", [], Reason.NO_BOX),
+        (TEXT, "(10, 20)", [], Reason.NO_BOX),
+        (TEXT, '<point x="10.5" y="20.1" alt="cat">cat</point>', [], Reason.NO_BOX),
+        (TEXT, "", [], Reason.EMPTY),
+        (LABELS, "cat: [1, 2]\ndog: [3, 4]", [(1, 2), (3, 4)], None),
+        (VIDEO, "1: [1, 2]\n3: [3, 4]", [(1, 2), (3, 4)], None),
+        (JSON, '[{"point": [10, 20]}]', [(10, 20)], None),
+        (JSON, '```json\n[{"point": ["10", 2e1], "label": "cat"}]\n```', [(10, 20)], None),
+        (JSON, "[]", [], None),
+        (JSON, '[{"point": [1, 2]}, {"point": [1, 2, 3, 4]}]', [(1, 2)], Reason.WRONG_SHAPE),
+        (JSON, '[{"point": [1]}]', [], Reason.WRONG_SHAPE),
+        (JSON, '[{"point": [[1, 2]]}]', [], Reason.WRONG_SHAPE),
+        (JSON, '[{"point": {"x": 1, "y": 2}}]', [], Reason.WRONG_SHAPE),
+        (JSON, '[{"bbox": [1, 2, 3, 4]}]', [], Reason.WRONG_KEY),
+        (JSON, '[{"point_2d": [1, 2]}]', [], Reason.WRONG_KEY),
+        (JSON, '{"point": [1, 2]}', [], Reason.NOT_A_LIST),
+        (JSON, '[{"point": [1, NaN]}]', [], Reason.NOT_FINITE),
+        (JSON, '[{"point": [1, "a"]}]', [], Reason.NOT_A_NUMBER),
+        (JSON, '[{"point": [1, 2', [], Reason.TRUNCATED),
+        (QWEN, '[{"point_2d": [1, 2]}]', [(1, 2)], None),
+        (NESTED, '[{"points": [[1, 2], [3, 4]]}]', [(1, 2), (3, 4)], None),
+        (NAMED, '[{"x": 1, "y": 2}]', [(1, 2)], None),
+        (NAMED, '[{"x": 1, "y": 2, "width": 5, "height": 6}]', [], Reason.WRONG_SHAPE),
+        (NAMED, '[{"x": 1, "y": 2, "w": 5, "h": 6}]', [], Reason.WRONG_SHAPE),
+        (NAMED, '[{"x": 1}]', [], Reason.WRONG_KEY),
+        (LABELS_JSON, '[{"label": "cat", "point": [1, 2]}]', [(1, 2)], None),
+        (CLASSES, '[{"cat": [1, 2]}]', [(1, 2)], None),
+        (VIDEO_JSON, '[{"frame_idx": 2, "point": [1, 2]}]', [(1, 2)], None),
+    ],
+)
+def test_what_is_read(
+    how: ReplyFormat, reply: str, points: Sequence[tuple[float, float]], reason: Reason | None
+) -> None:
+    reading = read(reply, how)
+    assert reading.boxes == at(*points)
+    assert reading.reason is reason
+
+
+FORMATS = [
+    replace(TEXT, multilabel=labels, frames=frames) for labels in (False, True) for frames in (1, 3)
+] + [
+    replace(JSON, key=key, structure=structure, multilabel=labels, frames=frames)
+    for key in ("point", "point_2d", "coordinates")
+    for structure in ("per_box", "nested", "decomposed")
+    for labels in (False, True)
+    for frames in (1, 3)
+    if structure != "decomposed" or key == "point"
+]
+
+
+@pytest.mark.parametrize("how", FORMATS, ids=str)
+def test_what_is_written_is_read_and_its_places_are_known(how: ReplyFormat) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    box = (10.0, 20.0, 30.0, 40.0)
+    last = 2 * (how.frames > 1)
+    reply = write([Said(box, "cat"), Said((1, 2, 4, 9), "dog", last)], how)
+    reading = read(reply, how)
+    assert reading.boxes == at((20, 30), (2.5, 5.5))  # a box's centre
+    assert reading.reason is None
+    assert reading.labels == (["cat", "dog"] if how.multilabel else [])
+    assert reading.frames == ([0, 2] if how.frames > 1 else [])
+    if how.output == "json":
+        jsonschema.validate(json.loads(reply), schema_of(how))
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(
+                json.loads(write([Said(box, "cat")], replace(how, representation="all"))),
+                schema_of(how),
+            ) if how.structure != "decomposed" else jsonschema.validate([{"x": 1}], schema_of(how))
+    said = [
+        [reply[slice(*span)] for span in place.numbers] for place in places(reply, how, reading)
+    ]  # type: ignore[union-attr]
+    assert said == [["20.0", "30.0"], ["2.5", "5.5"]]
+
+
+def test_confidences_are_of_points() -> None:
+    reply = "[1, 2]"
+    sure = TokenLogprobs((1, 2, 3, 5, 6), (0, -0.5, 0, -1.5, 0))
+    found = confidences(reply, TEXT, read(reply, TEXT), sure)
+    assert found["mean"] == [pytest.approx(np.exp(-1))]
+    assert found["product"] == [pytest.approx(np.exp(-2))]
+
+
+@pytest.mark.parametrize(
+    ("how", "reply", "points"),
+    [
+        (JSON, "(10, 20)", [(10, 20)]),
+        (JSON, "[{'point': [10, 20]}, {'point': [30", [(10, 20)]),
+        (JSON, '[{"point_2d": [10, 20]}]', [(10, 20)]),
+        (JSON, '{"x": 10, "y": 20}', [(10, 20)]),
+        (LABELS_JSON, '[{"label": "cat", "point_2d": [10, 20]}]', [(10, 20)]),
+        (TEXT, "It is at (10, 20).", [(10, 20)]),
+        # A box stays a box.
+        (JSON, '[{"bbox": [1, 2, 3, 4]}]', None),
+        (JSON, '[{"x": 1, "y": 2, "width": 3, "height": 4}]', None),
+        (JSON, '{"x": 1, "y": 2, "w": 3, "h": 4}', None),
+        (JSON, "[1, 2, 3, 4]", None),
+        (TEXT, "(1, 2, 3, 4)", None),
+    ],
+)
+def test_what_a_tolerant_reader_takes(
+    how: ReplyFormat, reply: str, points: Sequence[tuple[float, float]] | None
+) -> None:
+    strict = read(reply, how)
+    assert strict.reason is not None
+    found = salvage(reply, how, strict)
+    assert (None if found is None else found.reading.boxes) == (points and at(*points))
+
+
+def test_a_key_of_points_is_no_label() -> None:
+    reply = '[{"point_2d": [10, 20]}]'
+    found = salvage(reply, LABELS_JSON, read(reply, LABELS_JSON))
+    assert found is not None
+    assert found.reading.labels == [""]
+
+
+# --- judged ---------------------------------------------------------------------------------------
+
+L_SHAPE = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+L_SHAPE[10:60, 10:20] = 1
+L_SHAPE[50:60, 10:50] = 1
+BOX = (10.0, 10.0, 50.0, 60.0)
+MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
+
+
+def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
+    reading = Reading(at(*points), list(labels), [], None)  # type: ignore[arg-type]
+    (found,) = match([reading], [truth], [(1.0, 1.0)], Judging.BY_LYING_INSIDE)
+    return found.hits
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "in_box", "in_mask"),
+    [
+        (15, 30, True, True),
+        (40, 20, True, False),  # in the notch of the L
+        (10, 10, True, True),
+        (50, 60, True, False),  # the box's last corner is on its edge, and no pixel of it
+        (49.9, 59.9, True, True),
+        (9.99, 30, False, False),
+        (-5, 30, False, False),
+        (WIDTH + 1, 30, False, False),
+        (1e300, 1e300, False, False),
+    ],
+)
+def test_a_hit_lies_in_the_mask_or_where_there_is_none_in_the_box(
+    x: float, y: float, in_box: bool, in_mask: bool
+) -> None:
+    assert judged(Truth((BOX,), (0,)), (x, y)) == [in_box]
+    assert judged(MASKED, (x, y)) == [in_mask]
+    assert judged(replace(MASKED, masks=(None,)), (x, y)) == [in_box]
+
+
+def test_one_point_finds_one_object_and_as_many_are_found_as_can_be() -> None:
+    outer, inner = (0.0, 0.0, 100.0, 90.0), (10.0, 10.0, 20.0, 20.0)
+    two = Truth((outer, inner), (0, 0))
+    assert sum(judged(two, (15, 15))) == 1
+    # The point in both is the inner's, so that the other finds the outer, whatever their order.
+    for points in ([(15, 15), (50, 50)], [(50, 50), (15, 15)]):
+        assert judged(two, *points) == [True, True]
+    assert judged(two, (15, 15), (15, 15)) == [True, True]
+    labelled = Truth((outer, inner), (0, 0), ("cat", "dog"))
+    assert judged(labelled, (15, 15), labels=["Dog."]) == [False, True]
+    assert judged(labelled, (50, 50), labels=["dog"]) == [False, False]
+
+
+def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
+    truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
+    readings = [Reading(at((40, 20), (15, 30)), [], [], None)] * 4  # type: ignore[arg-type]
+    scales = [(1.0, 1.0), (1.0, 2.0), (1.0, 1.0), (0.5, 0.5)]
+    together = match(readings, truths, scales, Judging.BY_LYING_INSIDE)
+    apart = [match([r], [t], [s], Judging.BY_LYING_INSIDE)[0]
+             for r, t, s in zip(readings, truths, scales, strict=True)]  # fmt: skip
+    assert together == apart
+    assert [one.hits for one in together] == [[True], [True], [], [False]]
+    # Boxes are judged as ever, whatever masks there are.
+    boxes = [Reading([BOX], [], [], None)] * 2
+    overlap = match(boxes, [MASKED, Truth((BOX,), (0,))], [(1.0, 1.0)] * 2)
+    assert [one.ious for one in overlap] == [[1.0], [1.0]]
+
+
+masks = st.integers(1, 12).flatmap(
+    lambda width: st.lists(st.lists(st.integers(0, 1), min_size=width, max_size=width), min_size=1)
+)
+
+
+@given(masks, st.floats(-3, 15), st.floats(-3, 15))
+def test_run_lengths_say_of_every_pixel_what_the_mask_says(
+    rows: list[list[int]], x: float, y: float
+) -> None:
+    mask = np.array(rows)
+    packed = packed_mask(mask)
+    assert packed.runs.mask().tolist() == mask.tolist()
+    column, row = int(np.floor(x)), int(np.floor(y))
+    inside = 0 <= column < mask.shape[1] and 0 <= row < mask.shape[0] and mask[row, column] == 1
+    assert packed.covers(x, y) == inside
+
+
+def test_run_lengths_are_packed_as_pycocotools_packs_them() -> None:
+    coco = pytest.importorskip("pycocotools.mask")
+    generator = np.random.default_rng(3)
+    for _ in range(50):
+        mask = generator.random((generator.integers(1, 90), generator.integers(1, 90))) < 0.3
+        theirs = coco.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode()
+        assert packed_mask(mask).packed == theirs
+
+
+# --- counted --------------------------------------------------------------------------------------
+
+TARGET = [[0, 0, 100, 50]]
+
+
+def figures(replies: Sequence[str | None], truths: Sequence[Any], **more: Any) -> dict[str, Any]:
+    how = {"sizes": (WIDTH, HEIGHT), "space": "pixels", **more}
+    return dict(findit.score(replies, truths, how.pop("format", "point_text"), **how).figures)
+
+
+def as_screenspot(replies: Sequence[Sequence[tuple[float, float]]], box: Sequence[float]) -> float:
+    """ScreenSpot-Pro's: the share of answers whose point lies in the box."""
+    x1, y1, x2, y2 = box
+    hits = [any(x1 <= x <= x2 and y1 <= y <= y2 for x, y in points) for points in replies]
+    return 100 * sum(hits) / len(hits)
+
+
+def as_refspatial(replies: Sequence[Sequence[tuple[float, float]]], mask: np.ndarray) -> float:
+    """RefSpatial-Bench's: the mean of the shares of points in the mask."""
+    height, width = mask.shape
+    shares = []
+    for points in replies:
+        inside = [
+            bool(mask[int(y), int(x)]) for x, y in points if 0 <= x < width and 0 <= y < height
+        ]
+        shares.append(sum(inside) / len(points) if points else 0.0)
+    return 100 * float(np.mean(shares))
+
+
+coordinates = st.tuples(st.integers(0, WIDTH), st.integers(0, HEIGHT))
+answers = st.lists(st.lists(coordinates, max_size=4), min_size=1, max_size=8)
+
+
+def said(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"[{x}, {y}]" for x, y in points) or "[]"
+
+
+@given(answers)
+def test_the_figures_are_those_of_the_published_sets_on_one_target(
+    replies: list[list[tuple[int, int]]],
+) -> None:
+    several = figures([*map(said, replies)], [MASKED] * len(replies))
+    assert several["Points inside"] == pytest.approx(as_refspatial(replies, L_SHAPE))
+    single = [points[:1] for points in replies]
+    truths = [Truth((BOX,), (0,))] * len(replies)
+    found = figures([*map(said, single)], truths)
+    assert found["Pointing accuracy"] == pytest.approx(as_screenspot(single, BOX))
+    assert found["Points inside"] == pytest.approx(found["Pointing accuracy"])
+    masked = figures([*map(said, single)], [MASKED] * len(replies))
+    assert masked["Pointing accuracy"] == pytest.approx(as_refspatial(single, L_SHAPE))
+
+
+def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
+    two = [[0, 0, 10, 10], [50, 50, 60, 60]]
+    assert figures(["[5, 5] [55, 55]"], [two])["Pointing accuracy"] == 100
+    assert figures(["[5, 5]"], [two])["Pointing accuracy"] == 50
+    assert figures(["[5, 5] [6, 6]"], [two])["Pointing accuracy"] == 50
+    everywhere = " ".join(f"[{x}, {y}]" for x in range(0, 100, 10) for y in range(0, 100, 10))
+    sprayed = figures([everywhere], [two])
+    assert sprayed["Pointing accuracy"] == 2
+    assert (sprayed["Point recall"], sprayed["Point precision"]) == (100, 2)
+
+
+def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
+    found = figures(["[]", "[5, 5]", "what?"], [[], [], []])
+    assert found["Rejection accuracy"] == pytest.approx(100 / 3)
+    assert found["False-alarm rate"] == pytest.approx(100 / 3)
+    assert found["Points inside"] is None  # nothing could be pointed at
+    found = figures(["[5, 5]", "sorry", None], [TARGET] * 3)
+    assert found["Pointing accuracy"] == 50
+    assert found["Pointing accuracy (failed calls as misses)"] == pytest.approx(100 / 3)
+    assert found["Adherence"] == 50
+
+
+def test_the_salvaged_figure_is_that_of_the_same_points_as_asked() -> None:
+    points, box = [[5, 5], [150, 90], [160, 90]], [TARGET]
+    asked = json.dumps([{"point": point} for point in points])
+    other = json.dumps([{"point_2d": point} for point in points])
+    strict = figures([asked], box, format="point_json")
+    salvaged = figures([other], box, format="point_json")
+    assert salvaged["Pointing accuracy"] == 0
+    assert salvaged["Pointing accuracy (salvaged)"] == strict["Pointing accuracy"]
+    assert strict["Pointing accuracy"] == pytest.approx(100 / 3)
+
+
+def test_no_figure_of_boxes_is_one_of_points_and_the_other_way_round() -> None:
+    shared = {"Adherence", "Rejection accuracy", "False-alarm rate"}
+    assert {one.name for one in METRICS} & {one.name for one in POINTING} == shared
+    assert "F1@0.5" not in figures(["[5, 5]"], [TARGET])
+    assert "Pointing accuracy" not in figures(["[0, 0, 9, 9]"], [TARGET], format="xyxy_text")
+    score = findit.score(["[5, 5]"], [TARGET], "point_text", sizes=(WIDTH, HEIGHT), space="pixels")
+    (row,) = score.queries
+    assert not {"ious", "tp", "n_gt", "losses"} & row.details.keys()
+    assert not {"tp", "n_gt", "iou_sum"} & row.sums.keys()
+    assert row.details["boxes"] == [[5, 5, 5, 5]]
+    assert score.intervals.keys() == {n for n, v in score.figures.items() if v is not None}
+
+
+def test_the_reward_of_points_is_their_own() -> None:
+    how = {"sizes": (WIDTH, HEIGHT), "space": "pixels", "by": "pointing"}
+    replies = ["[5, 5]", "[5, 5] [150, 90]", "[]", None]
+    made = findit.reward(replies, [TARGET] * 4, "point_text", **how)  # type: ignore[call-overload]
+    assert made[:3].tolist() == [1, 0.5, 0]
+    assert np.isnan(made[3])
+    with pytest.raises(ValueError, match=r"point has no f1 \(it has: adherence, pointing\)"):
+        findit.reward("[5, 5]", TARGET, "point_text", sizes=(9, 9), space="pixels")
+    with pytest.raises(ValueError, match="xyxy has no pointing"):
+        findit.reward("[5, 5]", TARGET, "xyxy_text", **how)  # type: ignore[call-overload]
+
+
+def test_a_point_is_drawn_as_a_cross() -> None:
+    from PIL import Image
+
+    answer = findit.read("[50, 25]", "point_text", size=(WIDTH, HEIGHT), space="pixels")
+    blank = Image.new("RGB", (WIDTH, HEIGHT))
+    hit = np.array(findit.draw(blank, TARGET, answer))
+    assert hit[25, 45].tolist() == hit[20, 50].tolist() == [0x35, 0xD0, 0x7F]
+    miss = np.array(findit.draw(blank, [[0, 0, 9, 9]], answer))
+    assert miss[25, 42].tolist() == [0xFF, 0x5A, 0x4D]
+
+
+# --- names and the grid ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("FindIt_Pascal_point_json_bbox_2d", "bbox_2d is no key of point (there are: point, poin"),
+        ("FindIt_Pascal_xyxy_json_point", "point is no key of xyxy (there are: bbox, bbox_2d"),
+        ("FindIt_Pascal_point_json_class_name", "for multi-label queries only"),
+        ("FindIt_Pascal_point_json_point_2d_decomposed", "names its own keys"),
+        ("FindIt_Pascal_point_text_point_2d", "text replies have neither"),
+        ("FindIt_Pascal_points_text", "no representation 'points': did you mean point?"),
+        ("FindIt_RefL4Full_val_point_text", "judged by overlap: point is by lying inside"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_a_reason(name: str, why: str) -> None:
+    with pytest.raises(VariantError) as error:
+        parse(name)
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Pascal_point_text", "Pascal_point_json", "Pascal_point_json_point_2d_nested"),
+        *("Pascal_multilabel_point_json_class_name", "Pascal_point_json_decomposed"),
+        *("iGround_f3_point_json", "Flickr30k_caption_point_json_constrained"),
+        "HRInsDet_easy_point_json_vp-box",
+    ],
+)
+def test_a_name_says_its_key_where_it_is_not_the_default(name: str) -> None:
+    variant = names.parse(f"FindIt_{name}")
+    assert variant.name == f"FindIt_{name}"
+    assert problem(variant) is None
+    assert variant.judged is Judging.BY_LYING_INSIDE
+
+
+def test_all_representations_are_those_of_the_paper() -> None:
+    assert "point" not in GRID
+    tables = benchmark()
+    assert {v.representation for v in variants(tables, formats(Axes()))} == {*GRID}
+    assert "point" in axis_values("representations", "point")
+    named = variants(tables[:1], formats(Axes(representations=("point",))))
+    assert [v.format for v in named] == ["point_text", "point_json"]
+    with pytest.raises(VariantError, match="no dataset"):
+        parse("FindIt_refcoco_testA_refexp_json_point")  # the release has no such task
+
+
+def test_a_sweep_never_compares_boxes_with_points() -> None:
+    start = "models: FullImage\ndatasets: Demo\n"
+    sweep = parse_sweep(start + "representations: point\nkeys: [point, point_2d]")
+    assert [str(one) for one in formats(sweep.stages[0])] == [
+        "point text", "point json", "point json point_2d"
+    ]  # fmt: skip
+    stages = "stages:\n- {representations: point, keys: [point]}\n- {representations: winner, "
+    assert len(parse_sweep(start + stages + "keys: [point, point_2d]}").stages) == 2
+    for mixed in (
+        "representations: [xyxy, point]",
+        "race: true\nrepresentations: [point, xyxy]",
+        "stages:\n- representations: point\n- {keys: all}",
+        "stages:\n- representations: all\n- representations: point",
+    ):
+        with pytest.raises(ConfigError, match=r"line [34]: .* have no common best format"):
+            parse_sweep(start + mixed)
+    for key in ("bbox", "bbox_2d"):
+        with pytest.raises(ConfigError, match=f"line 4: keys: {key} fits no cell"):
+            parse_sweep(start + f"representations: point\nkeys: [point, {key}]\noutputs: json")
+
+
+def test_the_release_has_no_words_for_points(tmp_path: Path, monkeypatch: Any) -> None:
+    clone = tmp_path / "findit"
+    clone.mkdir()
+    (clone / "__init__.py").write_text("")
+    (clone / "doc_utils.py").write_text("def doc_to_text(doc, kwargs):\n    return 'Find it.'\n")
+    monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    message = prompt_set()[1]
+    with pytest.raises(PromptError, match="do not ask for point"):
+        message(query(0), names.parse(POINT))
+    for name in ("findit", "findit.doc_utils"):
+        monkeypatch.delitem(__import__("sys").modules, name, raising=False)
+
+
+# --- masks in tables ------------------------------------------------------------------------------
+
+
+def test_masks_go_with_their_frames() -> None:
+    left, right = packed_mask(L_SHAPE), packed_mask(np.fliplr(L_SHAPE))
+    truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
+    video = replace(query(0), images=("a.png", "b.png", "c.png"), truth=truth)
+    kept = thinned(video, 2).truth
+    assert len(kept.boxes) == len(kept.masks) == 2
+    assert [truth.masks[frame] for frame in thin(3, 2)] == [*kept.masks]
+
+
+def test_masks_go_through_tables(tmp_path: Path) -> None:
+    truth = Truth((BOX, (0.0, 0.0, 9.0, 9.0)), (0, 0), masks=(MASKED.masks[0], None))
+    rows = [replace(query(0), truth=truth), query(1)]
+    table = write_table(tmp_path, "T", rows, {"source": "a test"}).path
+    again = read_table(table)
+    assert again[1] == rows[1]
+    assert again[0].truth.boxes == truth.boxes
+    mask, none = again[0].truth.masks
+    assert none is None
+    assert mask is not None
+    assert mask.packed == truth.masks[0].packed  # type: ignore[union-attr]
+    assert (mask.covers(15, 30), mask.covers(40, 20)) == (True, False)
+    without = write_table(tmp_path, "W", [query(1)], {"source": "a test"}).path
+    assert "masks" not in without.read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [
+        ('["x"]', "not one mask, or null, for every box"),
+        ('{"a": 1}', "is not a list"),
+        ("[[7, null]]", "a mask is neither text nor null"),
+    ],
+)
+def test_a_damaged_column_of_masks_is_named(tmp_path: Path, cell: str, why: str) -> None:
+    write_table(tmp_path, "T", [replace(query(0), truth=two_masks())], {"source": "a test"})
+    path = tmp_path / "T.tsv"
+    _rewrite(path, cell)
+    with pytest.raises(TableError, match=f"line 2, column masks: .*{why}"):
+        read_table(path)
+
+
+def two_masks() -> Truth:
+    return Truth((BOX, (0.0, 0.0, 9.0, 9.0)), (0, 0), masks=(MASKED.masks[0], None))
+
+
+def _rewrite(path: Path, cell: str) -> None:
+    with path.open(newline="") as f:
+        header, row = csv.reader(f, delimiter="\t")
+    row[header.index("masks")] = cell
+    with path.open("w", newline="") as f:
+        csv.writer(f, delimiter="\t", lineterminator="\n").writerows([header, row])
+    (path.parent / f"{path.stem}.meta.json").unlink()
+
+
+def test_a_mask_that_cannot_be_unpacked_is_refused_before_points_are_asked_for(
+    world: World,
+) -> None:
+    world.table("Pascal", [replace(query(0), truth=two_masks())])
+    _rewrite(world.folder / "Pascal.tsv", '[["99", null]]')
+    assert load_task(BOXES).queries  # boxes need no masks
+    with pytest.raises(TableError, match=r"Pascal.tsv, row 0, column masks, box 0: the runs of a"):
+        load_task(POINT)
+    with pytest.raises(RLEError, match="packs no run lengths"):
+        _ = packed_mask(L_SHAPE).__class__(9, 9, "é").runs
+
+
+# --- runs: boards, reports, exports, doctor -------------------------------------------------------
+
+
+def test_points_have_a_board_of_their_own(world: World) -> None:
+    boxes = world.run("Good", BOXES, speaking(BOXES, 0.9, 5))
+    points = world.run("Good", POINT, speaking(POINT, 0.7))
+    in_json = world.run("Good", JSON_NAME, speaking(JSON_NAME, 0.5))
+    silent = world.run("Silent", POINT, saying("no idea"))
+    first, second = boards([boxes, points, in_json, silent])
+    assert (first.benchmark.name, second.benchmark.name) == ("FindIt", "FindIt-points")
+    assert first.models == ("Good",)
+    assert second.models == ("Good", "Silent")
+    assert second.headline == "Pointing accuracy"
+    assert not {"F1@0.5", "mIoU"} & {one.name for one in second.shown}
+    (column,) = second.columns
+    cell = second.cells["Good", column.name]
+    assert cell.format == "point_text"  # chosen among points, by their figure
+    assert cell.entries["Pointing accuracy"].value == points.figures["Pointing accuracy"]
+    assert points.figures["Pointing accuracy"] > in_json.figures["Pointing accuracy"] > 0  # type: ignore[operator]
+    assert rule(second.benchmark).startswith("highest Pointing accuracy (failed calls as misses)")
+    assert benchmark_of(BOXES).ranking == RANKING
+
+
+def test_every_lost_place_has_one_cause(world: World) -> None:
+    replies = iter(
+        ["[30, 300] [750, 500]", "[500, 990]", "[]", "sorry", "[900, 990] [950, 990] [980, 990]"]
+        * 3
+    )
+    run = world.run("M", POINT, lambda query, random: next(replies))
+    anatomy = run.benchmark.anatomy
+    events = [dict(anatomy.events(row)) for row in run.rows[:5]]
+    assert events == [
+        {"lost: beside": 1},
+        {"lost: beside": 1, "lost: missed": 1},
+        {"lost: missed": 2},
+        {"lost: no box": 2},
+        {"lost: beside": 2, "lost: too many": 1},
+    ]
+    sums = {**run.sums}
+    for row in run.rows:
+        for name, count in anatomy.events(row).items():
+            sums[name] = sums.get(name, 0) + count
+    points = anatomy.points(sums)
+    assert sum(points.values()) == pytest.approx(anatomy.lost(sums))
+    assert not any(key.startswith("lost:") for row in run.rows for key in row.sums)
+
+
+def test_labels_count_for_points_too(world: World) -> None:
+    world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(5)])
+    name = "FindIt_Pascal_multilabel_point_json"
+    right = world.run("R", name, speaking(name, 1.0))
+    assert right.figures["Pointing accuracy"] == right.figures["Points inside"] == 100
+    swapped: Callable[..., str] = lambda query, random: (  # noqa: E731
+        speaking(name, 1.0)(query, random)
+        .replace("cat", "?").replace("dog", "cat").replace("?", "dog")
+    )  # fmt: skip
+    wrong = world.run("W", name, swapped)
+    assert wrong.figures["Pointing accuracy"] == wrong.figures["Points inside"] == 0
+
+
+def test_what_is_of_boxes_alone_says_so(world: World) -> None:
+    path = world.predict("Good", POINT, speaking(POINT, 0.9))
+    scored = score_file(path)
+    with pytest.raises(AnnotationError, match=r"point_text: its answers are no boxes for COCO"):
+        collect(scored)
+    with pytest.raises(NotBoxesError, match="its answers are no boxes"):
+        replies_of_run("Good", load_task(POINT), [], None, None)  # type: ignore[arg-type]
+    assert scored.doctor is None
+    (run,) = load_runs([path])
+    with pytest.raises(FiftyOneError, match="its answers are no boxes for FiftyOne"):
+        export([run], world.folder / "fiftyone")
+    assert not (world.folder / "fiftyone").exists()
+
+
+def test_the_report_draws_points(world: World) -> None:
+    from datetime import UTC, datetime
+
+    run = world.run("Good", POINT, speaking(POINT, 0.7))
+    (board,) = boards([run])
+    page = make_page(board, datetime.now(UTC))
+    values = json.loads(re.split('<script[^>]*id="data"[^>]*>', page)[1].split("</script>")[0])
+    boxes = [box for card in values["cards"] for frame in card["frames"] for box in frame["boxes"]]
+    hits = [box for box in boxes if box[0] == "hit"]
+    assert hits
+    assert all(x1 == x2 and y1 == y2 and iou is None for _, x1, y1, x2, y2, _, iou in hits)
+    assert {box[0] for box in boxes} <= {"truth", "hit", "miss"}
+
+
+def test_a_variant_of_points_states_its_format() -> None:
+    variant = Variant("Pascal", "point", "json", "point_2d")
+    assert variant.format_cell == ("point", "json point_2d")
+    assert variant.reply_schema is None
+    held = replace(variant, decoding="constrained")
+    assert held.reply_schema is not None
+    items = held.reply_schema["items"]["properties"]["point_2d"]
+    assert (items["minItems"], items["maxItems"]) == (2, 2)

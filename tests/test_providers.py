@@ -1,0 +1,579 @@
+"""OpenAI, Anthropic and Google with keys of one's own, asked by a server that speaks as they do."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import QUESTION, Sleeps, call_of
+from chat_server import GARBAGE, NEVER, Answer, ChatServer, in_turn
+from PIL import Image
+from provider_servers import (
+    ANTHROPIC,
+    GOOGLE,
+    KEY,
+    OPENAI,
+    PROTOCOLS,
+    Protocol,
+    address,
+    anthropic_error,
+    anthropic_reply,
+    google_error,
+    google_reply,
+    openai_error,
+    openai_reply,
+)
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.core.replies import recorded
+from vlmeval_findit.core.work import Answer as Answered
+from vlmeval_findit.core.work import Stop, Work
+from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.models.http.chat import openrouter_model, provider_model
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.providers import table
+from vlmeval_findit.models.http.providers.endpoints import Ready, provider_endpoints
+from vlmeval_findit.models.http.providers.table import Provider
+from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.models.prices import GPT_5_4
+
+BY_NAME = [pytest.param(one, id=one.provider) for one in PROTOCOLS]
+every_provider = pytest.mark.parametrize("protocol", BY_NAME)
+
+
+@pytest.fixture(autouse=True)
+def _no_keys_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in table.PROVIDERS.values():
+        for name in (*row.keys, row.address_variable):
+            monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pictures") / "a.png"
+    Image.new("RGB", (2100, 40), "red").save(path)  # so large that it goes as JPEG
+    return path
+
+
+def installed(protocol: Protocol) -> None:
+    package = table.PROVIDERS[protocol.provider].package
+    pytest.importorskip(package, reason=f"{package} is absent: pip install '.[providers]'")
+
+
+def asker_of(
+    protocol: Protocol,
+    server: ChatServer,
+    terms: Terms | None = None,
+    sleeps: Sleeps | None = None,
+    budget: Budget | None = None,
+) -> ChatAsker:
+    installed(protocol)
+    return ChatAsker(
+        provider_model(protocol.provider, protocol.model),
+        provider_endpoints(protocol.provider, address(server, protocol), key=KEY),
+        terms or Terms(attempts=3),
+        budget,
+        Sleeps() if sleeps is None else sleeps,
+    )
+
+
+def ask(asking: ChatAsker, *paths: Path, name: str = "", **more: Any) -> Answered:
+    parts = (*(image(str(path)) for path in paths), text("where?"))
+    question = parse(name) if name else QUESTION
+    (answer,) = asking.ask(Work((parts,), (question,), {}, **{"shares_images": False, **more}))
+    return answer
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+@every_provider
+def test_records_are_those_of_openrouter(protocol: Protocol, picture: Path) -> None:
+    with ChatServer(protocol.answering(lambda parts: "[5]")) as server:
+        answer = ask(asker_of(protocol, server), picture)
+        (asked,) = server.asked
+        where = provider_endpoints(protocol.provider, address(server, protocol), key=KEY)[0].name
+    assert answer.error is None
+    assert answer.text == "[5]"
+    record = json.loads(answer.extra)["findit"]
+    through_openrouter = openrouter_model(protocol.model)
+    assert record["space"] == through_openrouter.space(QUESTION).as_dict()
+    request = through_openrouter.request((image(str(picture)),), QUESTION)
+    assert record["images"] == [one.as_record() for one in request.images]
+    written = {"cache_write": 200} if protocol is ANTHROPIC else {}
+    assert record["tokens"] == {
+        "prompt": 900, "cached": 400, **written, "completion": 20, "reasoning": 5
+    }  # fmt: skip
+    assert record["finish_reason"] == "stop"
+    assert record["model"]["provider"] == protocol.provider
+    assert record["model"]["identifier"].startswith(protocol.called)
+    call = record["call"]
+    prices = provider_model(protocol.provider, protocol.model).prices
+    assert prices is not None
+    assert call["cost"] == pytest.approx(prices.of(record["tokens"]))
+    assert call["cost_from"] == "prices of November 2026", "Nobody said it."
+    assert (call["status"], call["attempts"], call["server"]) == (200, 1, where)
+    assert KEY not in json.dumps(record)
+    assert KEY not in json.dumps(asked.body)
+
+
+def test_requests_are_what_the_model_table_says(picture: Path) -> None:
+    found = {}
+    for protocol in PROTOCOLS:
+        with ChatServer(protocol.answering(lambda parts: "[]")) as server:
+            ask(asker_of(protocol, server), picture, shares_images=True)
+        found[protocol.provider] = server.asked[0].body
+    plain = {name: value for name, value in found["openai"].items() if name != "messages"}
+    assert plain == {
+        "model": "gpt-5.4", "max_completion_tokens": 768, "temperature": 0.0,
+        "reasoning_effort": "none",
+    }  # fmt: skip
+    assert found["openai"]["messages"][0]["content"][0]["image_url"]["detail"] == "high"
+    assert found["anthropic"]["thinking"] == {"type": "disabled"}
+    first = found["anthropic"]["messages"][0]["content"][0]
+    assert first["cache_control"] == {"type": "ephemeral"}, "Other calls are over the picture."
+    config = found["google"]["generationConfig"]
+    assert config.pop("thinkingConfig") in ({"thinkingBudget": 0}, {"thinking_budget": 0})
+    assert config == {"temperature": 0.0, "maxOutputTokens": 768}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "model"), [(OPENAI, "GPT-6-Astra"), (ANTHROPIC, "Claude-Opus-5.5")]
+)
+def test_a_model_with_its_own_reasoning_gets_no_temperature(protocol: Protocol, model: str) -> None:
+    with ChatServer(protocol.answering(lambda parts: "[]")) as server:
+        asking = asker_of(protocol, server)
+        asking._model = provider_model(protocol.provider, model)
+        assert ask(asking).error is None
+    body = server.asked[0].body
+    assert not {"temperature", "reasoning_effort", "thinking", "output_config"} & body.keys()
+    assert body.get("max_tokens", body.get("max_completion_tokens")) == 8000
+
+
+def test_an_answer_after_a_thought_and_one_cut_off() -> None:
+    cut: list[tuple[Protocol, dict[str, Any]]] = [
+        (ANTHROPIC, {"stop_reason": "max_tokens"}),
+        (GOOGLE, {"candidate": {"finishReason": "MAX_TOKENS"}}),
+    ]
+    for protocol, more in cut:
+        reply = protocol.reply("[1", thought="hm", **more)
+        with ChatServer(in_turn(reply)) as server:
+            record = recorded(ask(asker_of(protocol, server)).extra)
+        assert (record.thought, record.finish_reason) == ("hm", "length")
+    with ChatServer(in_turn(openai_reply("[1", finish_reason="length"))) as server:
+        assert recorded(ask(asker_of(OPENAI, server)).extra).finish_reason == "length"
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+EMPTY: list[tuple[Protocol, Answer, str]] = [
+    (OPENAI, openai_reply(None, message={"refusal": "I will not."}), "stop"),
+    (OPENAI, openai_reply("", finish_reason="content_filter"), "content_filter"),
+    (OPENAI, openai_reply(None, finish_reason="length"), "length"),
+    (ANTHROPIC, anthropic_reply(None, stop_reason="refusal"), "refusal"),
+    (ANTHROPIC, anthropic_reply(""), "stop"),
+    (ANTHROPIC, anthropic_reply(None, stop_reason="max_tokens"), "length"),
+    (GOOGLE, google_reply(None), "stop"),
+    (GOOGLE, google_reply(None, candidate={"finishReason": "SAFETY"}), "content_filter"),
+    (GOOGLE, google_reply(None, candidate={"finishReason": "MAX_TOKENS"}), "length"),
+    (GOOGLE, google_reply(None, candidate={"finishReason": "OTHER"}), "other"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "reply", "reason"), EMPTY)
+def test_an_empty_reply_is_an_answer(protocol: Protocol, reply: Answer, reason: str) -> None:
+    with ChatServer(in_turn(reply)) as server:
+        answer = ask(asker_of(protocol, server))
+        assert len(server.asked) == 1
+    assert (answer.text, answer.error) == ("", None)
+    assert recorded(answer.extra).finish_reason == reason
+    assert call_of(answer)["cost"] > 0, "It is paid for."
+
+
+UNREADABLE: list[tuple[Answer, str]] = [
+    (GARBAGE, "not JSON"),
+    (Answer(b""), "not JSON"),
+    (Answer(b"[]"), "not a JSON object"),
+    (Answer(b"\xff\xfe"), "not JSON"),
+    (Answer(b"[" * 100_000), "not JSON"),
+    (Answer(b"{}"), "no choices"),
+    (Answer(b'{"content": 5, "candidates": {"a": 1}, "choices": 7}'), "no choices"),
+    (Answer(b'{"content": null, "candidates": ["?"], "choices": ["?"]}'), "no choices"),
+    (Answer(b'{"error": {"message": "fell over"}}'), "fell over"),
+]
+
+
+@every_provider
+@pytest.mark.parametrize(("reply", "why"), UNREADABLE, ids=range(len(UNREADABLE)))
+def test_a_reply_that_is_none_is_a_failed_call(protocol: Protocol, reply: Answer, why: str) -> None:
+    with ChatServer(in_turn(reply)) as server:
+        answer = ask(asker_of(protocol, server))
+        assert len(server.asked) == 1, "It is not paid again."
+    assert why in (answer.error or "")
+    assert answer.stop is None
+
+
+def test_a_prompt_that_google_blocks_fails_alone() -> None:
+    blocked = Answer(json.dumps({"promptFeedback": {"blockReason": "SAFETY"}}).encode())
+    with ChatServer(in_turn(blocked, google_reply("[1]"))) as server:
+        asking = asker_of(GOOGLE, server)
+        assert ask(asking).error == "the prompt was blocked: SAFETY"
+        assert ask(asking).text == "[1]"
+
+
+@every_provider
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+def test_all_attempts_are_ours(protocol: Protocol, status: int) -> None:
+    sleeps = Sleeps()
+    with ChatServer(in_turn(protocol.error(status, "not now", Retry_After="7"))) as server:
+        answer = ask(asker_of(protocol, server, sleeps=sleeps))
+        again = status != 409
+        assert len(server.asked) == (3 if again else 1), "The packages would try again themselves."
+    assert (answer.error or "").startswith(f"HTTP {status}: not now")
+    assert call_of(answer)["attempts"] == len(server.asked)
+    assert all(7.0 <= wait <= 7.5 for wait in sleeps)
+    assert len(sleeps) == len(server.asked) - 1
+
+
+def test_google_says_in_the_body_how_long_to_wait() -> None:
+    sleeps = Sleeps()
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]
+    with ChatServer(in_turn(google_error(429, "quota", details), google_reply("ok"))) as server:
+        assert ask(asker_of(GOOGLE, server, sleeps=sleeps)).text == "ok"
+    assert 34.5 <= sleeps[0] <= 35.0
+
+
+INVALID = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
+NO_MORE: list[tuple[Protocol, Answer]] = [
+    *((one, one.error(status, "no")) for one in PROTOCOLS for status in (401, 402, 403, 404)),
+    (OPENAI, openai_error(429, "You exceeded your current quota", code="insufficient_quota")),
+    (ANTHROPIC, anthropic_error(400, "Your credit balance is too low to access the API")),
+    (ANTHROPIC, anthropic_error(400, "no", kind="billing_error")),
+    (GOOGLE, google_error(400, "API key not valid.", INVALID)),
+]
+
+
+@pytest.mark.parametrize(("protocol", "refusal"), NO_MORE)
+def test_without_key_credit_or_model_nothing_more_is_asked(
+    protocol: Protocol, refusal: Answer
+) -> None:
+    with ChatServer(in_turn(refusal)) as server:
+        asking = asker_of(protocol, server)
+        for _ in range(3):
+            assert ask(asking).stop is Stop.HOPELESS
+        assert len(server.asked) == 1
+
+
+@every_provider
+def test_one_request_that_is_refused_fails_alone(protocol: Protocol) -> None:
+    script = in_turn(protocol.error(400, "too many pixels"), protocol.reply("ok"))
+    with ChatServer(script) as server:
+        asking = asker_of(protocol, server)
+        failed = ask(asking)
+        assert (failed.error, failed.stop) == ("HTTP 400: too many pixels", None)
+        assert ask(asking).text == "ok"
+
+
+@every_provider
+def test_a_connection_that_is_dropped_is_tried_again(protocol: Protocol) -> None:
+    half = replace(protocol.reply("lost"), drops=True)
+    with ChatServer(in_turn(half, protocol.reply("ok"))) as server:
+        answer = ask(asker_of(protocol, server))
+    assert answer.text == "ok"
+    assert call_of(answer)["attempts"] == 2
+
+
+@every_provider
+def test_nobody_there_and_nobody_who_answers(protocol: Protocol) -> None:
+    with ChatServer(lambda asked, number: NEVER) as server:
+        asking = asker_of(protocol, server, Terms(attempts=2, timeout=0.2))
+        start = time.monotonic()
+        assert "no reply" in (ask(asking).error or "")
+        assert time.monotonic() - start < 3
+        assert len(server.asked) == 2
+    asking = asker_of(protocol, server, Terms(attempts=2, timeout=5.0))
+    assert "ConnectionRefused" in (ask(asking).error or ""), "The server is gone."
+
+
+@every_provider
+def test_no_redirect_is_followed(protocol: Protocol) -> None:
+    with ChatServer(in_turn(protocol.reply("elsewhere"))) as other:
+        away = Answer(b"{}", 307, {"Location": f"{other.url}/x"})
+        with ChatServer(in_turn(away)) as server:
+            assert "HTTP 307" in (ask(asker_of(protocol, server)).error or "")
+        assert not other.asked, "A key goes nowhere else."
+
+
+@every_provider
+def test_the_key_is_in_no_message(protocol: Protocol, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    said = []
+    for answer in (
+        protocol.error(401, f"the key {KEY} is no good"),
+        protocol.error(400, f"what, {KEY}?"),
+        Answer(f"oops {KEY}".encode(), 500),
+        Answer(f"oops {KEY}".encode()),
+        protocol.reply(f'{{"key": "{KEY}"}}'),
+    ):
+        with ChatServer(in_turn(answer)) as server:
+            asking = asker_of(protocol, server)
+            said += [repr(ask(asking)), repr(vars(asking))]
+    ours = [one.getMessage() for one in caplog.records]
+    assert "***" in "".join(said)
+    assert "SECRET" not in "\n".join([*said, *ours])
+
+
+@every_provider
+def test_an_interrupted_run_comes_home_at_once(protocol: Protocol) -> None:
+    with ChatServer(lambda asked, number: NEVER) as server:
+        asking = asker_of(protocol, server, Terms(attempts=3, timeout=30.0))
+        threading.Timer(0.3, asking.cancel).start()
+        start = time.monotonic()
+        assert ask(asking).error == "cancelled"
+        assert time.monotonic() - start < 3
+        assert ask(asking).error == "cancelled", "None begins any more."
+        assert len(server.asked) <= 1
+
+
+@every_provider
+def test_a_stopped_run_waits_for_what_is_paid(protocol: Protocol) -> None:
+    with ChatServer(in_turn(replace(protocol.reply("[1]"), delay=0.4))) as server:
+        asking = asker_of(protocol, server)
+        threading.Timer(0.1, asking.stop).start()
+        assert ask(asking).text == "[1]"
+
+
+def test_a_limit_of_dollars_holds_by_computed_costs() -> None:
+    budget = Budget(0.004)
+    with ChatServer(in_turn(openai_reply("[1]"))) as server:
+        asking = asker_of(OPENAI, server, budget=budget)
+        stops = [ask(asking).stop for _ in range(4)]
+        assert len(server.asked) == 2
+    assert stops == [None, None, Stop.SPENT, Stop.SPENT]
+    one = GPT_5_4.of({"prompt": 900, "cached": 400, "completion": 20})
+    assert budget.spent == pytest.approx(2 * (one or 0))
+
+
+# --- log-probabilities and formats ----------------------------------------------------------------
+
+
+def test_log_probabilities_of_who_has_them() -> None:
+    tokens = [{"token": "[1", "logprob": -0.5, "bytes": [91, 49]}, {"token": "]", "logprob": 0.0}]
+    with ChatServer(in_turn(openai_reply("[1]", choice={"logprobs": {"content": tokens}}))) as s:
+        answer = ask(asker_of(OPENAI, s), confidences=True)
+    assert s.asked[0].body["logprobs"] is True
+    found = recorded(answer.extra).token_logprobs
+    assert found is not None
+    assert found.logprobs == (-0.5, 0.0)
+    chosen = [{"token": "[1", "logProbability": -0.5, "tokenId": 3}, {"token": "]"}]
+    result = {"logprobsResult": {"chosenCandidates": chosen}}
+    with ChatServer(in_turn(google_reply("[1]", candidate=result))) as server:
+        answer = ask(asker_of(GOOGLE, server), confidences=True)
+    assert server.asked[0].body["generationConfig"]["responseLogprobs"] is True
+    assert recorded(answer.extra).token_logprobs == found
+
+
+def test_log_probabilities_of_who_has_none() -> None:
+    with ChatServer(in_turn(anthropic_reply("[1]"))) as server:
+        asking = asker_of(ANTHROPIC, server)
+        refused = ask(asking, confidences=True)
+        assert not server.asked, "It is known before anything is sent."
+    assert "run without --confidences" in (refused.error or "")
+    assert refused.stop is Stop.HOPELESS
+    no = google_error(400, "Logprobs is not enabled for models/gemini-2.5-flash")
+    with ChatServer(in_turn(no)) as server:
+        refused = ask(asker_of(GOOGLE, server), confidences=True)
+    assert "run without --confidences" in (refused.error or "")
+    assert refused.stop is Stop.HOPELESS
+
+
+HELD = "FindIt_Demo_xyxy_json_constrained"
+
+
+def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
+    found = {}
+    boxes = '[{"bbox": [1, 2, 3, 4]}]'
+    for protocol in PROTOCOLS:
+        said = boxes if protocol is GOOGLE else f'{{"answer": {boxes}}}'
+        with ChatServer(protocol.answering(lambda parts, said=said: said)) as server:
+            answer = ask(asker_of(protocol, server), name=HELD)
+        assert (answer.text, answer.error) == (boxes, None)
+        found[protocol] = server.asked[0].body
+    schema = found[OPENAI]["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["answer"]["type"] == "array"
+    held = {"type": "json_schema", "schema": schema}
+    assert found[ANTHROPIC]["output_config"] == {"format": held}
+    config = found[GOOGLE]["generationConfig"]
+    assert config["responseMimeType"] == "application/json"
+    assert config["responseJsonSchema"] == parse(HELD).reply_schema
+
+
+# --- somebody's own provider ----------------------------------------------------------------------
+
+
+def reply_of(text: str = "[1]") -> dict[str, Any]:
+    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+
+
+@pytest.fixture
+def mine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a provider of one function known."""
+
+    def made(chat: Any, **more: Any) -> ChatAsker:
+        row = Provider("mine", chat, "http://localhost/v9", **more)
+        monkeypatch.setattr(table, "PROVIDERS", {**table.PROVIDERS, "mine": row})
+        model = provider_model("mine", "Qwen3-VL", "q3", space="grid1000")
+        where = provider_endpoints("mine")
+        return ChatAsker(model, where, Terms(attempts=3, timeout=0.3), None, Sleeps())
+
+    return made
+
+
+def test_a_provider_is_one_function(mine: Any, picture: Path) -> None:
+    asked = []
+
+    def chat(body: Mapping[str, Any], endpoint: Endpoint, timeout: float) -> Mapping[str, Any]:
+        asked.append((body, endpoint, timeout))
+        return {**reply_of(), "usage": {"prompt_tokens": 5, "completion_tokens": 1, "cost": 0.5}}
+
+    answer = ask(mine(chat), picture)
+    (body, endpoint, timeout) = asked[0]
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("q3", 768, 0.0)
+    assert [part["type"] for part in body["messages"][0]["content"]] == ["image_url", "text"]
+    assert (endpoint.name, timeout) == ("http://localhost/v9", 0.3)
+    assert answer.text == "[1]"
+    assert call_of(answer)["cost"] == 0.5
+    assert "cost_from" not in call_of(answer), "The provider said it."
+    assert recorded(answer.extra).model["provider"] == "mine"
+
+
+def test_whatever_it_raises_or_returns_is_a_failed_call(mine: Any) -> None:
+    def raising(error: BaseException) -> Any:
+        def chat(*_: Any) -> Any:
+            raise error
+
+        return chat
+
+    busy = CallError("busy", 429, retry_after=3.0)
+    assert call_of(ask(mine(raising(busy))))["attempts"] == 3
+    for error in (ZeroDivisionError("oops"), SystemExit(3), KeyboardInterrupt()):
+        answer = ask(mine(raising(error)))
+        assert "the provider mine failed" in (answer.error or "")
+        assert call_of(answer)["attempts"] == 1
+    for nonsense in (None, 5, [1], {}, {"choices": {1, 2}}, {1: object()}):
+        assert ask(mine(lambda *_, it=nonsense: it)).error
+    gone = ask(mine(raising(CallError("no credit", 402, hopeless=True))))
+    assert gone.stop is Stop.HOPELESS
+
+
+def test_one_that_never_returns_holds_nobody_up(mine: Any) -> None:
+    asking = mine(lambda *_: time.sleep(60))
+    start = time.monotonic()
+    assert "no reply within 0.3 s" in (ask(asking).error or "")
+    assert time.monotonic() - start < 5
+
+
+def test_one_that_holds_to_no_format_is_not_asked_for_one(mine: Any) -> None:
+    asking = mine(lambda *_: reply_of())
+    with pytest.raises(ValueError, match="holds no reply to a format"):
+        asking._model.describe(parse(HELD), [])
+    refused = ask(asking, confidences=True)
+    assert "run without --confidences" in (refused.error or "")
+
+
+# --- where, and with which key --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "path"),
+    [
+        ("openai", None, "https://api.openai.com/v1"),
+        ("openai", "http://a/openai/", "http://a/openai"),
+        ("anthropic", None, "https://api.anthropic.com/v1"),
+        ("anthropic", "http://a", "http://a/v1"),
+        ("anthropic", "http://a/b/v1/", "http://a/b/v1"),
+        ("google", None, "https://generativelanguage.googleapis.com/v1beta"),
+        ("google", "http://a", "http://a/v1beta"),
+        ("google", "http://a/v1", "http://a/v1"),
+    ],
+)
+def test_addresses(
+    name: str, given: str | None, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(table.PROVIDERS[name].keys[-1], KEY)
+    (found,) = provider_endpoints(name, given, Ready.TO_DESCRIBE)
+    assert found.name == path
+    if given is not None:
+        monkeypatch.setenv(table.PROVIDERS[name].address_variable, given)
+        assert provider_endpoints(name, None, Ready.TO_DESCRIBE)[0].name == path
+
+
+def test_the_first_key_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(GOOGLE)
+    with pytest.raises(ValueError, match="GEMINI_API_KEY or GOOGLE_API_KEY is not set"):
+        provider_endpoints("google")
+    assert provider_endpoints("google", "http://a")[0].key == "", "One's own server may want none."
+    monkeypatch.setenv("GOOGLE_API_KEY", "second-key-of-mine")
+    assert provider_endpoints("google")[0].key == "second-key-of-mine"
+    monkeypatch.setenv("GEMINI_API_KEY", "first-key-of-mine")
+    assert provider_endpoints("google")[0].key == "first-key-of-mine"
+    assert provider_endpoints("google", key="a-third-key")[0].key == "a-third-key"
+
+
+def test_headers_for_servers_do_not_go_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"x-mine": "secret-of-my-server"}')
+    monkeypatch.setenv("FINDIT_SERVER_KEY", "key-of-my-server")
+    (found,) = provider_endpoints("openai", None, Ready.TO_DESCRIBE, headers=["x-a: 1"])
+    assert (found.key, found.headers) == ("", {"x-a": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("opnai", None, "no provider 'opnai': did you mean openai"),
+        ("openai", "localhost:8000", "should begin with http"),
+        ("anthropic", "http://me:hidden-secret@a/v1", "neither a name with a password"),
+        ("google", "http://a?key=hidden-secret", "nor a query"),
+    ],
+)
+def test_addresses_that_are_refused(name: str, given: str | None, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        provider_endpoints(name, given, Ready.TO_DESCRIBE)
+    assert "hidden-secret" not in str(refused.value)
+
+
+def test_an_absent_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = replace(table.PROVIDERS["anthropic"], package="no_such_package_here.at_all")
+    monkeypatch.setattr(table, "PROVIDERS", {**table.PROVIDERS, "anthropic": row})
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with pytest.raises(ValueError, match=r"pip install 'vlmeval-findit\[providers\]'"):
+        provider_endpoints("anthropic")
+    assert provider_endpoints("anthropic", None, Ready.TO_DESCRIBE), "Nothing is asked."
+
+
+def test_names_are_the_providers_own_or_the_users() -> None:
+    assert provider_model("anthropic", "Claude-Opus-5.5").manner(None).model == "claude-opus-5-5"  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"Claude-Opus-5\.5=NAME_AT_OPENAI"):
+        provider_model("openai", "Claude-Opus-5.5")
+    with pytest.raises(ValueError, match="no name of google's for Qwen3-VL"):
+        provider_model("google", "Qwen3-VL")
+    with pytest.raises(ValueError, match="My-Gemini=NAME_AT_GOOGLE"):
+        provider_model("google", "My-Gemini", row="Gemini 2.5 Flash")
+    mine = provider_model("google", "My-Gemini", "gemini-9", row="Gemini 2.5 Flash")
+    assert mine.manner(mine.space(QUESTION)).model == "gemini-9"
+
+
+def test_the_clients_packages_are_not_imported_before_they_are_asked() -> None:
+    for name in ("openai_client", "anthropic_client", "google_client"):
+        module = importlib.import_module(f"vlmeval_findit.models.http.providers.{name}")
+        assert not {"openai", "anthropic", "genai", "errors"} & vars(module).keys()

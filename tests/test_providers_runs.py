@@ -1,0 +1,406 @@
+"""Whole runs at providers with keys of one's own: the host, ``search``, ``sweep``, ``probe``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_server import BatchServer
+from chat_server import ChatServer, Script, completion
+from host_runs import environment, figures, predictions, require_host, run
+from perfect_answers import content, perfect_answers
+from PIL import Image
+from provider_servers import (
+    ANTHROPIC,
+    GOOGLE,
+    KEY,
+    OPENAI,
+    PROTOCOLS,
+    Protocol,
+    Said,
+    address,
+)
+from test_providers import every_provider, installed
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.boxes.spaces import reference_size
+from vlmeval_findit.cli import main
+from vlmeval_findit.models.http.payload import openrouter_manner
+from vlmeval_findit.models.http.providers import table
+from vlmeval_findit.models.table import find_model
+
+DATA = "FindIt_Demo_xyxy_json"
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in table.PROVIDERS.values():
+        for name in (*row.keys, row.address_variable):
+            monkeypatch.delenv(name, raising=False)
+    for protocol in PROTOCOLS:
+        monkeypatch.setenv(protocol.variable, KEY)
+
+
+def one_box(parts: list[dict[str, Any]]) -> str:
+    """The same answer to the same words."""
+    words = " ".join(part["text"] for part in parts if part["type"] == "text")
+    return f'[{{"bbox_2d": [20, 30, {500 + 37 * len(words) % 500}, 900], "label": "cat"}}]'
+
+
+def first_boxes(model: str) -> Said:
+    """What is right of the first row, in a format that is right of some questions."""
+    row, task = find_model(model), load_task(DATA)
+    assert row is not None
+    query = next(iter(task.queries.values()))
+    width, height = reference_size(row.space(task.question), query.width, query.height)
+    scale = [width / query.width, height / query.height] * 2
+    truth = query.truth
+    boxes = [[x * by for x, by in zip(box, scale, strict=True)] for box in truth.boxes]
+    labels = truth.labels or ["it"] * len(boxes)
+    reply = [{"bbox_2d": box, "label": label} for box, label in zip(boxes, labels, strict=True)]
+    return lambda parts: json.dumps(reply)
+
+
+def plain(said: Said) -> Script:
+    """A script of an OpenAI-compatible server."""
+    return lambda asked, number: completion(said(asked.body["messages"][0]["content"]))
+
+
+def no_secret(*folders: Path) -> None:
+    for folder in folders:
+        for path in folder.rglob("*"):
+            assert not path.is_file() or b"SECRET" not in path.read_bytes(), path
+
+
+def search(folder: Path, *flags: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    places = {"--work-dir": "runs", "--journal": "calls.jsonl", "--out": "best.yaml"}
+    where = [word for flag, name in places.items() for word in (flag, str(folder / name))]
+    return ["search", "--dataset", "Demo", "--limit", "1", *flags, *where]
+
+
+def scores(folder: Path) -> dict[str, Any]:
+    """The figures of all runs of a folder."""
+    return {
+        path.name: json.loads(path.read_text())["figures"]
+        for path in folder.rglob("*_provenance.json")
+    }
+
+
+@every_provider
+def test_a_search_scores_as_over_an_openai_compatible_server(
+    protocol: Protocol, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed(protocol)
+    own, other, model = tmp_path / "own", tmp_path / "other", ["--model", protocol.model]
+    said = first_boxes(protocol.model)
+    with ChatServer(protocol.answering(said)) as server:
+        flags = ["--provider", protocol.provider, "--base-url", address(server, protocol)]
+        assert main(search(own, *model, *flags)) == 0
+        if protocol is OPENAI:
+            asked = len(server.asked)
+            assert main(search(own, *model, *flags)) == 0, "Twice."
+            assert len(server.asked) == asked, "Nothing is paid again."
+    with ChatServer(plain(said)) as server:
+        assert main(search(other, *model, "--endpoints", server.url)) == 0
+    assert scores(own) == scores(other) != {}
+    assert any(one["f1"] > 0 for one in scores(own).values())
+    assert (own / "best.yaml").read_text() == (other / "best.yaml").read_text()
+    no_secret(tmp_path)
+    shown = capsys.readouterr()
+    assert "SECRET" not in shown.out + shown.err
+
+
+def test_going_on_with_another_provider_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed(OPENAI)
+    flags = ["--model", "GPT-5.4=gpt-5.4"]
+    with ChatServer(OPENAI.answering(one_box)) as server:
+        where = ["--provider", "openai", "--base-url", address(server, OPENAI)]
+        assert main(search(tmp_path, *flags, *where)) == 0
+        asked = len(server.asked)
+    with ChatServer(plain(one_box)) as server:
+        assert main(search(tmp_path, "--model", "GPT-5.4", "--endpoints", server.url)) != 0
+        assert not server.asked
+    assert "class" in capsys.readouterr().err
+    with ChatServer(plain(one_box)) as server:
+        served = ["--model", "GPT-5.4", "--served", "gpt-5.4", "--endpoints", server.url]
+        elsewhere = ["--work-dir", str(tmp_path / "other runs")]
+        assert main([*search(tmp_path, *served), *elsewhere]) == 0
+        assert len(server.asked) == asked, "Another deployment's answers are not taken for its own."
+    with ChatServer(ANTHROPIC.answering(one_box)) as server:
+        where = ["--provider", "anthropic", "--base-url", address(server, ANTHROPIC)]
+        installed(ANTHROPIC)
+        assert main(search(tmp_path, "--model", "GPT-5.4=claude-x", *where)) != 0
+        assert not server.asked
+    assert "anthropic" in capsys.readouterr().err
+
+
+MIXED = """
+models:
+  - {{name: GPT-5.4, provider: openai}}
+  - {{name: Mine, provider: google, served: gemini-2.5-flash, row: Gemini 2.5 Flash}}
+  - {{name: GPT-6-Astra, provider: openai}}
+datasets: [Demo]
+representations: [xyxy]
+outputs: json
+limit: 2
+work_dir: {folder}
+"""
+
+
+def test_a_sweep_may_ask_several_providers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed(OPENAI)
+    installed(GOOGLE)
+    path = tmp_path / "sweep.yaml"
+    path.write_text(
+        MIXED.format(folder=tmp_path / "runs", here="{name: GPT-6-Astra, provider: openai}")
+    )
+    with (
+        ChatServer(OPENAI.answering(one_box)) as one,
+        ChatServer(GOOGLE.answering(one_box)) as two,
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", address(one, OPENAI))
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", address(two, GOOGLE))
+        assert main(["sweep", str(path), "--dry-run"]) == 0
+        assert "GPT-5.4 over HTTP: 2 calls" in capsys.readouterr().out
+        assert (len(one.asked), len(two.asked)) == (0, 0)
+        assert main(["sweep", str(path)]) == 0
+        assert (len(one.asked), len(two.asked)) == (4, 2)
+        assert {asked.body["model"] for asked in one.asked} == {"gpt-5.4", "gpt-6-astra"}
+        capsys.readouterr()
+        assert main(["sweep", str(path), "--provider", "openai"]) == 2
+        assert "Mine is to be asked at google" in capsys.readouterr().err
+    identity = next((tmp_path / "runs" / "Mine").glob("*_identity.json"))
+    who = json.loads(identity.read_text())["answering"]
+    assert (who["kind"], who["checkpoint"]) == ("provider google", "gemini-2.5-flash")
+    assert who["endpoint"] == f"{address(two, GOOGLE)}/v1beta"
+    no_secret(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("search --model GPT-5.4 --provider opnai", "did you mean openai"),
+        ("search --model Claude-Opus-5.5 --provider openai", "NAME_AT_OPENAI"),
+        ("search --dataset Demo --model Qwen2.5-VL=q --provider openai", "min_pixels"),
+        ("search --model Unknown=q --provider openai", "no model 'Unknown'"),
+        ("search --model GPT-5.4=a --served b --provider openai", "which is openai's name"),
+        ("search --model GPT-5.4 --provider openai --batch anthropic", "is another's"),
+        ("search --model GPT-5.4 --provider openai --batch files", "is another's"),
+        ("search --model Gemini-2.5-Flash --provider google --batch openai", "is another's"),
+        ("search --model GPT-5.4 --provider openai --executor ray", "name one of them"),
+        ("search --model GPT-5.4 --provider openai --base-url a:8000", "should begin with http"),
+        ("search --model GPT-5.4 --provider openai --base-url http://a?k=1", "nor a query"),
+        ("probe --model GPT-5.4 --provider opnai", "did you mean openai"),
+        (f"--data {DATA} --model GPT-5.4 --provider opnai", "did you mean openai"),
+        (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
+        (f"--data {DATA} --model GPT-5.4 --provider openai --dry-run --row x", "is not known"),
+        ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),
+        (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "apart"),
+        (f"--data {DATA} --model GPT-5.4 --provider openai --temperature 1", "asked greedily"),
+    ],
+)
+def test_what_contradicts_is_refused_before_the_first_call(
+    command: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command.startswith("--"):
+        require_host()
+    assert main(command.split()) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_dry_run_needs_neither_key_nor_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    flags = ["--model", "Claude-Sonnet-4.5", "--provider", "anthropic", "--dry-run"]
+    assert main(["--data", DATA, *flags]) == 0
+    assert "as claude-sonnet-4-5" in capsys.readouterr().out
+    assert main(["search", "--dataset", "Demo", *flags]) == 0
+    installed(ANTHROPIC)
+    assert main(["search", "--dataset", "Demo", *flags[:-1]]) == 2
+    assert "ANTHROPIC_API_KEY is not set" in capsys.readouterr().err
+
+
+def test_a_batch_is_taken_by_the_models_provider(tmp_path: Path) -> None:
+    for protocol in (OPENAI, ANTHROPIC):
+        installed(protocol)
+        folder, name = tmp_path / protocol.provider, protocol.provider
+        with BatchServer() as server:
+            flags = ["--provider", name, "--base-url", server.url, "--batch", name]
+            assert main(search(folder, "--model", protocol.model, *flags)) == 0
+            (batch, *_) = server.batches.values()
+            body = next(iter(batch.requests.values()))
+            assert body["model"] == protocol.called
+            if protocol is ANTHROPIC:
+                assert body["thinking"] == {"type": "disabled"}
+                assert server.headers[0]["x-api-key"] == KEY
+            single, made = server.single, sum(server.asked.values())
+            assert main(search(folder, "--model", protocol.model, *flags[:4])) == 0
+            assert (server.single, sum(server.asked.values())) == (single, made), "All are there."
+        record = json.loads((folder / "calls.jsonl").read_text().splitlines()[1])
+        assert "prices of" in json.dumps(record)
+    no_secret(tmp_path)
+
+
+@every_provider
+def test_open_model(protocol: Protocol) -> None:
+    installed(protocol)
+    with ChatServer(protocol.answering(lambda parts: '[{"bbox_2d": [1, 2, 3, 4]}]')) as server:
+        model = findit.open_model(
+            protocol.model, address(server, protocol), provider=protocol.provider
+        )
+        answered = model.ask(Image.new("RGB", (64, 64)), "cat")
+    assert len(answered.read.boxes) == 1
+    assert answered.reply.recorded.model["provider"] == protocol.provider
+    with pytest.raises(ValueError, match="has its own"):
+        findit.open_model(protocol.model, provider=protocol.provider, batch_size=3)
+
+
+def test_a_probe_asks_a_provider(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    installed(GOOGLE)
+    saved = tmp_path / "mine.yaml"
+    with ChatServer(GOOGLE.answering(lambda parts: "no boxes")) as server:
+        flags = ["--provider", "google", "--base-url", address(server, GOOGLE)]
+        model = ["--model", "Mine=gemini-2.5-flash", "--row", "Gemini 2.5 Flash"]
+        more = ["--limit", "20", "--work-dir", str(tmp_path / "probes"), "--save", str(saved)]
+        status = main(["probe", *model, *flags, *more])
+        assert len(server.asked) == 20
+    assert status == 2, "Undecided: no boxes."
+    assert not saved.exists()
+    no_secret(tmp_path)
+
+
+PLUGIN = """
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.providers.table import Provider
+
+FAILS = [CallError("busy", 503)]
+
+
+def chat(body, endpoint, timeout):
+    if FAILS:
+        raise FAILS.pop()
+    text = '[{"bbox_2d": [1, 2, 300, 400], "label": "cat"}]'
+    usage = {"prompt_tokens": 5, "completion_tokens": 1, "cost": 0.01}
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    return {"choices": [choice], "usage": usage}
+
+
+PROVIDERS = [Provider("mine", chat, "http://localhost/v1"), Provider("broken", None, "nowhere")]
+"""
+
+
+def test_a_strangers_provider_is_a_row_and_gets_everything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(PLUGIN)
+    monkeypatch.setenv("FINDIT_PLUGINS", str(plugin))
+    assert main(["plugins"]) == 1, "One is broken."
+    listed = capsys.readouterr().out
+    assert "providers       mine" in listed
+    assert "should begin with http" in listed
+    flags = ["--model", "Qwen3-VL=q3", "--provider", "mine"]
+    assert main(search(tmp_path, *flags, "--max-usd", "0.02", "--threads", "1")) == 3
+    assert "$0.0200" in capsys.readouterr().err
+    assert main(search(tmp_path, *flags)) == 0
+    identity = json.loads(next(tmp_path.rglob("*_identity.json")).read_text())
+    assert identity["answering"]["kind"] == "provider mine"
+    assert [*identity["plugins"]] == ["mine.py"]
+    calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    assert "cost_from" not in json.dumps(calls), "It says what calls cost."
+
+
+# --- VLMEvalKit -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    require_host()
+    folder = tmp_path_factory.mktemp("lmu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder))
+        yield folder
+
+
+def knowing(protocol: Protocol) -> Said:
+    """Every third answer is perfect, the others one box."""
+    row = find_model(protocol.model)
+    assert row is not None
+    assert row.api is not None
+    detail = row.api.image_detail
+    perfect = perfect_answers(protocol.model, [DATA], openrouter_manner(row.api))
+    third = dict(list(perfect.items())[::3])
+
+    def said(parts: list[dict[str, Any]]) -> str:
+        shown = [dict(part) for part in parts]
+        for part in shown:
+            if detail and part["type"] == "image_url":
+                part["image_url"] = {**part["image_url"], "detail": detail}
+        key = content({"messages": [{"role": "user", "content": shown}]})
+        assert key in perfect, "Texts, pictures and their places are those of OpenRouter's runs."
+        return third.get(key) or one_box(parts)
+
+    return said
+
+
+IN_ONE_PROCESS = """
+import json, sys
+from vlmeval_findit.cli import main
+for command in json.loads(sys.argv[1]):
+    status = main(command)
+    print("status", status)
+"""
+"""VLMEvalKit takes seconds to import."""
+
+
+@pytest.mark.host
+def test_the_host_scores_as_over_openrouter(lmu: Path, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        said = {protocol: knowing(protocol) for protocol in PROTOCOLS}
+        where = {}
+        for protocol in PROTOCOLS:
+            installed(protocol)
+            server = stack.enter_context(ChatServer(protocol.answering(said[protocol])))
+            where[protocol.provider] = address(server, protocol)
+        through = stack.enter_context(ChatServer(plain(said[OPENAI])))
+        entry = {"class": "FindItProvider", "model": GOOGLE.model, "provider": "google"}
+        data = {DATA: {"class": "FindItObjectDetection", "dataset": DATA}}
+        config = tmp_path / "config.json"
+        models = {GOOGLE.model: {**entry, "base_url": where["google"], "max_usd": 5}}
+        config.write_text(json.dumps({"model": models, "data": data}))
+        asking = ["--limit", "6", "--data", DATA, "--model"]
+        commands = [[*asking, OPENAI.model, "--work-dir", "openrouter"]]
+        commands.append(["--config", str(config), "--limit", "6"])
+        for one in (OPENAI, ANTHROPIC):
+            own = ["--provider", one.provider, "--base-url", where[one.provider]]
+            commands.append([*asking, one.model, *own, "--max-usd", "5"])
+        env = environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=through.url)
+        done = run(["-c", IN_ONE_PROCESS], [json.dumps(commands)], tmp_path, env)
+    assert done.stdout.count("status 0") == 4, done.stdout
+    assert "SECRET" not in done.stdout
+    assert "HTTP Request" not in done.stdout, "The packages say nothing of their own."
+    assert "spent: $" in done.stdout
+    expected = figures(predictions(tmp_path / "openrouter", OPENAI.model, DATA))
+    assert 0 < expected["f1"] < 100
+    assert figures(predictions(tmp_path / "outputs", OPENAI.model, DATA)) == expected
+    for protocol in PROTOCOLS:
+        path = predictions(tmp_path / "outputs", protocol.model, DATA)
+        assert figures(path)["f1"] > 0
+        who = json.loads(path.with_name(f"{path.stem}_identity.json").read_text())["answering"]
+        assert who["kind"] == f"provider {protocol.provider}"
+        assert who["endpoint"].startswith(where[protocol.provider])
+        rows = json.loads(path.read_text())
+        records = [json.loads(row["extra_records"])["findit"] for row in rows]
+        assert all(one["call"]["cost_from"] for one in records)
+    no_secret(tmp_path)

@@ -1,0 +1,369 @@
+"""``push``: a dataset's folder with everything that defends a number, and nothing of this machine;
+uploaded only when somebody says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from boards import JSON, TEXT, runs, world
+from hub_server import Hub, hub_server
+from scored_runs import World, failing, saying, speaking
+
+from vlmeval_findit.api.frames import load_runs
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core.identity import Answering, Identity
+from vlmeval_findit.publish.folder import CHECKSUMS
+from vlmeval_findit.publish.private import Private
+from vlmeval_findit.runs.scored_run import Run
+
+__all__ = ["runs", "world"]
+
+SECRET = "sk-or-" + "v1-0123456789abcdef"
+
+
+@pytest.fixture
+def out(world: World) -> Path:
+    return world.folder / "dataset"
+
+
+def push(world: World, out: Path, *more: str) -> int:
+    return main(["push", str(world.runs), "--out", str(out), *more])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def mixed(world: World) -> None:
+    """One run with answers, one with failed calls and one that nobody can read."""
+    world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    world.predict("Failing", JSON, failing)
+    world.predict("Odd", TEXT, saying("half a pair: \ud83d | <b>bold</b>"))
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def test_datasets_loads_both_tables(
+    world: World, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    mixed(world)
+    assert push(world, out) == 0
+    cache = str(world.folder / "cache")
+    queries = datasets.load_dataset(str(out), cache_dir=cache)["test"]
+    table = datasets.load_dataset(str(out), "runs", cache_dir=cache)["test"]
+    known = load_runs(world.runs)
+    assert len(queries) == sum(len(run.rows) for run in known) == 36
+    assert table["model"][:] == [run.model for run in known]
+    for name in ("F1@0.5", "F1@0.5 low", "mIoU", "Adherence high"):
+        expected = [None if value != value else value for value in known.frame()[name]]
+        assert table[name][:] == expected
+
+
+def test_no_box_not_readable_and_failed_stay_three_things(world: World, out: Path) -> None:
+    mixed(world)
+    assert push(world, out) == 0
+    rows = pq.read_table(out / "data" / "queries.parquet").to_pylist()
+    kinds = {
+        (row["model"], row["failed"], row["reason"], row["reply"])
+        for row in rows
+        if row["model"] != "Good"
+    }
+    assert kinds == {
+        ("Failing", True, "failed call", None),
+        ("Failing", False, None, "[]"),
+        ("Odd", False, "no box", "half a pair: \ufffd | <b>bold</b>"),
+    }
+    assert {row["error"] for row in rows if row["failed"]} == {"Failed to obtain answer via API."}
+
+
+def test_the_columns_do_not_depend_on_what_was_answered(world: World, out: Path) -> None:
+    world.predict("Silent", JSON, saying("[]"))
+    assert push(world, out) == 0
+    none = pq.read_table(out / "data" / "queries.parquet").schema
+    world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    assert push(world, out) == 0
+    some = pq.read_table(out / "data" / "queries.parquet").schema
+    for name in ("reply", "boxes", "ious", "hits", "assigned", "goodness", "tp", "error"):
+        assert none.field(name).type == some.field(name).type, name
+
+
+def test_the_folder_is_a_folder_of_runs(
+    world: World, runs: list[Run], out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert push(world, out) == 0
+    published = load_runs(out / "runs")
+    assert [run.figures for run in published] == [run.figures for run in runs]
+    assert main(["leaderboard", str(out / "runs"), "--out", str(world.folder / "board")]) == 0
+    assert main(["score", str(published[0].path)]) == 0
+    assert "12 runs" in capsys.readouterr().out
+
+
+def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out: Path) -> None:
+    forced = ("coordinate space: recorded pixels, now grid1000",)
+    world.predict("Good", JSON, speaking(JSON, 0.8, 10), change=lambda r: replace(r, forced=forced))
+    world.predict("A|B", TEXT, failing)
+    assert push(world, out, "--licence", "cc-by-4.0") == 0
+    card = (out / "README.md").read_text(encoding="utf-8")
+    for run in load_runs(world.runs):
+        assert f"{run.figures['F1@0.5']:.1f}" in card
+        assert run.basis.digest in card
+    assert "license: cc-by-4.0" in card
+    assert "went over coordinate space: recorded pixels" in card
+    assert "calls failed and are in none of its figures" in card
+    assert r"A\|B" in card
+    assert f"findit --model Good --data {JSON} --work-dir again" in card
+
+
+def test_without_a_licence_the_card_says_that_nobody_said_one(world: World, out: Path) -> None:
+    mixed(world)
+    assert push(world, out) == 0
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "license:" not in card
+    assert "Nobody said one" in card
+
+
+def test_twice_is_the_same_bytes(world: World, runs: list[Run], out: Path) -> None:
+    assert push(world, out) == 0
+    first = contents(out)
+    times = {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
+    assert push(world, out) == 0
+    assert push(world, out.with_name("another")) == 0
+    assert contents(out) == first == contents(out.with_name("another"))
+    assert times == {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
+    sums = json.loads(first[CHECKSUMS])["sha256"]
+    assert sums == {n: file_sha256(out / n) for n in first if n != CHECKSUMS}
+
+
+def test_a_run_that_is_gone_is_gone_and_a_clones_git_folder_stays(world: World, out: Path) -> None:
+    mixed(world)
+    assert push(world, out) == 0
+    (out / ".git").mkdir()
+    (out / ".git" / "HEAD").write_text("ref")
+    (good,) = world.runs.rglob("Good*_provenance.json")
+    assert main(["push", str(good), "--out", str(out)]) == 0
+    assert {path.name.split("_")[0] for path in (out / "runs").iterdir()} == {"Good"}
+    assert (out / ".git" / "HEAD").read_text() == "ref"
+
+
+def test_one_name_in_two_folders(world: World, out: Path) -> None:
+    world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    world.predict("Good", JSON, speaking(JSON, 0.2, 10), rows=8, folder="others")
+    assert push(world, out) == 0
+    digests = {run.basis.digest for run in load_runs(world.runs)}
+    assert {path.name for path in (out / "runs").iterdir()} == digests
+    assert len(load_runs(out / "runs")) == 2
+
+
+# --- nothing of this machine ----------------------------------------------------------------------
+
+
+def test_no_secret_and_no_path_of_this_machine(
+    world: World, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
+    pictures = world.folder / "pictures"
+    alien = "/mnt/secret-project/checkpoints/step-900"
+
+    def elsewhere(run: Identity) -> Identity:
+        who = Answering("Test", checkpoint=alien, endpoint="http://me:hunter22@10.0.0.3:8000/v1")
+        return replace(run, answering=who)
+
+    world.predict("Leaky", JSON, saying(f"my key is {SECRET}"))
+    world.predict("Pathy", JSON, saying(f"I looked at {pictures}/0.jpg and /usr/share/x.jpg"))
+    world.predict(
+        "Broken", JSON, saying(f"Failed to obtain answer via API. no {alien}"), change=elsewhere
+    )
+    assert push(world, out) == 0
+    assert "were taken out of: runs/Broken" in capsys.readouterr().out
+    private = (SECRET, str(world.folder), str(Path.home()), "secret-project", "hunter22")
+    for name, data in [*contents(out).items(), *_decoded(out)]:
+        for word in private:
+            assert word.encode() not in data, (name, word)
+    replies = dict(_replies(out))
+    # What a model says of other paths is its answer.
+    assert replies["Pathy"] == "I looked at …/0.jpg and /usr/share/x.jpg"
+    assert replies["Leaky"] == "my key is ***"
+    assert len(load_runs(out / "runs")) == 3
+    assert "Leaky_FindIt_Pascal_xyxy_json.json" in (out / "README.md").read_text(encoding="utf-8")
+
+
+def _decoded(out: Path) -> Iterator[tuple[str, bytes]]:
+    """Parquet is compressed: its values as text."""
+    for path in (out / "data").iterdir():
+        yield path.name, json.dumps(pq.read_table(path).to_pylist(), ensure_ascii=False).encode()
+
+
+def _replies(out: Path) -> Iterator[tuple[str, str]]:
+    for row in pq.read_table(out / "data" / "queries.parquet").to_pylist():
+        yield row["model"], row["reply"]
+
+
+@pytest.mark.parametrize(
+    ("text", "published"),
+    [
+        ("nothing of the kind", "nothing of the kind"),
+        ("and/or, 1/2, a/b/c", "and/or, 1/2, a/b/c"),
+        ("http://host:8000/v1/models", "http://host:8000/v1/models"),
+        ("http://me:pass@host/v1", "http://***@host/v1"),
+        ("/opt/models/ft-3", "…/ft-3"),
+        ("no /opt/models/ft-3/x.jpg: gone", "no …/x.jpg: gone"),
+        (r"C:\Users\me\runs\x.json", "…/x.json"),
+        ("file:///opt/models/ft", "…/ft"),
+        ("…/ft", "…/ft"),
+    ],
+)
+def test_paths_in_records(text: str, published: str) -> None:
+    private = Private()
+    assert private.ours(text) == published
+    assert private.ours(private.ours(text)) == published
+
+
+def test_a_sheet_becomes_json_that_can_be_searched(world: World, out: Path) -> None:
+    from vlmeval_findit.core.prediction_reader import read_predictions
+    from vlmeval_findit.core.prediction_writer import write_rows
+
+    path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    rows = [{"index": r.index, "prediction": r.text} for r in read_predictions(path)]
+    sheet = path.with_suffix(".xlsx")
+    write_rows(sheet, lambda: rows)
+    path.unlink()
+    assert main(["score", str(sheet)]) == 0
+    assert push(world, out) == 0
+    (published,) = load_runs(out / "runs")
+    assert published.path.suffix == ".json"
+    assert [r.text for r in read_predictions(published.path)] == [r["prediction"] for r in rows]
+
+
+# --- refused --------------------------------------------------------------------------------------
+
+
+def test_what_is_refused_leaves_nothing(
+    world: World, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    unscored = world.folder / "new" / path.name
+    unscored.parent.mkdir()
+    unscored.write_bytes(path.read_bytes())
+    cases: list[tuple[list[str], str]] = [
+        ([str(unscored)], "not scored yet"),
+        ([str(world.folder / "nowhere")], "no such file"),
+        ([str(path), "--upload"], "--upload needs --repo"),
+        ([str(path), "--repo", "me/x"], "--repo needs --upload"),
+        ([str(path), "--private"], "--private is of a repository"),
+        ([str(world.folder)], "lies in"),
+        ([str(path), "--upload", "--repo", "nobody"], "OWNER/NAME"),
+        ([str(path), "--upload", "--repo", "me/a b"], "--repo me/a b"),
+    ]
+    for arguments, said in cases:
+        assert main(["push", *arguments, "--out", str(out)]) == 2, arguments
+        assert said in capsys.readouterr().err
+        assert not out.exists()
+    path.unlink()
+    assert main(["push", str(world.runs), "--out", str(out)]) == 2
+    assert "is gone" in capsys.readouterr().err
+    assert not out.exists()
+    assert not [p for p in world.folder.iterdir() if p.name.startswith(".dataset")]
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(
+    world: World, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mixed(world)
+    out.mkdir()
+    (out / "README.md").write_text("mine")
+    assert push(world, out) == 2
+    assert "did not write" in capsys.readouterr().err
+    assert contents(out) == {"README.md": b"mine"}
+    (out / "README.md").unlink()
+    assert push(world, out) == 0
+    (out / "README.md").write_text("edited by hand")
+    assert push(world, out, "--licence", "mit") == 2
+    assert "was changed after" in capsys.readouterr().err
+    assert (out / "README.md").read_text() == "edited by hand"
+
+
+def test_checksums_lead_to_no_other_folder(world: World, out: Path) -> None:
+    mixed(world)
+    assert push(world, out) == 0
+    victim = world.folder / "victim.txt"
+    victim.write_text("kept")
+    values = json.loads((out / CHECKSUMS).read_text())
+    values["sha256"]["../victim.txt"] = file_sha256(victim)
+    (out / CHECKSUMS).write_text(json.dumps(values))
+    assert push(world, out, "--licence", "mit") == 0
+    assert victim.read_text() == "kept"
+
+
+# --- the hub --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    pytest.importorskip("huggingface_hub")
+    with hub_server() as made:
+        monkeypatch.setenv("HF_ENDPOINT", made.url)
+        monkeypatch.setenv("HF_TOKEN", made.token)
+        monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        yield made
+
+
+def test_uploads_the_folders_files_and_no_other(
+    world: World, out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mixed(world)
+    assert push(world, out) == 0
+    assert hub.asked == []
+    (out / "notes.txt").write_text("mine alone")
+    upload = ("--upload", "--repo", "me/runs", "--private")
+    assert push(world, out, *upload) == 0
+    assert "uploaded: " in capsys.readouterr().out
+    files = {name: data for name, data in contents(out).items() if name != "notes.txt"}
+    assert hub.repositories["me/runs"] == files
+    assert hub.private == {"me/runs"}
+    (good,) = world.runs.rglob("Good*_provenance.json")
+    assert main(["push", str(good), "--out", str(out), *upload]) == 0
+    there = hub.repositories["me/runs"]
+    assert {name.split("/")[1].split("_")[0] for name in there if name[:5] == "runs/"} == {"Good"}
+
+
+def test_a_hub_that_refuses_is_status_1_and_the_folder_stays(
+    world: World,
+    out: Path,
+    hub: Hub,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mixed(world)
+    hub.full = True
+    assert push(world, out, "--upload", "--repo", "me/runs") == 1
+    said = capsys.readouterr().err
+    assert "storage limit reached" in said
+    assert "run the same command again" in said
+    wrong = "hf_" + "wrong" * 8
+    monkeypatch.setenv("HF_TOKEN", wrong)
+    assert push(world, out, "--upload", "--repo", "me/runs") == 1
+    said = capsys.readouterr().err
+    assert "error: me/runs: " in said
+    assert wrong not in said
+    assert (out / CHECKSUMS).is_file()
+
+
+def test_the_card_names_no_folder(world: World, out: Path) -> None:
+    mixed(world)
+    assert push(world, out) == 0
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w`])/\w+/\w+", card)
+    assert os.sep + "tmp" not in card

@@ -1,0 +1,71 @@
+"""``--provider``: a model at who makes it, with a key of one's own."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..models.http.chat import own_name
+from ..models.http.providers.table import find_provider
+from ..sweep.config import ModelEntry, Sweep
+
+PROVIDER_HELP = (
+    "ask the model there in its own protocol, with its key from the environment: openai, anthropic "
+    "or google; with --base-url at that address"
+)
+
+
+def add_provider_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag."""
+    # Not `choices`: plug-ins add providers, and are not asked before somebody wants one.
+    parser.add_argument("--provider", metavar="NAME", help=PROVIDER_HELP)
+
+
+def with_provider(entry: ModelEntry, args: argparse.Namespace) -> ModelEntry:
+    """A model at the provider that a command line names; NAME=SERVED says its name there.
+
+    Raises:
+        ValueError: there is no such provider, or the model is said to be elsewhere.
+    """
+    if args.provider is None:
+        return entry
+    name = find_provider(args.provider).name
+    if entry.provider not in (None, name):
+        raise ValueError(
+            f"--provider {name}: {entry.name} is to be asked at {entry.provider} by its entry"
+        )
+    if entry.checkpoint is None:
+        return replace(entry, provider=name)
+    if entry.served not in (None, entry.checkpoint):
+        raise ValueError(
+            f"--served {entry.served} and --model {entry.name}={entry.checkpoint}: which is "
+            f"{name}'s name for the model?"
+        )
+    return replace(entry, provider=name, served=entry.checkpoint, checkpoint=None)
+
+
+def check_models(models: Sequence[str], args: argparse.Namespace) -> None:
+    """Refuse models that a provider has no name for, before the seconds that an import takes.
+
+    Raises:
+        ValueError: there is no such provider, or its name for a model is not known.
+    """
+    for model in models:
+        name, _, served = model.partition("=")
+        own_name(find_provider(args.provider).name, name, served)
+
+
+def all_at_provider(sweep: Sweep, args: argparse.Namespace) -> Sweep:
+    """A sweep whose models are all asked at the provider that a command line names.
+
+    Raises:
+        ValueError: one of them is said to be elsewhere.
+    """
+    for entry in sweep.models:
+        if args.provider is not None and entry.checkpoint is not None:
+            raise ValueError(
+                f"--provider {args.provider}: {entry.name} has a checkpoint, which is of a model "
+                "on this machine"
+            )
+    return replace(sweep, models=tuple(with_provider(entry, args) for entry in sweep.models))

@@ -1,0 +1,94 @@
+"""RefSpatial-Bench: one object, or one free place, that is told by where it is.
+
+Published at huggingface.co/datasets/BAAI/RefSpatial-Bench (arXiv 2506.04308).  Established from its
+card (100, 100 and 77 samples, the licence) and its list of files: a folder each for Location,
+Placement and Unseen, with ``question.json``, ``image/`` and ``mask/``; from programs of others that
+read them: the fields ``id``, ``object``, ``prompt``, ``suffix``, ``rgb_path``, ``mask_path``,
+``category``, ``step``; from the authors' evaluation (github.com/Zhoues/RoboRefer): what is not 0 in
+the first channel of a mask is inside.  The card says of Unseen that models which were not trained
+with RefSpatial are not to be compared by it.
+
+What is asked for is ``object``, the words that the authors give to Gemini and Qwen; ``prompt`` says
+the same as an order, with a format in ``suffix`` that is not ours.  The truth is the mask, and for
+boxes the box around it.
+
+The authors' score is the mean over questions of the share of a reply's points that lie in the mask,
+0 without a point: the figure ``Points inside``.  With one point at most it is the pointing accuracy
+too.  They cut coordinates to whole pixels towards 0, so that -0.5 is a pixel of the picture; here
+it is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...benchmarks.findit.datasets import Family
+from ...boxes.records import Truth
+from ...marks.rle import packed_mask
+from ..own.annotations import AnnotationError, json_of, text_of
+from ..own.asked import AskedQuery, AskedSet
+from ..own.masks import pixels_of
+from .importer import Content, Part, expressions
+
+PARTS = ("Location", "Placement", "Unseen")
+FIELDS = ("id", "object", "rgb_path", "mask_path")
+TAGS = ("category", "step")
+
+
+def read(folder: Path) -> Sequence[Part]:
+    """The parts that are there.
+
+    Raises:
+        AnnotationError: there is none.
+    """
+    there = [name for name in PARTS if (folder / name / "question.json").is_file()]
+    if not there:
+        raise AnnotationError(f"{folder}: no {', '.join(PARTS)} with a question.json")
+    return tuple(Part(name, partial(_read, folder / name)) for name in there)
+
+
+def _read(folder: Path) -> Content:
+    path = folder / "question.json"
+    rows = json_of(text_of(path), str(path), "a list of questions")
+    if not isinstance(rows, list):
+        raise AnnotationError(f"{path}: is no list of questions")
+    queries = tuple(_query(folder, row, f"{path}, [{at}]") for at, row in enumerate(rows))
+    return expressions(AskedSet(path, Family.REFEXP, queries), folder)
+
+
+def _query(folder: Path, row: Any, where: str) -> AskedQuery:
+    if not isinstance(row, dict):
+        raise AnnotationError(f"{where}: {row!r:.40} is no object")
+    for field in FIELDS:
+        if field not in row:
+            raise AnnotationError(f"{where}: no key {field!r}")
+    where = f"{where} ({row['id']})"
+    return AskedQuery(
+        (_text(row, "rgb_path", where),),
+        " ".join(_text(row, "object", where).split()),
+        _truth(folder, _text(row, "mask_path", where), f"{where}, mask_path"),
+        where,
+        tags={kind: str(row[kind]) for kind in TAGS if row.get(kind) not in (None, "")},
+        places=(f"{where}, mask_path",),
+    )
+
+
+def _text(row: Mapping[str, Any], field: str, where: str) -> str:
+    value = row[field]
+    if not isinstance(value, str) or not value.strip():
+        raise AnnotationError(f"{where}, {field}: {value!r:.40} is no text")
+    return value
+
+
+def _truth(folder: Path, name: str, where: str) -> Truth:
+    """The mask of a file and the box around it."""
+    inside = pixels_of(folder, name, where)
+    columns, rows = np.flatnonzero(inside.any(axis=0)), np.flatnonzero(inside.any(axis=1))
+    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    x1, y1, x2, y2 = map(float, box)
+    return Truth(((x1, y1, x2, y2),), (0,), masks=(packed_mask(inside),))

@@ -1,0 +1,84 @@
+"""A chat body in the words of Anthropic's Messages API, and its message as a chat reply.
+
+For single calls and for batches.  Source: platform.claude.com/docs/en/api/messages, and the types
+of the package ``anthropic``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .endpoint import limit_in
+
+
+def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The request of a chat body.
+
+    >>> messages_request({"model": "m", "messages": [], "max_tokens": 9})
+    {'model': 'm', 'messages': [], 'max_tokens': 9}
+    """
+    made = {name: value for name, value in body.items() if name not in _SAID_OTHERWISE}
+    made["messages"] = [
+        {**message, "content": [_part(part) for part in message["content"]]}
+        for message in body["messages"]
+    ]
+    made["max_tokens"] = limit_in(body)
+    output: dict[str, Any] = {}
+    effort = body.get("reasoning_effort")
+    if effort == "none":
+        made["thinking"] = {"type": "disabled"}
+    elif effort is not None:
+        output["effort"] = effort
+    if "response_format" in body:
+        schema = body["response_format"]["json_schema"]["schema"]
+        output["format"] = {"type": "json_schema", "schema": schema}
+    if output:
+        made["output_config"] = output
+    return made
+
+
+_SAID_OTHERWISE = ("max_completion_tokens", "reasoning_effort", "response_format")
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of a message: a picture is not a URL there.
+
+    >>> _part({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}})
+    {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'AA=='}}
+    """
+    if part["type"] != "image_url":
+        return dict(part)
+    mime, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
+    source = {"type": "base64", "media_type": mime, "data": data}
+    marked = {name: part[name] for name in ("cache_control",) if name in part}
+    return {"type": "image", "source": source, **marked}
+
+
+def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message as a chat reply; its prompt's tokens are those of all three kinds.
+
+    What has no content is no message, and a reply without a choice.
+    """
+    content, usage = message.get("content"), message.get("usage")
+    parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else None
+    thoughts = [one["thinking"] for one in parts or () if isinstance(one.get("thinking"), str)]
+    usage = usage if isinstance(usage, dict) else {}
+    kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    sent = [usage[kind] for kind in kinds if isinstance(usage.get(kind), int)]
+    counted = {**usage, "completion_tokens": usage.get("output_tokens")}
+    if sent:
+        counted["prompt_tokens"] = sum(sent)
+    details = usage.get("output_tokens_details")
+    if isinstance(details, dict):
+        thought = details.get("thinking_tokens")
+        counted["completion_tokens_details"] = {"reasoning_tokens": thought}
+    said = {"content": parts, "reasoning": "".join(thoughts)}
+    choice = {"finish_reason": message.get("stop_reason"), "message": said}
+    return {
+        "id": message.get("id"),
+        "model": message.get("model"),
+        "error": message.get("error"),
+        "choices": [] if parts is None else [choice],
+        "usage": counted,
+    }

@@ -1,0 +1,110 @@
+"""Keeping models of one's own: ``run_findit.py models --add`` and ``--remove``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from ..core.data_root import own_models_file
+from ..core.files import atomic_write
+from ..core.lock import alone
+from ..core.spelling import nearest
+from .own_models import OwnModel, OwnModelError, read_models, row_of
+from .revision import refuse_missing
+from .table import KNOWN, MODELS
+
+
+def kept() -> dict[str, OwnModel]:
+    """The models of one's own by their names; empty without the file.
+
+    Raises:
+        OwnModelError: a row of the file is none.
+    """
+    path = own_models_file()
+    if not path.is_file():
+        return {}
+    rows = read_models(path)
+    return {row.name: row for row in rows}
+
+
+def add(path: Path, *, replaces: bool) -> list[OwnModel]:
+    """Keep the models of a file, all or none of them.
+
+    Args:
+        path: what a probe saved or another sweep's file, or a list of rows.
+        replaces: whether a model of one's own may be described anew.
+
+    Raises:
+        OwnModelError: a row cannot be used, or its name is that of another model.
+        OSError: a file cannot be read or written.
+    """
+    new = [_with_whole_path(row) for row in read_models(path)]
+    with alone(_lock()):
+        before = kept()
+        for at, row in enumerate(new, 1):
+            where = f"{path}, row {at}"
+            if [one.name for one in new].count(row.name) > 1:
+                raise OwnModelError(f"{where}: {row.name} stands twice")
+            if row.name in before and not replaces:
+                raise OwnModelError(
+                    f"{where}: there is a model {row.name}: --replace describes it anew"
+                )
+            _refuse_taken(row, before, where)
+            try:
+                row_of(row, KNOWN)
+                if row.checkpoint is not None:
+                    refuse_missing(row.checkpoint)
+            except ValueError as error:
+                raise OwnModelError(f"{where}, {row.name}: {error}") from None
+        _write({**before, **{row.name: row for row in new}})
+    return new
+
+
+def remove(name: str) -> None:
+    """Forget a model of one's own.
+
+    Raises:
+        OwnModelError: there is none of this name.
+    """
+    with alone(_lock()):
+        before = kept()
+        if name not in before:
+            raise OwnModelError(f"no model of your own {name!r}{nearest(name, before)}")
+        del before[name]
+        _write(before)
+
+
+def _refuse_taken(row: OwnModel, before: Mapping[str, OwnModel], where: str) -> None:
+    other = KNOWN.find(row.name)
+    if other is not None and other.name not in before:
+        plugin = MODELS.plugin_of(other.name)
+        whose = f"of the plug-in {plugin}" if plugin else "of the model table"
+        raise OwnModelError(f"{where}: {row.name} is a name of {other.name}, a row {whose}")
+
+
+def _with_whole_path(row: OwnModel) -> OwnModel:
+    """A folder is the same from wherever a command is typed."""
+    if row.checkpoint is None or not Path(row.checkpoint).expanduser().exists():
+        return row
+    return replace(row, checkpoint=str(Path(row.checkpoint).expanduser().resolve()))
+
+
+def _lock() -> Path:
+    path = own_models_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f".{path.name}.lock")
+
+
+def _write(rows: Mapping[str, OwnModel]) -> None:
+    path = own_models_file()
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_write(path) as f:
+        f.write("# Models of your own: run_findit.py models --add, --remove.\n")
+        yaml.safe_dump(
+            [row.as_dict() for row in rows.values()], f, sort_keys=False, allow_unicode=True
+        )

@@ -1,0 +1,236 @@
+"""The card of a published dataset: its README.md."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from .. import __version__
+from ..core.benchmark import Benchmark
+from ..core.statistics import INTERVALS
+from ..core.visible import counted, visible
+from ..leaderboard.board import boards
+from ..leaderboard.rows import (
+    apart_rows,
+    doctor_lines,
+    failure_lines,
+    forced_lines,
+    scorer_lines,
+)
+from ..leaderboard.text import md, md_table
+from ..models.table import find_model
+from ..runs.scored_run import Run
+
+TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
+"""The tables of a dataset by the names of their configurations; the first is the default."""
+
+_TAGS = ("vlmeval-findit", "visual-grounding", "evaluation-results")
+
+
+def make_card(
+    runs: Sequence[Run],
+    rows: Sequence[Mapping[str, Any]],
+    licence: str | None,
+    hidden: Sequence[str],
+) -> str:
+    """The card of runs as Markdown, with the front matter that the hub reads.
+
+    Args:
+        runs: what is published.
+        rows: the rows of :func:`.tables.run_rows`.
+        licence: the hub's name of the licence (None: nobody said one).
+        hidden: the files from which something was taken out.
+    """
+    models = list(dict.fromkeys(run.model for run in runs))
+    parts = [
+        f"---\n{_front(models, licence)}---",
+        f"# Where {_listed(models)} put{'s' * (len(models) == 1)} boxes",
+        f"{counted(len(runs), 'scored run')} of {counted(len(models), 'model')}, written by "
+        f"`findit push` of vlmeval_findit {__version__}. `queries` has one row a query with the "
+        "reply as it was; `runs` one row a run; the folder `runs` the runs' own files. Pictures "
+        "and annotations are not in here: they are their publishers'.",
+        "## Figures",
+        "\n\n".join(_figures(runs, rows)),
+        f"In percent, with 95 % intervals. Intervals: {INTERVALS}. Failed calls are in no figure "
+        "but the one that says so.",
+        *_doubts(runs),
+        "## How it was measured",
+        "\n".join(_measured(runs)),
+        "## Repeat it",
+        _commands(runs),
+        "## Licence",
+        _licence(licence),
+    ]
+    if hidden:
+        parts += [
+            "## Taken out",
+            "Paths or secrets of the machine that made them stand as `…/` or `***` in: "
+            + ", ".join(f"`{name}`" for name in hidden)
+            + ". Checksums in the provenance are those of the files as they are here.",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _front(models: Sequence[str], licence: str | None) -> str:
+    configs = [
+        {
+            "config_name": name,
+            "data_files": [{"split": "test", "path": path}],
+            **({"default": True} if name == "queries" else {}),
+        }
+        for name, path in TABLES.items()
+    ]
+    values: dict[str, Any] = {
+        "pretty_name": visible(f"FindIt runs: {', '.join(models)}"),
+        **({"license": licence} if licence else {}),
+        "tags": list(_TAGS),
+        "configs": configs,
+    }
+    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=1000)
+    return text
+
+
+def _listed(models: Sequence[str]) -> str:
+    names = [md(model) for model in models]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _licence(licence: str | None) -> str:
+    if licence:
+        return f"`{licence}`, as said by who published this."
+    return (
+        "Nobody said one: what may be done with these replies depends on the model's terms and "
+        "on those of the pictures' publishers. Ask who published this."
+    )
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def _figures(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """One table a benchmark, one line a run."""
+    of: dict[str, tuple[Benchmark, list[Mapping[str, Any]]]] = {}
+    for run, row in zip(runs, rows, strict=True):
+        of.setdefault(run.benchmark.name, (run.benchmark, []))[1].append(row)
+    for benchmark, own in of.values():
+        metrics = [m.name for m in benchmark.metrics if any(row[m.name] is not None for row in own)]
+        names = [*metrics, benchmark.with_failures.name]
+        lines = [
+            [
+                md(row["model"]),
+                md(row["dataset"]),
+                *(_figure(row, name) for name in names),
+                f"{row['queries']:,}",
+                f"{row['failed calls']:,}",
+                f"`{row['digest']}`",
+            ]
+            for row in own
+        ]
+        header = ["model", "dataset", *map(md, names), "queries", "failed calls", "run"]
+        yield md_table(header, lines)
+
+
+def _figure(row: Mapping[str, Any], name: str) -> str:
+    value, low, high = row[name], row.get(f"{name} low"), row.get(f"{name} high")
+    if value is None:
+        return "–"
+    return f"{value:.1f}" + ("" if low is None else f" ({low:.1f}–{high:.1f})")
+
+
+def _doubts(runs: Sequence[Run]) -> Iterator[str]:
+    """What speaks against taking the figures as they stand."""
+    made = boards(runs)
+    apart = [
+        f"{row['model']}, {row['dataset']}: {row['reason']}"
+        for board in made
+        for row in apart_rows(board)
+    ]
+    for title, lines in (
+        ("Forced", [line for board in made for line in forced_lines(board)]),
+        ("Coordinate space in doubt", [line for board in made for line in doctor_lines(board)]),
+        ("Failed calls", [line for board in made for line in failure_lines(board)]),
+        ("Not to be compared with the rest", apart),
+        ("Scored by", [line for board in made for line in scorer_lines(board)]),
+    ):
+        if lines:
+            yield f"## {title}"
+            yield "\n".join(f"* {md(line)}" for line in lines)
+
+
+# --- how ------------------------------------------------------------------------------------------
+
+
+def _measured(runs: Sequence[Run]) -> Iterator[str]:
+    """What the runs rest on, each thing once, with the models or datasets that it is of."""
+    what: tuple[tuple[str, Any], ...] = (
+        ("Prompts", lambda run: (run.basis.prompts, run.question.name)),
+        (
+            "Annotations",
+            lambda run: (f"{run.basis.table} (SHA-256 {run.basis.table_sha256[:12]}…)", ""),
+        ),
+        ("Coordinates", lambda run: ("; ".join(run.basis.spaces), run.model)),
+        ("Answered with", lambda run: (_versions(run.basis.versions), run.model)),
+        ("Scored with", lambda run: (_versions(run.basis.scored_with), "")),
+        ("Rows without an answer in here", lambda run: (_missing(run), run.question.name)),
+    )
+    for title, say in what:
+        found: dict[str, dict[str, None]] = {}
+        for run in runs:
+            said, whose = say(run)
+            if said:
+                found.setdefault(said, {})[whose] = None
+        for said, whose_all in found.items():
+            whose = ", ".join(filter(None, whose_all)) if len(found) > 1 else ""
+            yield f"* {title}: {md(said)}" + (f" ({md(whose)})" if whose else "")
+    yield (
+        "* Settings of the models, hashes of the prompts and all else that an answer depends on: "
+        "`runs/…_identity.json`; what a score rests on: `runs/…_provenance.json`; checksums of all "
+        "files: `checksums.json`."
+    )
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in versions.items())
+
+
+def _missing(run: Run) -> str:
+    return str(len(run.basis.missing)) if run.basis.missing else ""
+
+
+def _commands(runs: Sequence[Run]) -> str:
+    again = "\n".join(dict.fromkeys(_asking(runs)))
+    return (
+        "```sh\n"
+        "pip install vlmeval-findit\n"
+        "findit leaderboard runs   # the figures above, from the files in here\n"
+        "findit score runs         # the figures from the replies; needs the annotations\n"
+        f"{again}\n"
+        "```\n\n"
+        "The last asks the model again, with its settings as the identity of each run has them."
+    )
+
+
+def _asking(runs: Sequence[Run]) -> Iterator[str]:
+    """One command a model: what asks it the same again."""
+    for model in dict.fromkeys(run.model for run in runs):
+        own = [run for run in runs if run.model == model]
+        identity = next((run.basis.identity for run in own if run.basis.identity), None)
+        words = ["findit", "--model", model]
+        if identity is not None:
+            who = identity.answering
+            if who.checkpoint and who.checkpoint != model:
+                words[-1] = f"{model}={who.checkpoint}"
+            known = find_model(model)
+            if who.row and (known is None or known.name != who.row):
+                words += ["--row", who.row]
+            if who.endpoint:
+                words += ["--base-url", who.endpoint.replace(", ", ",")]
+        words += ["--data", *_distinct(run.question.name for run in own), "--work-dir", "again"]
+        yield visible(shlex.join(words))
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,151 @@
+"""The two tables of a published dataset, as Parquet: one row a query, one row a run.
+
+They are the rows of :mod:`..api.frames`, with the reply as it was, what was recorded of its call,
+and the run's short name.  What has no one type in all rows of a column stands there as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..api.frames import query_rows, run_row
+from ..core.files import replacing
+from ..core.prediction_reader import read_predictions
+from ..core.redaction import of_whole_characters
+from ..core.replies import Reply
+from ..runs.scored_run import Run
+from .private import Private, changed
+
+_BOXES, _NUMBERS = pa.list_(pa.list_(pa.float64())), pa.list_(pa.float64())
+_PLACES, _TEXTS = pa.list_(pa.int64()), pa.list_(pa.string())
+_KNOWN = {
+    "reply": pa.string(),
+    "reason": pa.string(),
+    "goodness": pa.float64(),
+    "cost in USD": pa.float64(),
+    "boxes": _BOXES,
+    "labels": _TEXTS,
+    "frames": _PLACES,
+    "ious": _NUMBERS,
+    "hits": pa.list_(pa.bool_()),
+    "assigned": _PLACES,
+    "forced": _TEXTS,
+}
+"""Columns whose type does not depend on what a run happened to answer."""
+
+
+def write_queries(runs: Sequence[Run], names: Sequence[str], path: Path, private: Private) -> None:
+    """Write one row a query of every run; ``names`` are those of the runs' files."""
+    rows = [
+        row
+        for run, name in zip(runs, names, strict=True)
+        for row in changed(list(_queries(run, name)), private.said)
+    ]
+    _write(rows, path)
+
+
+Row = Mapping[str, Any]
+
+
+def write_runs(rows: Sequence[Row], path: Path, private: Private) -> None:
+    """Write the rows of :func:`run_rows`."""
+    _write(changed(rows, private.ours), path)
+
+
+def run_rows(runs: Sequence[Run], names: Sequence[str]) -> list[Row]:
+    """One row a run: figures with intervals, and what they rest on."""
+    return [_run(run, name) for run, name in zip(runs, names, strict=True)]
+
+
+def _queries(run: Run, name: str) -> Iterator[dict[str, Any]]:
+    replies = {reply.index: reply for reply in read_predictions(run.path)}
+    for row in query_rows(run):
+        reply = replies.get(row["index"])
+        yield {
+            "run": name,
+            "model": row.pop("model"),
+            "dataset": row.pop("dataset"),
+            "format": run.question.format,
+            "index": row.pop("index"),
+            "reply": None if reply is None or reply.failed else reply.text,
+            **_call(reply),
+            **row,
+        }
+
+
+def _call(reply: Reply | None) -> dict[str, Any]:
+    """What was recorded of a call, as far as anything was."""
+    if reply is None:
+        return {}
+    call, tokens = reply.recorded.call, reply.recorded.tokens
+    return {
+        "error": call.get("error") or (reply.text if reply.failed else None),
+        "cost in USD": call.get("cost"),
+        "tokens in": tokens.get("prompt"),
+        "tokens out": tokens.get("completion", tokens.get("reply")),
+    }
+
+
+def _run(run: Run, name: str) -> dict[str, Any]:
+    basis = run.basis
+    row = {key: value for key, value in run_row(run).items() if key != "path"}
+    return {
+        "run": name,
+        "digest": basis.digest,
+        **row,
+        "space": "; ".join(basis.spaces),
+        "prompts": basis.prompts,
+        "prompts hash": basis.prompt_hash,
+        "table": basis.table,
+        "table sha256": basis.table_sha256,
+        "rows missing": len(basis.missing),
+        "forced": list(basis.forced),
+        "doctor": basis.doctor,
+        "versions": dict(basis.versions),
+        "scored with": dict(basis.scored_with),
+    }
+
+
+def _write(rows: Sequence[Row], path: Path) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: _column(name, [row.get(name) for row in rows]) for name in names}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        pq.write_table(pa.table(columns), temporary, compression="zstd")
+
+
+def _column(name: str, values: Sequence[Any]) -> pa.Array:
+    if name in _KNOWN:
+        try:
+            return pa.array(_typed(values), _KNOWN[name])
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            # Another benchmark means something else by this name.
+            return _as_json(values)
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} and kinds:
+        whole = kinds == {int} and all(abs(value) < 2**63 for value in values if value is not None)
+        return pa.array(values, pa.int64() if whole else pa.float64())
+    if kinds == {bool}:
+        return pa.array(values, pa.bool_())
+    return pa.array(_typed(values), pa.string()) if kinds <= {str} else _as_json(values)
+
+
+def _typed(value: Any) -> Any:
+    """A value as Arrow takes it: half a surrogate pair is no text."""
+    if isinstance(value, str):
+        return of_whole_characters(value)
+    return [_typed(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _as_json(values: Sequence[Any]) -> pa.Array:
+    texts = [
+        None if value is None else of_whole_characters(json.dumps(value, ensure_ascii=False))
+        for value in values
+    ]
+    return pa.array(texts, pa.string())
