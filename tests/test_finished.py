@@ -233,9 +233,9 @@ CASES: Mapping[str, tuple[Change, int, str]] = {
     # what changes: the calls that are made then, and how the error begins
     "nothing": (lambda world: None, 0, ""),
     "a time": (lambda world: os.utime(world.picture), 0, ""),
-    "a picture": (lambda world: flipped(world.picture), 0, ""),
+    "a picture": (lambda world: flipped(world.picture), 2, ""),
     "a picture, predictions gone": (
-        both(lambda world: flipped(world.picture), gone(PREDICTIONS)), 1, "",
+        both(lambda world: flipped(world.picture), gone(PREDICTIONS)), 2, "",
     ),
     "a picture is gone": (lambda world: world.picture.unlink(), 0, "ImageError"),
     "a picture is gone and left out": (
