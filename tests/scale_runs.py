@@ -14,6 +14,7 @@ import pytest
 from jsonl_data import write_lines
 from PIL import Image
 
+from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.sweep import answering, journal, run
 
@@ -28,8 +29,13 @@ keys: all
 """
 
 
-def import_table(folder: Path, rows: int) -> None:
-    """A table of one's own of so many rows, over at most a hundred pictures."""
+def import_table(folder: Path, rows: int, patch: pytest.MonkeyPatch) -> None:
+    """A table of one's own of so many rows, over at most a hundred pictures; other tests do not
+    see it.
+    """
+    (folder / "lmu").mkdir()
+    patch.setenv("LMUData", str(folder / "lmu"))
+    forget_names()
     pictures = folder / "pictures"
     pictures.mkdir(parents=True)
     random = np.random.default_rng(0)
@@ -70,12 +76,12 @@ def stages_timed(patch: pytest.MonkeyPatch) -> Iterator[Seconds]:
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            start = time.perf_counter()
+            start = time.process_time()
             inner.append(0.0)
             try:
                 return function(*arguments, **named)
             finally:
-                took = time.perf_counter() - start
+                took = time.process_time() - start
                 found[name] += took - inner.pop()
                 inner[-1] += took
 

@@ -17,7 +17,8 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import Message, image, text
-from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, RunSettings, load_local
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local
 from vlmeval_findit.models.table import MODELS, NANO_CHECKPOINT
 
 torch = pytest.importorskip("torch")

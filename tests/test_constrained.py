@@ -36,7 +36,8 @@ from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.completion import Completion
 from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
 from vlmeval_findit.models.local import runner
-from vlmeval_findit.models.local.runner import RunSettings, describe, load_local, plan
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import describe, load_local, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.runs.twins import syntax, twin_of
 from vlmeval_findit.sweep.calls import settings_of

@@ -20,7 +20,6 @@ from scale_runs import import_table
 
 from vlmeval_findit.benchmarks.findit import benchmark as findit
 from vlmeval_findit.benchmarks.findit import prompts
-from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.runs import provenance
 from vlmeval_findit.sweep import answering, finished, run
@@ -109,11 +108,9 @@ def ran(world: World) -> End:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     folder = tmp_path / "world"
-    (folder / "lmu").mkdir(parents=True)
-    monkeypatch.setenv("LMUData", str(folder / "lmu"))
+    folder.mkdir()
     monkeypatch.chdir(folder)
-    forget_names()
-    import_table(folder, ROWS)
+    import_table(folder, ROWS, monkeypatch)
     return World(folder, monkeypatch)
 
 
@@ -236,9 +233,9 @@ CASES: Mapping[str, tuple[Change, int, str]] = {
     # what changes: the calls that are made then, and how the error begins
     "nothing": (lambda world: None, 0, ""),
     "a time": (lambda world: os.utime(world.picture), 0, ""),
-    "a picture": (lambda world: flipped(world.picture), 0, ""),
+    "a picture": (lambda world: flipped(world.picture), 2, ""),
     "a picture, predictions gone": (
-        both(lambda world: flipped(world.picture), gone(PREDICTIONS)), 1, "",
+        both(lambda world: flipped(world.picture), gone(PREDICTIONS)), 2, "",
     ),
     "a picture is gone": (lambda world: world.picture.unlink(), 0, "ImageError"),
     "a picture is gone and left out": (
@@ -375,6 +372,11 @@ def test_another_model_in_the_same_journal_leaves_the_first_finished(world: Worl
     assert ran(world).error == "", "neither of a part of it"
 
 
+def cells_in(memory: bytes) -> Any:
+    """Without the pictures: those that were new at first are old enough later."""
+    return json.loads(memory.partition(b"\n")[2])["cells"]
+
+
 def test_what_is_remembered_is_not_believed_when_it_is_damaged(world: World) -> None:
     first = ran(world)
     path = world.folder / "out" / MEMORY
@@ -383,7 +385,7 @@ def test_what_is_remembered_is_not_believed_when_it_is_damaged(world: World) -> 
     for damaged in (b"", whole[:-9], whole[:at] + b"5" + whole[at + 1 :], b"\xff" + whole):
         path.write_bytes(damaged)
         assert ran(world) == replace(first, calls=0)
-        assert path.read_bytes() == whole
+        assert cells_in(path.read_bytes()) == cells_in(whole)
 
 
 def test_answers_with_log_probabilities_take_the_place_of_others(world: World) -> None:

@@ -25,7 +25,8 @@ from vlmeval_findit.core.data_root import lmu_data_root
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.models import scene_cache
 from vlmeval_findit.models.local.pictures import Pictures
-from vlmeval_findit.models.local.runner import LocalRunner, RunSettings, load_local, plan
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import LocalRunner, load_local, plan
 from vlmeval_findit.models.scene_cache import SceneCache
 from vlmeval_findit.models.table import MODELS
 
@@ -286,7 +287,8 @@ Image.Image.convert, functional.resize = convert, resize
 from vlmeval_findit.models import scene_cache
 scene_cache.LARGE = 1_000_000
 from vlmeval_findit.models.local.encoding import Encoder
-from vlmeval_findit.models.local.runner import RunSettings, plan
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.models.local.transformer import load_processor
 from vlmeval_findit.core.messages import image, text

@@ -17,7 +17,8 @@ from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.models.local.runner import RunSettings, load_local
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import load_local
 from vlmeval_findit.runs.score import RunScore, score
 
 FORMAT = "xyxy_json_bbox_2d"

@@ -18,7 +18,8 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.local import pictures
-from vlmeval_findit.models.local.runner import RunSettings, plan
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import plan
 from vlmeval_findit.models.scene_cache import CachedScene, SceneCache, make
 from vlmeval_findit.models.table import MODELS
 

@@ -21,7 +21,8 @@ from ..core.question import Question
 from ..core.replies import Reply, recorded
 from ..core.spelling import nearest
 from ..core.work import Work
-from ..models.table import MODELS, ModelRow, find_model, local_names
+from ..models.row import ModelRow
+from ..models.table import MODELS, find_model, local_names
 from .prompts import asked
 from .questions import SpaceLike
 from .reading import Read, read
@@ -142,7 +143,7 @@ def open_model(
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: its own variable);
             OpenRouter's is in OPENROUTER_API_KEY.
         settings: of a model on this machine, fields of
-            :class:`..models.local.runner.RunSettings`.
+            :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
         ValueError: there is no such model or setting, or a URL or key cannot be used.
@@ -190,7 +191,8 @@ def _asks_baseline(baseline: Baseline) -> Ask:
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     # torch: only where a model is really opened.
-    from ..models.local.runner import RunSettings, load_local
+    from ..models.local.run_settings import RunSettings
+    from ..models.local.runner import load_local
 
     for one in settings:
         if one not in RunSettings.__dataclass_fields__:

@@ -7,6 +7,7 @@ runner: every flag of ``run.py`` is handed over.  Without any argument it is the
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -80,7 +81,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     1: something failed; 2: refused, nothing was run; 3: stopped at the spending limit, or the disk
     is full; 4: batches are still under way; 130: interrupted.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has seen enough (`| head`); Python writes what is left when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def _run(arguments: list[str]) -> int:
     try:
         arguments = without_plugins(arguments)
     except ValueError as error:
@@ -111,6 +122,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {line}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError) as error:
         from ..core.redaction import scrub
 

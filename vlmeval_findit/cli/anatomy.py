@@ -21,6 +21,7 @@ from ..core.visible import short, visible
 from ..runs.anatomy import Loss, NoAnatomyError, PairedLoss, Part, anatomy_of, compare, parts_of
 from ..runs.scored_run import Run, load_runs
 from ..runs.twins import Syntax, syntax, twin_of
+from .parsing import Parser
 from .salvaged import rejection_lines, salvaged_lines
 
 REFUSED = 2
@@ -33,7 +34,7 @@ _MOSTLY = 2
 
 def main(argv: Sequence[str]) -> int:
     """Say of every run what its score lost."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py anatomy",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -22,11 +22,12 @@ from ..runs.confidences import DRAWN, ORDERS, Figure, Judged, Ranked, Sureness, 
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file
+from .parsing import Parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Say of every run what its confidences are worth."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py confidences",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

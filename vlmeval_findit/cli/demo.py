@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 import subprocess
@@ -15,6 +14,7 @@ from ..benchmarks.findit.task import load_task
 from ..core.extras import install
 from ..core.run_files import PROVENANCE, RunFiles, run_of
 from . import leaderboard, report, search
+from .parsing import Parser
 from .printing import print_rows
 
 FORMAT = "xyxy_json_bbox_2d"
@@ -46,7 +46,7 @@ NEEDED = ("vlmeval", "torch", "transformers", "cv2", "skimage", "sklearn")
 
 def main(argv: Sequence[str]) -> int:
     """The model that ships with the package and two baselines, from prompts to a report."""
-    parser = argparse.ArgumentParser(prog="run_findit.py demo", description=__doc__)
+    parser = Parser(prog="run_findit.py demo", description=__doc__)
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/demo"))
     work_dir: Path = parser.parse_args(argv).work_dir
     _refuse_without(NEEDED)

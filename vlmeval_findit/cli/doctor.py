@@ -23,6 +23,7 @@ from ..doctor.of_run import NotBoxesError, replies_of_run
 from ..doctor.verdict import Diagnosis, Found, Verdict
 from ..runs.prediction_names import prediction_files
 from ..runs.score import checked, open_predictions
+from .parsing import Parser
 
 WIDTH = 80
 ALARM = 1
@@ -31,7 +32,7 @@ ALARM = 1
 
 def main(argv: Sequence[str]) -> int:
     """Say of every run which convention fits its answers."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py doctor",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

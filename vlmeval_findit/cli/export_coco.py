@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,11 +11,12 @@ from ..runs.coco_export import export
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file
+from .parsing import Parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Write the boxes of runs as COCO results, with the ground truth that they are for."""
-    parser = argparse.ArgumentParser(prog="run_findit.py export-coco", description=__doc__)
+    parser = Parser(prog="run_findit.py export-coco", description=__doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="prediction files, or folders of them"
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.visible import counted
 from ..runs.scored_run import load_runs
+from .parsing import Parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Write answers and ground truth as a FiftyOne dataset on disk; FiftyOne is not needed."""
-    parser = argparse.ArgumentParser(prog="run_findit.py export-fiftyone", description=main.__doc__)
+    parser = Parser(prog="run_findit.py export-fiftyone", description=main.__doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", help="scored prediction files, or folders of them"
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..core.lock import Lock
 from ..core.places import image_folder
+from ..core.shipped import as_called
 from ..data.fetch.annotations import (
     AnnotationFile,
     Fetched,
@@ -22,6 +23,7 @@ from ..data.fetch.annotations import (
 )
 from ..data.fetch.sources import Source, bases
 from ..data.fetch.store import PARTS, Store
+from .parsing import Parser
 from .printing import TABLES_EPILOG, console, where_tables_are
 
 ANNOTATIONS = "annotations"
@@ -61,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _flags() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py fetch",
         description=__doc__,
         epilog="Addresses can be replaced under `sources` in configs/datasets.yaml; image folders "
@@ -231,7 +233,8 @@ def _locked(store: Store) -> Iterator[None]:
 def _steps(source: Source, folder: Path) -> str:
     text = source.steps.format(folder=folder)
     then = f"Then: python run_findit.py fetch --check, for the datasets of {source.images}."
-    return textwrap.fill(f"{source.images}, by hand: {text} {then}", 100, subsequent_indent="  ")
+    said = as_called(f"{source.images}, by hand: {text} {then}")
+    return textwrap.fill(said, 100, subsequent_indent="  ")
 
 
 def _print_lines(lines: Sequence[TableLine]) -> None:

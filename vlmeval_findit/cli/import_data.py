@@ -13,6 +13,7 @@ from ..data.own.exif import Drawn
 from .import_sets import is_meant
 from .import_sets import main as main_of_sets
 from .imported import described
+from .parsing import Parser
 
 EPILOG = """\
 --coco FILE   instances: images, annotations with bbox [x, y, width, height], categories
@@ -46,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     """Make a dataset of one's own."""
     if is_meant(argv):
         return main_of_sets(argv)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py import",
         description=__doc__,
         epilog=EPILOG,

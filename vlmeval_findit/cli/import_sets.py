@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from ..data.importers.table import IMPORTERS
 from ..data.own.annotations import AnnotationError
 from ..data.own.exif import Drawn
 from .imported import described
+from .parsing import Parser
 
 _WIDTH = 79
 """Columns of the list: a terminal has 80."""
@@ -26,9 +26,7 @@ def is_meant(argv: Sequence[str]) -> bool:
 
 def main(argv: Sequence[str]) -> int:
     """Make datasets of a published set, or list the sets."""
-    parser = argparse.ArgumentParser(
-        prog="run_findit.py import", description=__doc__, allow_abbrev=False
-    )
+    parser = Parser(prog="run_findit.py import", description=__doc__, allow_abbrev=False)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--sets", action="store_true", help="list the published sets")
     which.add_argument("--set", metavar="NAME", help="a published set")

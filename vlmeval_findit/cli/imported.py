@@ -9,6 +9,7 @@ from textwrap import fill
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.names import parse
+from ..core.shipped import as_called
 from ..data.own.build import Built, BuiltSet
 from ..data.own.jsonl import NO, YES
 
@@ -41,7 +42,7 @@ def described(built: Built, images: Path) -> str:
         f"  python run_findit.py --data {parse(f'FindIt_{one.name}_xyxy_json').name} --model MODEL"
         for one in built.datasets
     ]
-    return "\n".join(said)
+    return as_called("\n".join(said))
 
 
 def _dataset(one: BuiltSet) -> Iterator[str]:

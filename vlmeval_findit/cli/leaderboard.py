@@ -27,6 +27,7 @@ from ..leaderboard.rows import (
     scorer_lines,
 )
 from ..runs.scored_run import load_runs
+from .parsing import Parser
 from .printing import console
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str]) -> int:
     """Models x datasets, with intervals, from scored runs."""
-    parser = argparse.ArgumentParser(prog="run_findit.py leaderboard", description=__doc__)
+    parser = Parser(prog="run_findit.py leaderboard", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("leaderboard"), help="folder to write")
     parser.add_argument("--meta", type=Path, help="YAML or JSON: model -> field of OpenVLM's META")
     add_board_flags(parser)

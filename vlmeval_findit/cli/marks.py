@@ -16,6 +16,7 @@ from ..core.image_files import decode
 from ..marks.grid import WIDTHS, grid, styles
 from ..marks.region import Region
 from ..marks.style import COLOURS, CONTRAST, STYLES
+from .parsing import Parser
 
 if TYPE_CHECKING:
     from ..marks.sheet import Picture
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str]) -> int:
     """The grid of marks: shapes, variants, line widths, colours; or a picture of them all."""
-    parser = argparse.ArgumentParser(prog="run_findit.py marks", description=__doc__)
+    parser = Parser(prog="run_findit.py marks", description=__doc__)
     parser.add_argument(
         "--contact-sheet", type=Path, metavar="PNG", help="write a sheet of all marks"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 from ..benchmarks.findit.names import parse
 from ..core.data_root import own_models_file
 from ..core.question import Question
-from ..models.table import MODELS, ApiFacts, ModelRow
+from ..models.row import ApiFacts, ModelRow
+from ..models.table import MODELS
+from .parsing import Parser
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
 _SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
@@ -19,7 +20,7 @@ _VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
 
 def main(argv: Sequence[str]) -> int:
     """The models whose coordinate space is known, and the names of those that run locally."""
-    parser = argparse.ArgumentParser(prog="run_findit.py models", description=__doc__)
+    parser = Parser(prog="run_findit.py models", description=__doc__)
     parser.add_argument(
         "--add",
         type=Path,

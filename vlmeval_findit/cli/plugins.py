@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from textwrap import wrap
 
 from ..core.plugins import Broken, Plugin, reported, unreported
 from ..core.redaction import scrub
 from ..runs.plugins import tables
+from .parsing import Parser
 
 BROKEN = 1
 """The exit status where something cannot be used."""
@@ -19,7 +19,7 @@ _GROUP, _ROW = 16, 24
 
 def main(argv: Sequence[str]) -> int:
     """List the rows of plug-ins by table, each with what it is of; then what is left out."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py plugins",
         description=__doc__,
         epilog="How to write one: docs/plugins.md. Exit status: 1 where one is broken.",

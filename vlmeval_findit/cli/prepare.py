@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from ..benchmarks.vpbench.stage2.release import parts_in
 from ..benchmarks.vpbench.stage2.table import prepare as prepare_stage_2
 from ..core.data_root import lmu_data_root
 from ..core.table_facts import meta_path
+from .parsing import Parser
 from .printing import TABLES_EPILOG, where_tables_are
 
 
@@ -54,9 +54,7 @@ class Source(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Tables from files as authors publish them."""
-    parser = argparse.ArgumentParser(
-        prog="run_findit.py prepare", description=__doc__, epilog=TABLES_EPILOG
-    )
+    parser = Parser(prog="run_findit.py prepare", description=__doc__, epilog=TABLES_EPILOG)
     for flag, source in SOURCES.items():
         parser.add_argument(flag, type=Path, metavar=source.metavar, help=source.help)
     parser.add_argument("--demo", action="store_true", help="the demonstration's tables")

@@ -25,6 +25,7 @@ from ..models.table import MODELS, find_model
 from ..runs.score import checked, open_predictions
 from ..sweep.config import ModelEntry, Sweep
 from ..sweep.config_file import read_sweep
+from .parsing import Parser
 from .printing import report_spending
 from .probe_saving import saved
 from .probe_text import Probed, as_dict, text_of
@@ -56,7 +57,7 @@ _STAND_IN = "grid1000"
 
 def main(argv: Sequence[str]) -> int:
     """Ask a deployment about the scenes of the probe and name its convention."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py probe",
         description=__doc__,
         epilog=EPILOG,

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from ..core.files import atomic_write
+from ..core.shipped import as_called
 from ..sweep.config import ModelEntry
 from .doctor import said_of
 from .probe_text import Probed
@@ -40,11 +41,14 @@ def saved(probed: Probed, entry: ModelEntry, path: Path, urls: str | None) -> st
     }
     # An address may hold a key: it is for the command line.
     where = " --base-url URL" if urls else ""
+    head = (
+        f"# Named by run_findit.py probe: {said_of(finding.named)}.\n"
+        "# Name the datasets that you want, then:\n"
+        f"#   python run_findit.py sweep {path.name}{where}\n"
+        f"#   python run_findit.py probe --config {path.name}{where}\n"
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
-        f.write(f"# Named by run_findit.py probe: {said_of(finding.named)}.\n")
-        f.write("# Name the datasets that you want, then:\n")
-        f.write(f"#   python run_findit.py sweep {path.name}{where}\n")
-        f.write(f"#   python run_findit.py probe --config {path.name}{where}\n")
+        f.write(as_called(head))
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
     return f"saved: {path}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..core.visible import counted
 from ..runs.scored_run import load_runs
+from .parsing import Parser
 
 SOME_FAILED = 1
 
@@ -19,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
 
     Returns 0; 1 when the folder was written and the upload failed.
     """
-    parser = argparse.ArgumentParser(prog="run_findit.py push", description=main.__doc__)
+    parser = Parser(prog="run_findit.py push", description=main.__doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", help="scored prediction files, or folders of them"
     )

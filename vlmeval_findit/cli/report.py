@@ -14,11 +14,12 @@ from ..report.cards import CARDS
 from ..report.page import make_page
 from ..report.pairs import FLAG, Side, sides_of
 from .leaderboard import add_board_flags, boards_from, print_remarks
+from .parsing import Parser
 
 
 def main(argv: Sequence[str]) -> int:
     """One page a benchmark, with plots and every answer on its picture; it needs no network."""
-    parser = argparse.ArgumentParser(prog="run_findit.py report", description=__doc__)
+    parser = Parser(prog="run_findit.py report", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("report.html"), help="the page")
     parser.add_argument(
         "--cards", type=positive, default=CARDS, help=f"answers in the gallery, at most ({CARDS})"

@@ -8,7 +8,7 @@ from ..boxes.spaces import Space
 from ..core.messages import Message
 from ..core.question import Question
 from ..models.http.payload import openrouter_manner, request
-from ..models.table import ApiFacts
+from ..models.row import ApiFacts
 
 
 def print_request(message: Message, question: Question, space: Space, facts: ApiFacts) -> None:

@@ -17,6 +17,7 @@ from ..core.places import image_folder
 from ..core.settings import CONFIDENCES_VARIABLE, FORCE_VARIABLE
 from ..models.http.spending import Budget
 from ..sweep.host_config import is_ours
+from .parsing import Parser
 from .printing import report_spending
 from .provider import check_models
 
@@ -138,7 +139,7 @@ def _config(ours: argparse.Namespace, section: str) -> dict[str, Any]:
 
 def _our_flags() -> argparse.ArgumentParser:
     """Our flags, and those of the host's that are looked at before it gets them."""
-    parser = argparse.ArgumentParser(prog="run_findit.py", add_help=False, allow_abbrev=False)
+    parser = Parser(prog="run_findit.py", add_help=False, allow_abbrev=False)
     parser.add_argument("--images", action="append", metavar="KEY=DIR")
     parser.add_argument("--skip-missing-images", action="store_true")
     parser.add_argument("--prompts", type=Path)

@@ -16,11 +16,13 @@ from ..benchmarks.selfretrieval import PREFIX as PAIRS
 from ..benchmarks.selfretrieval import PROTOCOL as SELF_RETRIEVAL
 from ..boxes.spaces import SpaceError, spaces_help
 from ..core.settings import Settings, settings_from
+from ..core.shipped import as_called
 from ..core.spelling import nearest
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
 from ..runs.salvage import salvaged_line
 from ..runs.score import score_file
+from .parsing import Parser
 from .printing import print_rows
 
 
@@ -40,7 +42,8 @@ def main(argv: Sequence[str]) -> int:
         for note in run.forced:
             print(f"forced: {run.model} {run.task.name}: {note}")
         if run.doctor is not None:
-            print(f"{run.model} {run.task.name}: {run.doctor} (see: run_findit.py doctor)")
+            see = as_called("(see: run_findit.py doctor)")
+            print(f"{run.model} {run.task.name}: {run.doctor} {see}")
         salvaged = salvaged_line(run.benchmark, run.rows, run.sums)
         for line in filter(None, (rejection_line(run.sums), salvaged)):
             print(f"{run.model} {run.task.name}: {line}")
@@ -48,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py score",
         description=__doc__,
         # Listing them asks plug-ins.

@@ -18,6 +18,7 @@ from ..sweep.config import ModelEntry, Race
 from ..sweep.config_file import grid_tables
 from ..sweep.search import search_sweep
 from .batch import add_batch_flag, batch_kind
+from .parsing import Parser
 from .printing import report_spending
 from .provider import with_provider
 from .sweep import (
@@ -35,7 +36,7 @@ LIMIT = 50
 
 def main(argv: Sequence[str]) -> int:
     """Stage 1 over all representations in text and JSON, stage 2 over the keys at the winner."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="run_findit.py search", description=__doc__, epilog=f"the winner: {rule(BENCHMARK)}"
     )
     parser.add_argument(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from ..benchmarks import benchmark_of, load
@@ -15,12 +14,14 @@ from ..core.places import image_folder
 from ..core.question import Query, Question
 from ..core.settings import Settings
 from ..models.families import LocalFamily
-from ..models.table import ModelRow, find_model
+from ..models.row import ModelRow
+from ..models.table import find_model
+from .parsing import Parser
 
 
 def main(argv: Sequence[str]) -> int:
     """What a query asks: its message with images at their places, its sizes, its boxes."""
-    parser = argparse.ArgumentParser(prog="run_findit.py show", description=__doc__)
+    parser = Parser(prog="run_findit.py show", description=__doc__)
     parser.add_argument("--data", required=True, help="a dataset's name")
     parser.add_argument("--index", type=int, default=0, help="the row (default 0)")
     parser.add_argument(

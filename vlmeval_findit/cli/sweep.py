@@ -40,6 +40,7 @@ from ..sweep.search import (
 from ..sweep.servers import ServersHost
 from ..sweep.stopping import stopped_by_signals
 from .batch import add_batch_flag, batch_kind, batching
+from .parsing import Parser
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 from .provider import add_provider_flag, all_at_provider
@@ -60,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     the disk was full or the spending limit was reached, 4 when batches are not answered yet (run
     again to collect them), 130 when it was stopped.
     """
-    parser = argparse.ArgumentParser(prog="run_findit.py sweep", description=__doc__)
+    parser = Parser(prog="run_findit.py sweep", description=__doc__)
     parser.add_argument("config", type=Path, help="configs/<name>.yaml")
     parser.add_argument("--formats", type=Path, help="best formats: each model in its own")
     parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")

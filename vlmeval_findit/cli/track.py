@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..core.visible import counted, visible
 from ..runs.scored_run import load_runs
+from .parsing import Parser
 
 SOME_FAILED = 1
 
@@ -18,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
 
     Returns 0; 1 when the tracking server refused or could not be reached (run again to go on).
     """
-    parser = argparse.ArgumentParser(prog="run_findit.py track", description=main.__doc__)
+    parser = Parser(prog="run_findit.py track", description=main.__doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", help="scored prediction files, or folders of them"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.shipped import as_called
 from ..data.vp_questions.building import build, counts
 from ..data.vp_questions.names import table_of_new
 from ..data.vp_questions.sources import source_of
@@ -36,6 +37,6 @@ def make(source: str, name: str, count: int | None, seed: int | None, replace: b
     print(
         f"{built.table.stem}: {len(built.queries)} questions, images: {built.images}\n"
         f"{where_tables_are([built.table])}\n"
-        f"Run it: python run_findit.py --data {built.table.stem} --model MODEL"
+        + as_called(f"Run it: python run_findit.py --data {built.table.stem} --model MODEL")
     )
     return 0

@@ -14,16 +14,17 @@ from ..core.identity import Answering, Described
 from ..core.model_names import check_model_name
 from ..core.question import Question
 from ..core.spelling import nearest
+from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
     LocalReply,
     Runner,
-    RunSettings,
     describe,
     load_local,
     on_this_machine,
 )
 from ..models.revision import refuse_missing
-from ..models.table import MODELS, ModelRow, find_model, local_names
+from ..models.row import ModelRow
+from ..models.table import MODELS, find_model, local_names
 from ..sweep.model_asker import HostMessage, message_from
 from .models import FindItModel, RecordedReply, question_of, recorded_reply
 
@@ -39,7 +40,7 @@ class FindItLocalModel(FindItModel):
         model_path: a folder or an identifier (default: the first checkpoint of the row).
         row: a row of the model table (default: the class's own); ``Qwen3.5-nothink`` and the like.
         use_vllm: offline vLLM instead of transformers (default: whether ``--use-vllm`` was given).
-        settings: the fields of :class:`..models.local.runner.RunSettings`.
+        settings: the fields of :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
         ValueError: an unknown row or setting; vLLM is asked for and is not there.

@@ -14,7 +14,7 @@ from ..core.lock import alone
 from ..core.spelling import nearest
 from .own_models import OwnModel, OwnModelError, read_models, row_of
 from .revision import refuse_missing
-from .table import MODELS, find_model
+from .table import KNOWN, MODELS
 
 
 def kept() -> dict[str, OwnModel]:
@@ -54,7 +54,7 @@ def add(path: Path, *, replaces: bool) -> list[OwnModel]:
                 )
             _refuse_taken(row, before, where)
             try:
-                row_of(row)
+                row_of(row, KNOWN)
                 if row.checkpoint is not None:
                     refuse_missing(row.checkpoint)
             except ValueError as error:
@@ -78,7 +78,7 @@ def remove(name: str) -> None:
 
 
 def _refuse_taken(row: OwnModel, before: Mapping[str, OwnModel], where: str) -> None:
-    other = find_model(row.name)
+    other = KNOWN.find(row.name)
     if other is not None and other.name not in before:
         plugin = MODELS.plugin_of(other.name)
         whose = f"of the plug-in {plugin}" if plugin else "of the model table"

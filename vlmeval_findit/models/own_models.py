@@ -25,7 +25,8 @@ from ..core.model_names import check_model_name
 from ..core.plugins import Later, Offer, Plugin
 from ..core.shapes import Shape, checked
 from ..core.spelling import nearest
-from .table import MODELS, ModelRow, SpaceRule, find_model, local_names
+from .local.run_settings import RunSettings
+from .row import Known, ModelRow, SpaceRule
 
 
 class OwnModelError(ValueError):
@@ -91,15 +92,16 @@ def own_model(values: object, where: str) -> OwnModel:
     return OwnModel(**{"like": values.get("row"), **said})
 
 
-def row_of(own: OwnModel) -> ModelRow:
-    """The row of the model table that it stands for.
+def row_of(own: OwnModel, known: Known) -> ModelRow:
+    """The row of the model table that it stands for, like one of those that are known.
 
     Raises:
         ValueError: there is no model that it is like, or what it says does not fit that one.
     """
-    base = find_model(own.like) if own.like else None
+    base = known.find(own.like) if own.like else None
     if own.like and base is None:
-        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, MODELS)}")
+        names = [row.name for row in known.rows()]
+        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, names)}")
     if base is None and own.space is None:
         raise ValueError("neither like nor space: nothing says how it answers")
     settings = dict(own.settings)
@@ -111,7 +113,7 @@ def row_of(own: OwnModel) -> ModelRow:
             )
         local = None
     elif local is None:
-        there = dict.fromkeys(row.name for row, _ in local_names().values())
+        there = [row.name for row in known.rows() if row.local is not None]
         raise ValueError(
             "checkpoint: only a model that is like one of this machine has it; like: "
             f"no local model {own.like!r}{nearest(own.like or '', there)}"
@@ -145,8 +147,6 @@ def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
-    from .local.runner import RunSettings
-
     known = RunSettings.__dataclass_fields__
     for key in settings:
         if key not in known:
@@ -156,26 +156,26 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def offers(path: Path) -> Sequence[Offer]:
-    """The rows of the file for the table; the same object as long as the file is the same.
+def offers(path: Path, known: Known) -> Sequence[Offer]:
+    """The rows of the file for a table; the same object as long as the file is the same.
 
     Raises:
         OwnModelError, OSError: it cannot be read.
     """
     state = path.stat()
-    return _offers(path, state.st_mtime_ns, state.st_size, state.st_ino)
+    return _offers(path, known, state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @lru_cache(maxsize=8)
-def _offers(path: Path, mtime: int, size: int, inode: int) -> Sequence[Offer]:
+def _offers(path: Path, known: Known, mtime: int, size: int, inode: int) -> Sequence[Offer]:
     return tuple(
-        Offer(plugin_of(path, at, values), Later(partial(_made, values, f"row {at}")))
+        Offer(plugin_of(path, at, values), Later(partial(_made, values, f"row {at}", known)))
         for at, values in enumerate(_entries(path), 1)
     )
 
 
-def _made(values: object, where: str) -> ModelRow:
-    return row_of(own_model(values, where))
+def _made(values: object, where: str, known: Known) -> ModelRow:
+    return row_of(own_model(values, where), known)
 
 
 def plugin_of(path: Path, at: int, values: object) -> Plugin:

@@ -7,19 +7,16 @@ is an error, never a guess.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.data_root import own_models_file
-from ..core.model_names import check_model_name
 from ..core.plugin_table import Table
 from ..core.plugins import Broken, Group, Offer, Plugin, report, why
-from ..core.question import PlainQuestion, Question
+from ..core.question import Question
 from ..core.settings import Settings
 from ..core.spelling import nearest
 from . import prices
@@ -35,13 +32,13 @@ from .families import (
     sized,
     space_within,
 )
+from .row import ApiFacts, Known, ModelRow, Schemes, SpaceRule, matching
+from .row_checks import problem
 
 NANO_CHECKPOINT = str(Path(__file__).with_name("findit_nano"))
 """The folder of the checkpoint that ships with the package."""
 
 # --- spaces, by question --------------------------------------------------------------------------
-
-SpaceRule = Callable[[Question], Space]
 
 
 def _always(space: Space) -> SpaceRule:
@@ -73,9 +70,6 @@ _YXYX = ReplyFormat(output="json", representation="yxyx", key="box_2d")
 _NAMED = ReplyFormat(output="json", representation="xyxy", structure="decomposed")
 _PLAIN = ReplyFormat(output="json", representation="xyxy")
 
-Schemes = Mapping[tuple[str, bool], ReplyFormat]
-"""By the prompt's output format and whether it has several labels."""
-
 _ALL = (("text", False), ("text", True), ("json", False), ("json", True))
 _QWEN3: Schemes = {("text", True): _XYXY}
 _QWEN_ALL_TEXT: Schemes = {("text", False): _XYXY, ("text", True): _XYXY}
@@ -84,31 +78,6 @@ _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
 # --- proprietary models: how they are asked -------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ApiFacts:
-    """How the paper's runs ask a proprietary model through OpenRouter.
-
-    ``identifier`` is OpenRouter's name, ``own_names`` are the names of who makes it, by the row of
-    :data:`.http.providers.table.PROVIDERS`.  ``reasoning`` is the request's field of that name
-    (None: the provider's default).  ``max_tokens`` limits the output (None: the question's own
-    limit).  ``temperature`` is None where the provider takes none.  ``image_detail`` is OpenAI's
-    field.
-    ``cache_control`` marks where the beginning of a prompt ends that the provider should keep
-    (None: it finds that out itself).  ``prices`` are for estimates.  ``schema_of_list``: whether a
-    JSON schema may be a list; OpenAI and Anthropic take objects.
-    """
-
-    identifier: str
-    reasoning: Mapping[str, Any] | None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    image_detail: str | None = None
-    cache_control: Mapping[str, str] | None = None
-    prices: prices.Prices | None = None
-    schema_of_list: bool = False
-    own_names: Mapping[str, str] = field(default_factory=dict)
 
 
 def _without_reasoning(identifier: str, **more: Any) -> ApiFacts:
@@ -123,43 +92,6 @@ def _with_default_reasoning(identifier: str, **more: Any) -> ApiFacts:
 
 _MARKED = {"type": "ephemeral"}
 """Anthropic keeps what is marked, for five minutes from its last use."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRow:
-    """One row of the table.
-
-    ``names`` is a regular expression that a whole model name must match (any case); ``space`` says
-    the coordinate space by question, ``schemes`` how ``unconstrained`` prompts are answered,
-    ``api`` how it is asked where it is proprietary, ``opens_thought`` whether its chat template
-    begins the reply inside a thought, so that a server's reply lacks the mark that opens it,
-    ``local`` how it is run on this machine (None: it is not).  Of a model of one's own
-    (:mod:`.own_models`): ``served`` is what servers call it (None: its name), ``settings`` what it
-    is run with on this machine, ``states_space`` whether its owner said the space.
-    """
-
-    name: str
-    names: str
-    space: SpaceRule
-    schemes: Schemes = field(default_factory=dict)
-    api: ApiFacts | None = None
-    opens_thought: bool = False
-    local: LocalFamily | None = None
-    served: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    states_space: bool = False
-
-    @property
-    def entry(self) -> str:
-        """Its name among VLMEvalKit's models: as people would type it."""
-        return self.name.replace(" ", "-")
-
-    def reads(self, asked: ReplyFormat) -> ReplyFormat:
-        """How its replies are read where a format was asked for."""
-        scheme = self.schemes.get((asked.output, asked.multilabel))
-        if asked.representation != "unconstrained" or scheme is None:
-            return asked
-        return replace(scheme, multilabel=asked.multilabel, frames=asked.frames)
 
 
 _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
@@ -365,62 +297,6 @@ _ROWS = (
 )
 
 
-def _matching(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
-    for row in rows:
-        if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
-            return row
-    return None
-
-
-_ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
-_SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
-
-
-def _problem(row: ModelRow) -> str | None:
-    """Why a plug-in's row cannot be used."""
-    check_model_name(row.entry)
-    re.compile(row.names)
-    for name in _said(row):
-        other = _matching(MODELS.values(), name)
-        if other is not None:
-            return f"{name} is a name of {other.name}{_whose(other)}"
-        if _matching([row], check_model_name(name)) is None:
-            return f"{name} is what people type, and is none of its names {row.names}"
-    for other in MODELS.values():
-        for name in _said(other):
-            if re.fullmatch(row.names, name, re.IGNORECASE):
-                return f"its names {row.names} have {name}, of {other.name}{_whose(other)}"
-    for question in (_ANY_QUESTION, _SCENES):
-        if not isinstance(space := row.space(question), Space):
-            return f"its space is {space!r:.40}"
-    return None if row.local is None else _problem_here(row.local)
-
-
-def _said(row: ModelRow) -> Iterable[str]:
-    """The names of a row that people type."""
-    by_provider = (row.entry,) if row.api else ()
-    return (row.name, *by_provider, *(row.local.checkpoints if row.local else ()))
-
-
-def _whose(row: ModelRow) -> str:
-    plugin = MODELS.plugin_of(row.name)
-    return f" of {plugin}" if plugin else ", a row of vlmeval_findit"
-
-
-def _problem_here(family: LocalFamily) -> str | None:
-    """Why models of a plug-in's row cannot run on this machine."""
-    ours = [row.local for row in _ROWS if row.local]
-    for what in ("class_name", "layout"):
-        said, known = getattr(family, what), dict.fromkeys(getattr(one, what) for one in ours)
-        if said not in known:
-            return f"no {what} {said!r}{nearest(str(said), known)}"
-    if not family.checkpoints:
-        return "checkpoints are missing"
-    for question in (_ANY_QUESTION, _SCENES):
-        family.bounds(question).as_dict()
-    return None
-
-
 def _own() -> Sequence[Offer]:
     """The models of one's own, which :mod:`.own_models` reads where there are any."""
     path = own_models_file()
@@ -429,10 +305,14 @@ def _own() -> Sequence[Offer]:
     from .own_models import offers
 
     try:
-        return offers(path)
+        return offers(path, KNOWN)
     except (ValueError, OSError) as error:
         report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
         return ()
+
+
+def _problem(row: ModelRow) -> str | None:
+    return problem(row, MODELS)
 
 
 MODELS: Table[ModelRow] = Table(
@@ -442,10 +322,14 @@ MODELS: Table[ModelRow] = Table(
 
 def find_model(name: str) -> ModelRow | None:
     """The row whose names a model's name matches; None where no row does."""
-    found = _matching(_ROWS, name)
+    found = matching(_ROWS, name)
     if found is None and name:
-        found = _matching((one.row for one in MODELS.added().values()), name)
+        found = matching((one.row for one in MODELS.added().values()), name)
     return found
+
+
+KNOWN = Known(find_model, lambda: MODELS.values())
+"""What rows of one's own may be like."""
 
 
 def row_like(name: str) -> ModelRow:

@@ -140,6 +140,13 @@ class Journal:
         lines = [*self._before.get(key, ()), *([self._lines[key]] if key in self else [])]
         return [self._record(line)["reply"] for line in lines]
 
+    def answers_of(self, model: str, dataset: str) -> Iterator[dict[str, Any]]:
+        """The answers to calls that a model got first for a dataset; every record is read."""
+        for line in self._lines.values():
+            record = {} if line.failed else self._record(line)
+            if (record.get("model"), record.get("dataset")) == (model, dataset):
+                yield record
+
     def append(self, records: Iterable[Record]) -> None:
         """Keep the records of calls that were finished together: all of them or none.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ def adopt(output: Output, keys: Sequence[str], journal: Journal, hashes: ImageHa
     """Take answers into the journal that the prediction file has and the journal does not.
 
     So a run goes on under the engine that was begun under VLMEvalKit's runner, or before its
-    journal was lost, and nothing is paid for twice.  A file of any format is looked for.
+    journal was lost, and nothing is paid for twice.  A file of any format is looked for.  Answers
+    that the journal has of other pictures stay what they are: they do not stand for those of now.
 
     Raises:
         PredictionError: the file has replies of which nothing says that they are of this run, or
@@ -148,7 +150,8 @@ def _adopt_file(
 ) -> None:
     known = dict(zip(output.cell.rows, keys, strict=True))
     recorded = read_identity(output.path)
-    found = []
+    found, changed = [], 0
+    asked_before = cache(partial(_asked_before, output.cell, journal))
     try:
         replies = read_predictions(path)
     except PredictionError as error:
@@ -176,10 +179,28 @@ def _adopt_file(
         if recorded is None or not _by_the_same(reply, output.identity):
             raise _unknown(path, reply, journal)
         made = keyed(output.cell, reply.index, hashes)
+        said = (reply.index, made.prompt_sha256, reply.text)
+        if key not in journal and said in asked_before():
+            changed += 1
+            continue
         extra = reply.recorded.as_json() if reply.recorded != Recorded() else None
         answer = Answer(reply.text, extra)
         found.append(record_of(output.cell, reply.index, answer, made, recorded, with_logprobs))
+    if changed:
+        log.warning("%s: %d pictures are not those that were asked about: again", path, changed)
     journal.append(found)
+
+
+def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
+    """The row, the hash of the words and the reply of every call of a cell that the journal has.
+
+    Where the key of a row's call is not among them, the call was about other pictures.
+    """
+    return frozenset(
+        (one["row"], one["prompt_sha256"], one["reply"])
+        for one in journal.answers_of(cell.model, cell.question.name)
+        if one["settings"] == dict(cell.settings)
+    )
 
 
 def _unknown(path: Path, reply: Reply, journal: Journal) -> PredictionError:

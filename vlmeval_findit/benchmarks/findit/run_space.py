@@ -12,7 +12,8 @@ from ...core.contradictions import Contradiction
 from ...core.identity import SPACE, Described, Identity
 from ...core.replies import Reply
 from ...core.settings import Settings
-from ...models.table import MODELS, ModelRow, check_settings, find_model, row_like, unknown_space
+from ...models.row import ModelRow
+from ...models.table import MODELS, check_settings, find_model, row_like, unknown_space
 from .variant import Variant
 
 

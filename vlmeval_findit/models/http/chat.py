@@ -13,7 +13,8 @@ from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
 from ..prices import Prices
-from ..table import ModelRow, find_model
+from ..row import ModelRow
+from ..table import find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .payload import (

@@ -23,8 +23,8 @@ from ...boxes.spaces import Space, as_sent, reference_size
 from ...core.image_files import Size, check, header, orientation
 from ...core.messages import Message, PartKind
 from ...core.question import Question
+from ..row import ApiFacts
 from ..scene_cache import CachedScene, encoded
-from ..table import ApiFacts
 from .schema import SchemaRoot, response_format
 
 JPEG_FROM = 2048

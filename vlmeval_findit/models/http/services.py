@@ -10,7 +10,8 @@ from typing import Any
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.question import Question
 from ...core.spelling import nearest
-from ..table import MODELS, ApiFacts, ModelRow, find_model, unknown_space
+from ..row import ApiFacts, ModelRow
+from ..table import MODELS, find_model, unknown_space
 from .endpoint import LIMIT_FIELDS, Endpoint
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"

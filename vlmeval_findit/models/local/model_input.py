@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from ...core.messages import Message
 from ...core.question import Question
 from ..families import LocalFamily
-from ..table import ModelRow
+from ..row import ModelRow
 from .pictures import Pictures
-from .runner import RunSettings, plan
+from .run_settings import RunSettings
+from .runner import plan
 
 if TYPE_CHECKING:
     from .encoding import Encoded, Encoder

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
@@ -23,11 +23,12 @@ from ...core.replies import FAILED, Recorded
 from ..families import Bounds, LocalFamily, space_within
 from ..kept_tokens import SaidTokens, spoken_tokens
 from ..revision import known_revision
-from ..table import ModelRow
+from ..row import ModelRow
 from ..thinking import opened_by, split_thought
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
 from .pictures import expected_length
+from .run_settings import RunSettings
 
 log = logging.getLogger(__name__)
 
@@ -40,31 +41,6 @@ class LocalReply(NamedTuple):
 
     text: str
     recorded: Recorded
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings:
-    """What a user may say about a run; None leaves it to the row, the checkpoint or the machine.
-
-    ``min_pixels``, ``max_pixels`` and ``patches`` are image bounds (:class:`..families.Bounds`),
-    ``template`` switches of the chat template, ``batch_size`` the most queries at once.
-    ``tensor_parallel_size`` and ``vllm`` (further arguments of its engine) are vLLM's.  ``space``
-    is the coordinate space of a checkpoint that was trained to answer in another than its row's.
-    """
-
-    revision: str | None = None
-    space: str | Mapping[str, Any] | None = None
-    device: str | None = None
-    dtype: str | None = None
-    attention: str | None = None
-    min_pixels: int | None = None
-    max_pixels: int | None = None
-    patches: int | None = None
-    max_new_tokens: int | None = None
-    batch_size: int | None = None
-    template: dict[str, Any] = field(default_factory=dict)
-    tensor_parallel_size: int | None = None
-    vllm: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from typing import Any
 from ...core.messages import Message
 from ...core.question import Question
 from ..revision import revision_of
-from ..table import ModelRow
+from ..row import ModelRow
 from .encoding import Encoder, pictures_of
 from .pictures import Picture, Pictures
 from .resize import resize_of
-from .runner import GenerationPlan, LocalReply, RunSettings, failed_answer, plan, spoken
+from .run_settings import RunSettings
+from .runner import GenerationPlan, LocalReply, failed_answer, plan, spoken
 from .transformer import ended, said_tokens
 
 _WINDOW = 64
