@@ -192,3 +192,12 @@ def test_what_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["export-fiftyone", str(path), "--out", str(fresh)]) == 2
     assert "Pascal_multilabel" in capsys.readouterr().err
     assert not fresh.exists()
+
+
+def test_points_beside_boxes_are_left_out_and_said(
+    world: World, runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.predict("Pointing", "FindIt_Pascal_point_json", saying("[]"))
+    out = export(world)
+    assert "1 run without boxes (points, choices): left out" in capsys.readouterr().out
+    assert "Pointing" not in (out / "samples.json").read_text()

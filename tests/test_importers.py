@@ -129,6 +129,14 @@ def test_odinw_13(tmp_path: Path, split: str, capsys: pytest.CaptureFixture[str]
     assert "classes" in meta(f"{row}_Aquarium")["unlike published"]
 
 
+def test_the_list_counts_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "--sets"]) == 0
+    said = capsys.readouterr().out
+    assert "3 datasets, 277 queries" in said
+    assert "13 datasets, 4,575 images" in said
+    assert " 0 images" not in said
+
+
 def test_subsets_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = published.write_odinw(tmp_path / "odinw")
     assert bring("ODinW13", folder) == 2

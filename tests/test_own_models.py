@@ -284,3 +284,10 @@ def test_a_row_cannot_be_like_one_below_it() -> None:
     rows = "- {name: a, like: b}\n- {name: b, space: unit}"
     with pytest.raises(OwnModelError, match="row 1, a: like: no model 'b'"):
         add(Path(file_of(rows)), replaces=False)
+
+
+def test_a_name_is_removed_where_there_is_none(
+    kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", "--remove", "my-nano"]) == 2
+    assert capsys.readouterr().err == "error: no model of your own 'my-nano'\n"

@@ -276,6 +276,20 @@ def test_every_command_takes_files_and_twice_is_once(
         assert plugins.named_files() == (str(mine), str(second))
 
 
+def test_a_file_is_one_however_it_is_written(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(mine.parent)
+    monkeypatch.setenv(plugins.FILES_VARIABLE, os.pathsep.join((mine.name, f"./{mine.name}")))
+    assert main(["plugins", "--plugin", str(mine)]) == 0
+    assert capsys.readouterr().out.count("Cornered") == 1
+
+
+def test_a_flag_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins", "--plugin"]) == 2
+    assert "--plugin FILE.py: which file?" in capsys.readouterr().err
+
+
 def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugins"]) == 0
     assert "No plug-in adds a row" in capsys.readouterr().out

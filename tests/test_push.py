@@ -20,6 +20,7 @@ from vlmeval_findit.api.frames import load_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity
+from vlmeval_findit.models.table import NANO_CHECKPOINT
 from vlmeval_findit.publish.folder import CHECKSUMS
 from vlmeval_findit.publish.private import Private
 from vlmeval_findit.runs.scored_run import Run
@@ -367,3 +368,39 @@ def test_the_card_names_no_folder(world: World, out: Path) -> None:
     card = (out / "README.md").read_text(encoding="utf-8")
     assert not re.search(r"(?<![\w`])/\w+/\w+", card)
     assert os.sep + "tmp" not in card
+
+
+def test_the_checkpoint_in_the_record_of_every_reply_is_a_path_too(
+    world: World, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VLMEvalKit keeps our record of a reply as JSON within JSON."""
+    alien = "/mnt/secret-project/checkpoints/step-900"
+    who = Answering("Test", checkpoint=alien)
+    for name in ("One", "Two"):
+        path = world.predict(
+            name, JSON, saying("[]"), change=lambda run: replace(run, answering=who)
+        )
+        replies = json.loads(path.read_text())
+        record = json.dumps({"findit": {"model": {"identifier": alien}}})
+        path.write_text(json.dumps([{**reply, "extra_records": record} for reply in replies]))
+        assert main(["score", str(path), "--force"]) == 0
+    capsys.readouterr()
+    assert push(world, out) == 0
+    assert re.search(r" and \d+ more files, which the card names", capsys.readouterr().out)
+    for name, data in [*contents(out).items(), *_decoded(out)]:
+        assert b"secret-project" not in data, name
+    assert b"/step-900" in contents(out)["runs/One_FindIt_Pascal_xyxy_json.json"]
+
+
+def test_the_card_names_plug_ins_and_no_path_of_the_model_that_ships(
+    world: World, out: Path
+) -> None:
+    def ours(run: Identity) -> Identity:
+        who = Answering("Test", row="FindIt-Nano", checkpoint=NANO_CHECKPOINT)
+        return replace(run, answering=who, plugins={"mine.py": "sha256:0123"})
+
+    world.predict("FindIt-Nano", JSON, saying("[]"), change=ours)
+    assert push(world, out) == 0
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "findit --model FindIt-Nano --data" in card
+    assert "With plug-ins: mine.py sha256:0123" in card

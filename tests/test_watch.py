@@ -448,3 +448,12 @@ def test_what_contradicts_is_refused(
 def test_seconds_that_are_none_are_refused(tmp_path: Path, every: str) -> None:
     with pytest.raises(SystemExit):
         main(["report", "--watch", str(tmp_path), "--every", every])
+
+
+def test_a_sweeps_file_that_is_not_there_is_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "live.html"
+    assert main(["report", "--watch", str(tmp_path / "swep.yaml"), "--out", str(page)]) == 2
+    assert "swep.yaml: no such file" in capsys.readouterr().err
+    assert not page.exists()

@@ -19,11 +19,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="what is written")
     args = parser.parse_args(argv)
     # It brings scipy, which a --help need not wait for.
-    from ..publish.fiftyone_export import export
+    from ..publish.fiftyone_export import export, shows_boxes
 
-    done = export(load_runs(args.runs), args.out)
+    runs = load_runs(args.runs)
+    # Where none is of boxes, the export says so.
+    shown = [run for run in runs if shows_boxes(run)] or runs
+    done = export(shown, args.out)
     what = f"{counted(done.samples, 'picture')}, {done.boxes:,} boxes of "
     print(f"{args.out}/: {what}{counted(len(done.fields), 'run')}: {', '.join(done.fields)}")
+    if len(shown) < len(runs):
+        print(f"{counted(len(runs) - len(shown), 'run')} without boxes (points, choices): left out")
     if done.gone:
         is_ = "is" if done.gone == 1 else "are"
         print(f"{counted(done.gone, 'picture')} {is_} not there: FiftyOne will not show them")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..core.spelling import nearest
 from ..data.importers.bringing import Brought, Wanted, bring
-from ..data.importers.importer import Importer
+from ..data.importers.importer import Counts, Importer
 from ..data.importers.table import IMPORTERS
 from ..data.own.annotations import AnnotationError
 from ..data.own.exif import Drawn
@@ -65,8 +65,9 @@ def _show() -> int:
 def _description(row: Importer) -> str:
     counts = str(row.counts)
     if row.parts:
-        images = sum(counts.images or 0 for counts in row.parts.values())
-        counts = f"{images:,} images"
+        images = sum(one.images or 0 for one in row.parts.values())
+        queries = sum(one.queries or 0 for one in row.parts.values())
+        counts = str(Counts(images=images or None, queries=queries or None))
     datasets = f"{row.datasets} datasets" if row.datasets > 1 else ""
     known = ", ".join(filter(None, (datasets, counts))) or "counts not established"
     plugin = IMPORTERS.plugin_of(row.name)

@@ -30,6 +30,8 @@ def without_plugins(arguments: Sequence[str]) -> list[str]:
             rest.append(word)
             continue
         path = value if given else next(coming, "")
+        if not path:
+            raise PluginError(f"{FLAG} FILE.py: which file?")
         if not Path(path).is_file():
             raise PluginError(f"{FLAG} {path}: no such file")
         if os.pathsep in str(Path(path).resolve()):

@@ -14,6 +14,9 @@ from .parsing import Parser
 
 SOME_FAILED = 1
 
+_NAMED = 3
+"""How many files are named on the terminal."""
+
 
 def main(argv: Sequence[str]) -> int:
     """Write scored runs as a dataset of the Hugging Face hub: a folder, uploaded if asked to.
@@ -57,7 +60,10 @@ def main(argv: Sequence[str]) -> int:
     queries = counted(sum(len(run.rows) for run in runs), "row")
     print(f"{args.out}/: {counted(len(runs), 'run')}, {queries}; the card is README.md")
     if written.hidden:
-        print("paths or secrets of this machine were taken out of: " + ", ".join(written.hidden))
+        more = len(written.hidden) - _NAMED
+        rest = f" and {counted(more, 'more file')}, which the card names" if more > 0 else ""
+        named = ", ".join(written.hidden[:_NAMED])
+        print(f"paths or secrets of this machine were taken out of: {named}{rest}")
     if target is None:
         return 0
     try:

@@ -15,6 +15,7 @@ from ..report.live_page import make_live_page
 from ..sweep.config import Sweep, questions_of
 from ..sweep.config_file import read_sweep
 from ..sweep.run import Tables, wanted_formats
+from ..sweep.yaml_lines import ConfigError
 from . import INTERRUPTED
 
 
@@ -76,6 +77,8 @@ def _place(path: Path) -> Place:
         sweep = read_sweep(path)
         places = sweep.work_dir.absolute(), (sweep.journal.absolute(),)
         return Place(*places, tuple(_planned(sweep)))
+    if path.suffix in (".yaml", ".yml") and not path.is_dir():
+        raise ConfigError(f"{path}: no such file; only a work dir is waited for")
     # The journal of a search lies beside its work dir, where nothing else was said.
     beside = path.absolute().parent / JOURNAL
     return Place(path.absolute(), (beside,) if beside.is_file() else ())

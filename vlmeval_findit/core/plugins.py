@@ -27,7 +27,7 @@ from .redaction import scrub
 log = logging.getLogger(__name__)
 
 FILES_VARIABLE = "FINDIT_PLUGINS"
-"""Absolute paths with ``os.pathsep`` between them: workers and other programs have them from it."""
+"""Paths with ``os.pathsep`` between them: workers and other programs have them from it."""
 
 
 class Group(Enum):
@@ -119,9 +119,9 @@ def is_loading() -> bool:
 
 
 def named_files() -> tuple[str, ...]:
-    """The files of FINDIT_PLUGINS, each once."""
-    said = os.environ.get(FILES_VARIABLE, "")
-    return tuple(dict.fromkeys(filter(None, said.split(os.pathsep))))
+    """The files of FINDIT_PLUGINS, each once however it is written."""
+    said = filter(None, os.environ.get(FILES_VARIABLE, "").split(os.pathsep))
+    return tuple(dict.fromkeys(str(Path(path).resolve()) for path in said))
 
 
 def offered(group: Group) -> tuple[Offer, ...]:

@@ -24,7 +24,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     best = max(words, key=likeness, default=None)
     if best is not None and likeness(best)[0] >= 0.5:
         return f": did you mean {best}?"
-    return f" (there are: {', '.join(words)})" if len(words) <= _LISTED else ""
+    return f" (there are: {', '.join(words)})" if 0 < len(words) <= _LISTED else ""
 
 
 _NOT_SHOWN = ("Cc", "Cs", "Zl", "Zp")

@@ -21,7 +21,7 @@ from ..leaderboard.rows import (
     scorer_lines,
 )
 from ..leaderboard.text import md, md_table
-from ..models.table import find_model
+from ..models.table import NANO_CHECKPOINT, find_model
 from ..runs.scored_run import Run
 
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
@@ -173,6 +173,7 @@ def _measured(runs: Sequence[Run]) -> Iterator[str]:
         ),
         ("Coordinates", lambda run: ("; ".join(run.basis.spaces), run.model)),
         ("Answered with", lambda run: (_versions(run.basis.versions), run.model)),
+        ("With plug-ins", lambda run: (_versions(run.basis.plugins), run.model)),
         ("Scored with", lambda run: (_versions(run.basis.scored_with), "")),
         ("Rows without an answer in here", lambda run: (_missing(run), run.question.name)),
     )
@@ -221,9 +222,10 @@ def _asking(runs: Sequence[Run]) -> Iterator[str]:
         words = ["findit", "--model", model]
         if identity is not None:
             who = identity.answering
-            if who.checkpoint and who.checkpoint != model:
-                words[-1] = f"{model}={who.checkpoint}"
             known = find_model(model)
+            shipped = known is not None and who.checkpoint == NANO_CHECKPOINT
+            if who.checkpoint and who.checkpoint != model and not shipped:
+                words[-1] = f"{model}={who.checkpoint}"
             if who.row and (known is None or known.name != who.row):
                 words += ["--row", who.row]
             if who.endpoint:

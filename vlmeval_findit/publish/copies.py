@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,21 @@ def private_of(runs: Iterable[Run]) -> Private:
     """What knows the folders that runs use."""
     folders: dict[Path, None] = {}
     for run in runs:
-        folders[run.path.parent] = None
+        folders |= dict.fromkeys((run.path.parent, *_checkpoint(run)))
         try:
             folders[image_folder(run.question.images).path] = None
         except (FileNotFoundError, ValueError):
             # The pictures are not at hand; nothing is known of where they were.
             continue
     return Private(folders)
+
+
+def _checkpoint(run: Run) -> Iterator[Path]:
+    """The folder of a checkpoint, which every record of a reply names."""
+    identity = run.basis.identity
+    checkpoint = identity.answering.checkpoint if identity else None
+    if checkpoint and Path(checkpoint).is_absolute():
+        yield Path(checkpoint)
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:

@@ -92,6 +92,13 @@ class _Samples:
         return self.sizes[path]
 
 
+def shows_boxes(run: Run) -> bool:
+    """Whether the answers of a run are boxes: points have no extent."""
+    question = run.question
+    points = isinstance(question, Variant) and question.judged is not Judging.BY_OVERLAP
+    return question.in_boxes and not points
+
+
 def export(runs: Sequence[Run], out: Path) -> Exported:
     """Write runs as one FiftyOne dataset; the same runs are the same bytes.
 
@@ -105,9 +112,7 @@ def export(runs: Sequence[Run], out: Path) -> Exported:
     """
     _check_folder(out)
     for run in runs:
-        question = run.question
-        points = isinstance(question, Variant) and question.judged is not Judging.BY_OVERLAP
-        if points or not question.in_boxes:
+        if not shows_boxes(run):
             raise FiftyOneError(f"{run.path}: its answers are no boxes for FiftyOne")
     found, missing = gather(runs)
     if missing:

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any
 
 from ..core.extras import install
-from ..core.plugins import FILES_VARIABLE, loaded_files
+from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
 from ..core.routing import Place
 from ..core.work import Answer, Asker, Work, said
 from .config import Inference
@@ -143,7 +143,7 @@ class RayExecutor:
             max_restarts=-1, max_task_retries=_RETRIES, **needs
         )
         count = self._inference.replicas or self._fitting()
-        plugin_files = os.environ.get(FILES_VARIABLE, "")
+        plugin_files = os.pathsep.join(named_files())
         for module in loaded_files():
             # No worker could import what a question of theirs is an instance of.
             self._ray.cloudpickle.register_pickle_by_value(module)
