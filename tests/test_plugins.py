@@ -242,12 +242,19 @@ def test_a_file_that_somebody_named_is_refused(
     assert why in said.err
 
 
-@pytest.mark.parametrize("words", [["--plugin"], ["--plugin", "no.py"], ["--plugin=no.py"]])
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--plugin"], "which file?"),
+        (["--plugin", "no.py"], "no such file"),
+        (["--plugin=no.py"], "no such file"),
+    ],
+)
 def test_a_file_that_is_not_there_is_refused(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["models", *words]) == 2
-    assert "no such file" in capsys.readouterr().err
+    assert why in capsys.readouterr().err
 
 
 def test_of_two_of_one_name_the_first_counts_whatever_it_is(
@@ -531,6 +538,12 @@ def test_its_benchmark_runs_under_the_hosts_runner(
         assert main(["report", "runs", "--out", "report.html"]) == 0
         assert "findit-plates 0.1.0" in Path("report.html").read_text()
         capsys.readouterr()
+    with known_here(site):
+        assert main(["leaderboard", "runs", "--out", "part"]) == 0
+        said = capsys.readouterr()
+        assert said.err.startswith("left out: ")
+        assert "plug-in mine.py: recorded" in said.err
+        assert "25.0" in said.out
     # Where it is not here, the run says what it needs.
     for command in (["leaderboard", "runs"], ["score", str(path)]):
         assert main(command) == 2

@@ -366,12 +366,13 @@ def _plain(value: object) -> object:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_megabyte_of_anything_takes_less_than_a_second(loop: str) -> None:
+def test_a_megabyte_of_anything_takes_seconds_at_most(loop: str) -> None:
+    # Half a second where nothing else runs; what looks back at every letter takes minutes.
     for how in (LABELS_VIDEO, TEXT):
         strict = Reading([], [], [], Reason.NOT_JSON)
         start = time.process_time()
         salvage(LOOPS[loop], how, strict)
-        assert time.process_time() - start < 1
+        assert time.process_time() - start < 5
 
 
 def test_what_is_longer_than_any_answer_is_read_to_a_point() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.shipped import as_called
 from ..core.statistics import INTERVALS
 from ..core.visible import counted, short, visible
 from ..leaderboard.board import Board, boards
@@ -26,7 +28,7 @@ from ..leaderboard.rows import (
     rejection_lines,
     scorer_lines,
 )
-from ..runs.scored_run import load_runs
+from ..runs.scored_run import PluginMissingError, load_runs
 from .parsing import Parser
 from .printing import console
 
@@ -70,7 +72,11 @@ def add_board_flags(parser: argparse.ArgumentParser) -> None:
 
 def boards_from(args: argparse.Namespace) -> list[Board]:
     """The leaderboards that :func:`add_board_flags` asks for, one a benchmark."""
-    return boards(load_runs(args.runs), args.format)
+    return boards(load_runs(args.runs, _say_left_out), args.format)
+
+
+def _say_left_out(error: PluginMissingError) -> None:
+    print(f"left out: {as_called(str(error))}", file=sys.stderr)
 
 
 _GAP = 2

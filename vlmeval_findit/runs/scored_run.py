@@ -7,7 +7,7 @@ asked and the annotation table is not needed.  Every score becomes one frozen :c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isclose
@@ -60,11 +60,19 @@ class Run:
         return sum(row.failed for row in self.rows)
 
 
-def load_runs(paths: Iterable[Path]) -> list[Run]:
+class PluginMissingError(RunError):
+    """A run is of a plug-in that is not here; the message says which, and how to have it."""
+
+
+def load_runs(
+    paths: Iterable[Path], left_out: Callable[[PluginMissingError], None] | None = None
+) -> list[Run]:
     """The scored runs of prediction files and folders, each once, by model and variant.
 
     Args:
         paths: prediction files, or folders that are searched to any depth.
+        left_out: is told of the runs whose plug-in is not here, where there are others (None: such
+            a run is an error).
 
     Raises:
         FileNotFoundError: a path is not there.
@@ -76,7 +84,17 @@ def load_runs(paths: Iterable[Path]) -> list[Run]:
         for provenance in _provenances(path):
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
             found.setdefault(provenance.resolve(), provenance)
-    runs = [load_run(path) for path in found.values()]
+    runs, missing = [], []
+    for path in found.values():
+        try:
+            runs.append(load_run(path))
+        except PluginMissingError as error:
+            missing.append(error)
+    if missing and (left_out is None or not runs):
+        raise missing[0]
+    for one in missing:
+        assert left_out is not None
+        left_out(one)
     return sorted(runs, key=lambda run: (run.model, run.question.name, str(run.path)))
 
 
@@ -128,7 +146,7 @@ def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
         return parse(values["variant"]["name"])
     except QuestionError as error:
         for other in otherwise(values.get("plugins", {})):
-            raise RunError(f"{provenance}: {other}") from error
+            raise PluginMissingError(f"{provenance}: {other}") from error
         raise
 
 
