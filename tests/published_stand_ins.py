@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+
+from vlmeval_findit.marks.rle import packed_mask
 
 WIDTH, HEIGHT = 200, 100
 OBJECT = [10.0, 20.0, 50.0, 40.0]
@@ -192,6 +195,14 @@ def groundingme() -> list[dict[str, Any]]:
     ]
 
 
+def upper_half(box: Sequence[float]) -> str:
+    """The mask of the upper half of a box, as COCO packs it."""
+    x, y, w, h = map(int, box)
+    mask = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+    mask[y : y + h // 2, x : x + w] = 1
+    return packed_mask(mask).packed
+
+
 def refcoco_m() -> list[dict[str, Any]]:
     """Two pictures: one with two objects, the first of which has two expressions."""
 
@@ -204,7 +215,7 @@ def refcoco_m() -> list[dict[str, Any]]:
             "label": "person",
             "sentences": list(sentences),
             "bbox": box,
-            "mask": {"counts": "PPYo1", "size": [HEIGHT, WIDTH]},
+            "mask": {"counts": upper_half(box), "size": [HEIGHT, WIDTH]},
         }
 
     found = (

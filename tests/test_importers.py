@@ -377,6 +377,9 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert queries[3].slices == {"category": "person", "supercategory": "person"}
     assert DATASETS["RefCOCO-M"].family is Family.REFEXP
     assert run(tmp_path, name, lambda query: query.index != 2).figures["F1@0.5"] == 75
+    # A point lies in an object's mask, here the upper half of its box, and not just in the box.
+    (mask,) = queries[0].truth.masks
+    assert (mask.covers(30, 30), mask.covers(30, 50)) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -389,7 +392,14 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda row: row["samples"][1].update(sentences=[""]), "samples[1], sentences: [''] is no"),
         (lambda row: row["samples"][1].update(sentences=None), "sentences: None is no list"),
         (lambda row: row["samples"][0]["mask"].update(size=[1]), "mask, size: [1] is not [height"),
-        (lambda row: row["samples"][1]["mask"].update(size=[9, 9]), "its annotations are for 9x9"),
+        (
+            lambda row: row["samples"][1]["mask"].update(size=[9, 9]),
+            "20000 pixels, its size to 9 x",
+        ),
+        (
+            lambda row: row["samples"][1]["mask"].update(size=[50, 400]),
+            "annotations are for 400x50",
+        ),
         (lambda row: row["samples"][0].update(bbox=[150.0, 0, 60, 9]), "leaves COCO_train2014_0"),
     ],
 )

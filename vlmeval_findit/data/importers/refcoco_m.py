@@ -4,7 +4,7 @@ Published at huggingface.co/datasets/moondream/refcoco-m.  Established from its 
 1,190 pictures, 2,080 objects, 5,598 expressions, ``bbox`` as [x, y, width, height] in pixels,
 masks as COCO's run lengths of [height, width], the licence.  Not established: whether ``bbox`` is
 RefCOCO's or that of the new mask.  Every expression of an object is a query of its own, as in the
-authors' evaluation, which is of masks; boxes are asked here, and masks are not read.
+authors' evaluation, which is of masks; here boxes are asked, or points, which lie in the mask.
 
 It is another cleaning than that of Ref-L4's authors, who mark wrong expressions: theirs is joined
 with results in :mod:`vlmeval_findit.benchmarks.refl4.cleaned`.
@@ -22,6 +22,7 @@ from ...boxes.records import Truth
 from ...core.image_files import Size
 from ..own.annotations import AnnotationError, number
 from ..own.asked import AskedQuery, AskedSet
+from ..own.masks import mask_of
 from .importer import Content, Part, expressions
 from .shards import Embedded, Row, Shards, line_of, shards_of
 
@@ -38,6 +39,7 @@ def read(folder: Path) -> Sequence[Part]:
 
 
 def _read(shards: Shards) -> Content:
+    folder = shards.files[0].parent
     queries: list[AskedQuery] = []
     names: list[str] = []
     sizes: dict[str, Size] = {}
@@ -49,7 +51,7 @@ def _read(shards: Shards) -> Content:
             size = _size(sample, where)
             if size is not None:
                 sizes[name] = size
-            queries += _queries(sample, name, where)
+            queries += _queries(sample, name, folder, where)
     asked = AskedSet(shards.files[0], Family.REFEXP, tuple(queries), sizes=sizes)
     return expressions(asked, Embedded(shards, "image", tuple(names)))
 
@@ -61,13 +63,15 @@ def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
     return samples
 
 
-def _queries(sample: Mapping[str, Any], image: str, where: str) -> list[AskedQuery]:
+def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) -> list[AskedQuery]:
     """One query an expression of an object."""
     box = sample.get("bbox")
     if not isinstance(box, list) or len(box) != 4:
         raise AnnotationError(f"{where}, bbox: {box!r} is not [x, y, width, height]")
     x, y, w, h = (number(side, f"{where}, bbox") for side in box)
-    truth = Truth(((x, y, x + w, y + h),), (0,))
+    mask = sample.get("mask")
+    masks = (mask_of(mask, folder, f"{where}, mask"),) if mask else ()
+    truth = Truth(((x, y, x + w, y + h),), (0,), masks=masks)
     kinds = ("category", "supercategory")
     tags = {kind: str(sample[kind]) for kind in kinds if sample.get(kind)}
     sentences = sample.get("sentences")
