@@ -259,6 +259,8 @@ def test_the_page_of_another_benchmark_lies_beside(
     printed = capsys.readouterr().out
     assert f"{out}: 2 runs, 2 models" in printed
     assert f"{beside}: 4 runs, 2 models" in printed
+    # What is said of a board stands below its name, as on the leaderboard.
+    assert printed.index("FindIt:\n") < printed.index(f"{out}: ") < printed.index("Letters:\n")
     assert "<title>FindIt report</title>" in out.read_text(encoding="utf-8")
     assert "<title>Letters report</title>" in beside.read_text(encoding="utf-8")
 

@@ -52,11 +52,13 @@ def main(argv: Sequence[str]) -> int:
     made = boards_from(args)
     sides = sides_of(args.compare, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    first, *others = made
-    _write(first, args.out, args.cards, sides)
-    for board in others:
-        beside = args.out.with_name(f"{args.out.stem}-{board.benchmark.name}{args.out.suffix}")
-        _write(board, beside, args.cards, sides)
+    for board in made:
+        path = args.out
+        if board is not made[0]:
+            path = path.with_name(f"{path.stem}-{board.benchmark.name}{path.suffix}")
+        if len(made) > 1:
+            print(f"{board.benchmark.name}:")
+        _write(board, path, args.cards, sides)
     return 0
 
 
