@@ -8,14 +8,17 @@ Folders are rooms.  A room imports only itself and those above it (``tests/test_
 ===============  ================================================================================
 ``core``         what all share: files, locks, images, replies, identity, figures, the seams
 ``boxes``        boxes: what their numbers mean, reading, writing, coordinate spaces, matching
+``marks``        a library of its own: visual marks, drawn on pictures
 ``models``       who answers: one row a model; on this machine, or over HTTP
 ``benchmarks``   one folder a benchmark, found by the prefix of its names
+``doctor``       in which coordinates a deployment really answers
 ``data``         downloads, datasets of one's own, the demonstration, rendered scenes
 ``runs``         scoring one run, the files that it leaves, reading them back
 ``sweep``        the engine: cells, calls, the journal; runs, sweeps and the search on it
 ``leaderboard``  models x datasets, only of runs that can be compared
 ``report``       one page with plots and every answer on its picture
 ``api``          what other people's code imports
+``publish``      runs to the Hub, MLflow and FiftyOne
 ``host``         the one place that touches VLMEvalKit
 ``cli``          the command line
 ===============  ================================================================================
