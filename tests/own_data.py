@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
+
+from vlmeval_findit.benchmarks.findit.names import forget_names
 
 SIZES = {"one.jpg": (120, 80), "sub/two.png": (64, 96), "three.jpg": (100, 100)}
 CATEGORIES = {7: "cat", 3: "traffic light"}
@@ -20,6 +23,18 @@ ANNOTATIONS = (
     (14, "sub/two.png", 3, [4.0, 8.0, 40.0, 80.0]),
 )
 IMAGE_IDS = {"one.jpg": 501, "sub/two.png": 77, "three.jpg": 900}
+
+
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data folder that no setting of this shell reaches."""
+    root = tmp_path / "lmu"
+    root.mkdir()
+    monkeypatch.setenv("LMUData", str(root))
+    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG", "FINDIT_SPACE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    forget_names()
+    return root
 
 
 def make_images(folder: Path) -> Path:

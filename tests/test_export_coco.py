@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_data import ANNOTATIONS, IMAGE_IDS, make_images, write_coco
+from own_data import ANNOTATIONS, IMAGE_IDS, data_folder, make_images, write_coco
 
-from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.benchmarks.findit.task import FindItTask as Task
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
@@ -20,13 +19,7 @@ from vlmeval_findit.cli import main
 
 @pytest.fixture(autouse=True)
 def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "lmu"
-    root.mkdir()
-    monkeypatch.setenv("LMUData", str(root))
-    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG", "FINDIT_SPACE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    forget_names()
+    data_folder(tmp_path, monkeypatch)
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
     given = ["--coco", str(instances), "--images", str(images), "--name", "MyData"]
     assert main(["import", *given]) == 0

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled, write_lines
+from own_data import data_folder
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset, Family, own_datasets
-from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
@@ -27,14 +27,7 @@ from vlmeval_findit.data.own.jsonl import KEYS, read_jsonl
 
 @pytest.fixture(autouse=True)
 def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "lmu"
-    root.mkdir()
-    monkeypatch.setenv("LMUData", str(root))
-    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    forget_names()
-    return root
+    return data_folder(tmp_path, monkeypatch)
 
 
 def table(name: str = "Mine") -> list[Query]:

@@ -12,12 +12,13 @@ import pytest
 from chat_server import ChatServer, Script, completion
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines, make_pictures, write_lines
+from own_data import data_folder
 from perfect_answers import content, perfect_answers
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.datasets import own_datasets
 from vlmeval_findit.benchmarks.findit.grid import Axes, Table, Views, formats, variants
-from vlmeval_findit.benchmarks.findit.names import forget_names, parse
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering
@@ -35,14 +36,7 @@ MODEL = "Qwen3-VL"
 
 @pytest.fixture(autouse=True)
 def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "lmu"
-    root.mkdir()
-    monkeypatch.setenv("LMUData", str(root))
-    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    forget_names()
-    return root
+    return data_folder(tmp_path, monkeypatch)
 
 
 def always_right(names: list[str]) -> Script:

@@ -13,12 +13,12 @@ from typing import Any
 
 import published_stand_ins as published
 import pytest
+from own_data import data_folder
 from published_stand_ins import HEIGHT, WIDTH
 from scored_runs import World, grid, speaking
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family, own_datasets
-from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.task import load_task
@@ -38,14 +38,7 @@ from vlmeval_findit.runs.scored_run import Run
 
 @pytest.fixture(autouse=True)
 def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "lmu"
-    root.mkdir()
-    monkeypatch.setenv("LMUData", str(root))
-    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG", "FINDIT_SPACE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    forget_names()
-    return root
+    return data_folder(tmp_path, monkeypatch)
 
 
 def bring(name: str, folder: Path, *more: str) -> int:
