@@ -1,20 +1,20 @@
 """Lessons as tensors: every turn of a lesson shares its pictures, and is hidden from the others.
 
-A row of a batch is the opening (pictures and what stands between them), then the turns one behind
-the other.  A turn sees the opening and itself, at the positions that it would have alone; so one
-pass teaches several questions at the price of one picture.
+A row of a batch is the opening (pictures and what stands between them), then the turns in slots of
+one length.  A turn sees the opening and itself, at the positions that it would have alone; so one
+pass teaches several questions at the price of one picture, and the shape alone says who sees whom
+(:mod:`training.attention`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
 
-from training.architecture import TOKEN_SIDE, coordinate_ids
+from training.architecture import PATCH, TOKEN_SIDE, coordinates
 from training.lessons import Lesson, Turn
 from vlmeval_findit.core.messages import Message
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
@@ -29,19 +29,31 @@ CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
 """What is known of a visual token: four sides, then a place for every name (see :func:`cells`)."""
 
 
+class Layout(NamedTuple):
+    """Where the parts of a row are: ``opening`` tokens, then ``slots`` turns of ``length`` each.
+
+    ``patches`` are those of each of its pictures.
+    """
+
+    opening: int
+    slots: int
+    length: int
+    patches: tuple[int, ...]
+
+
 class Batch(NamedTuple):
     """Tensors of a step; B rows, T tokens, V visual tokens a row.
 
-    ``ids`` (B, T); ``positions`` (3, B, T); ``mask`` (B, 1, T, T), added to attention scores;
-    ``pixels`` and ``grid`` as the processor gives them; ``targets`` (B, T): the token that follows,
-    :data:`IGNORED` outside replies.  ``cells`` (B, V, CELL).  ``looks`` (N, 2): row and place of a
-    token that is followed by a coordinate; ``covers`` (N, V): how the object that it belongs to
-    lies over the visual tokens, each row adding up to 1.  ``visual`` (V,): places of visual tokens.
+    ``ids`` (B, T); ``positions`` (3, B, T); ``pixels`` and ``grid`` as the processor gives them;
+    ``targets`` (B, T): the token that follows, :data:`IGNORED` outside replies.  ``cells``
+    (B, V, CELL).  ``looks`` (N, 2): row and place of a token that is followed by a coordinate of an
+    object; ``covers`` (N, V): how that object lies over the visual tokens, each row adding up to 1.
+    ``visual`` (V,): places of visual tokens.
     """
 
+    layout: Layout
     ids: Any
     positions: Any
-    mask: Any
     pixels: Any
     grid: Any
     targets: Any
@@ -49,6 +61,17 @@ class Batch(NamedTuple):
     looks: Any
     covers: Any
     visual: Any
+
+    def to(self, device: str) -> Batch:
+        """The same on a device."""
+        return Batch(self.layout, *(tensor.to(device) for tensor in self[1:]))
+
+
+class Room(NamedTuple):
+    """How many turns a row gets, and the tokens that each may have."""
+
+    turns: int
+    length: int
 
 
 class Tokens(NamedTuple):
@@ -71,51 +94,46 @@ class Writer:
         self._images = processor.image_processor
         self._rope = model.model.get_rope_index
         self._image_id: int = model.config.image_token_id
-        self._coordinates = frozenset(chain(*coordinate_ids(processor.tokenizer)))
+        self._numbers = coordinates(processor.tokenizer)
 
-    def batch(self, lessons: Sequence[Lesson], room: int) -> Batch:
+    def batch(self, lessons: Sequence[Lesson], room: Room) -> Batch:
         """A batch of lessons with the same opening and pictures of the same sizes.
 
         Args:
             lessons: one a row.
-            room: tokens that the turns of a row may have; those that do not fit are left out.
+            room: turns that are too long for it are left out, the longest others come first.
         """
         sizes = tuple((s.width, s.height) for s in lessons[0].pictures)
         shown = [s.pixels for lesson in lessons for s in lesson.pictures]
         images = self._images(images=shown, return_tensors="pt")
         opening, starts, after = self._opening(lessons[0].opening, sizes)
         turns = [self._fitting(lesson.turns, room) for lesson in lessons]
-        length = len(opening) + max(sum(len(t.ids) for _, t in row) for row in turns)
-        length += -length % 8
-        rows = len(lessons)
+        longest = max(len(tokens.ids) for row in turns for _, tokens in row)
+        patches = tuple(w * h // PATCH**2 for w, h in sizes)
+        layout = Layout(len(opening), max(map(len, turns)), longest + -longest % 8, patches)
+        rows, total = len(lessons), layout.opening + layout.slots * layout.length
 
-        ids = torch.full((rows, length), self._tokenizer.pad_token_id)
-        ids[:, : len(opening)] = torch.tensor(opening)
-        targets = torch.full((rows, length), IGNORED)
-        # Which turn a token belongs to: 0 the opening, -1 nothing.
-        turn_of = torch.full((rows, length), -1)
-        turn_of[:, : len(opening)] = 0
-        positions = torch.zeros(3, rows, length, dtype=torch.long)
-        positions[:, :, : len(opening)] = starts
+        ids = torch.full((rows, total), self._tokenizer.pad_token_id)
+        ids[:, : layout.opening] = torch.tensor(opening)
+        targets = torch.full((rows, total), IGNORED)
+        positions = (after + torch.arange(layout.length)).repeat(3, rows, layout.slots)
+        positions = torch.cat([starts.expand(3, rows, -1), positions], -1)
         visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
         maps = [_maps(lesson.pictures) for lesson in lessons]
         looks, covers = [], []
         for row, (lesson, said) in enumerate(zip(lessons, turns, strict=True)):
-            at = len(opening)
-            for number, (turn, tokens) in enumerate(said, 1):
+            for slot, (turn, tokens) in enumerate(said):
+                at = layout.opening + slot * layout.length
                 end = at + len(tokens.ids)
                 ids[row, at:end] = torch.tensor(tokens.ids)
                 targets[row, at + tokens.asked - 1 : end - 1] = ids[row, at + tokens.asked : end]
-                turn_of[row, at:end] = number
-                positions[:, row, at:end] = after + torch.arange(len(tokens.ids))
                 for place, which in tokens.objects:
                     looks.append((row, at + place - 1))
                     covers.append(_cover(lesson.pictures, *turn.objects[which]))
-                at = end
         return Batch(
+            layout=layout,
             ids=ids,
             positions=positions,
-            mask=_mask(turn_of),
             pixels=images["pixel_values"],
             grid=images["image_grid_thw"],
             targets=targets,
@@ -143,39 +161,35 @@ class Writer:
         positions, _ = self._rope(row, types, image_grid_thw=torch.tensor(grids))
         return ids, positions, int(positions.max()) + 1
 
-    def _fitting(self, turns: Sequence[Turn], room: int) -> list[tuple[Turn, Tokens]]:
-        """The turns that fit, at least one."""
-        kept: list[tuple[Turn, Tokens]] = []
-        for turn in turns:
-            tokens = self._tokens(turn)
-            room -= len(tokens.ids)
-            if kept and room < 0:
-                break
-            kept.append((turn, tokens))
-        return kept
+    def _fitting(self, turns: Sequence[Turn], room: Room) -> list[tuple[Turn, Tokens]]:
+        """The longest turns that fit; where none does, the shortest."""
+        made = sorted(
+            ((turn, self._tokens(turn)) for turn in turns), key=lambda pair: -len(pair[1].ids)
+        )
+        fitting = [pair for pair in made if len(pair[1].ids) <= room.length]
+        return fitting[: room.turns] or made[-1:]
 
     def _tokens(self, turn: Turn) -> Tokens:
         asked = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
         reply = [*self._ids(turn.reply), self._tokenizer.eos_token_id]
-        ids = [*asked, *reply]
-        places = [i for i in range(len(asked), len(ids)) if ids[i] in self._coordinates]
+        places = [
+            i
+            for i, token in enumerate(reply)
+            if token in self._numbers and not self._counts_frames(reply[i - 1])
+        ]
         if len(places) != len(turn.objects) * turn.numbers:
-            # Frame numbers may be coordinates' tokens too (5): look where nothing else can be.
             places = []
-        return Tokens(ids, len(asked), [(p, i // turn.numbers) for i, p in enumerate(places)])
+        objects = [(len(asked) + p, i // turn.numbers) for i, p in enumerate(places)]
+        return Tokens([*asked, *reply], len(asked), objects)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
+    def _counts_frames(self, token: int) -> bool:
+        """Whether what follows a token is a frame's number: it looks like a coordinate."""
+        return bool(self._tokenizer.decode([token]).rstrip().endswith('frame_idx":'))
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
         return ids
-
-
-def _mask(turn_of: Any) -> Any:
-    """What a token sees: the opening and its own turn, up to itself."""
-    length = turn_of.shape[1]
-    same = (turn_of[:, :, None] == turn_of[:, None, :]) | (turn_of[:, None, :] == 0)
-    # Padding sees itself, so that no row of the attention is empty.
-    seen = same & torch.ones(length, length, dtype=torch.bool).tril()
-    return torch.zeros(seen.shape).masked_fill(~seen, float("-inf"))[:, None]
 
 
 # --- what lies under a visual token ---------------------------------------------------------------

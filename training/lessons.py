@@ -7,8 +7,9 @@ unequal shares: the model prefers one, as real models do.  Nothing here needs to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,14 +38,25 @@ from vlmeval_findit.data.rendered.scene import (
 from vlmeval_findit.models.table import MODELS
 
 NANO = MODELS["FindIt-Nano"]
-STEP = 10
-"""What the model says are multiples of this, in thousandths of the picture."""
+
+
+class Numbers(Enum):
+    """What a model's coordinates are counted in."""
+
+    THOUSANDTHS = "thousandths"
+    """Of the picture, in steps of 5 (of 10 for centres, so that halves are steps too)."""
+    PIXELS = "pixels"
+    """Of the picture as the model sees it; scenes are seen as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How often each value of an axis of the grid is asked for, as weights."""
+    """How often each value of an axis of the grid is asked for, as weights.
 
+    ``numbers`` is what the answers are counted in.
+    """
+
+    numbers: Numbers
     representation: Mapping[str, float]
     output: Mapping[str, float]
     key: Mapping[str, float]
@@ -121,7 +133,12 @@ TASKS: dict[str, tuple[str, bool, Ask]] = {
 
 
 def turn_of(
-    asked: PosedQuestion, variant: Variant, shown: Scene, frames: Sequence[int], first: int = 0
+    asked: PosedQuestion,
+    variant: Variant,
+    shown: Scene,
+    frames: Sequence[int],
+    numbers: Numbers,
+    first: int = 0,
 ) -> Turn:
     """The turn of a question in a variant.
 
@@ -130,6 +147,7 @@ def turn_of(
         variant: how it is asked.
         shown: the scene, or any frame of the clip.
         frames: the frame of every box, counted from 0.
+        numbers: what the answer is counted in.
         first: the place of the scene, or of the first frame, among the pictures of the message.
     """
     labels = asked.labels or ("",) * len(asked.boxes)
@@ -139,7 +157,12 @@ def turn_of(
         key=lambda i: (frames[i], names.index(labels[i]) if labels[i] else 0, asked.boxes[i]),
     )
     size = (shown.width, shown.height)
-    said = [Said(_grid(asked.boxes[i], *size), labels[i], frames[i]) for i in order]
+    if numbers is Numbers.PIXELS:
+        boxes = asked.boxes
+    else:
+        step = 10 if variant.representation == "cxcywh" else 5
+        boxes = tuple(_grid(box, *size, step) for box in asked.boxes)
+    said = [Said(boxes[i], labels[i], frames[i]) for i in order]
     how = NANO.reads(variant.reply)
     query = Query(0, asked.label, *size, ("",) * variant.frames, Truth((), ()))
     return Turn(
@@ -150,10 +173,10 @@ def turn_of(
     )
 
 
-def _grid(box: Corners, width: int, height: int) -> Corners:
+def _grid(box: Corners, width: int, height: int, step: int) -> Corners:
     """Thousandths of the picture, in whole steps."""
     x1, y1, x2, y2 = (
-        float(STEP * int(np.floor(n / size * 1000 / STEP + 0.5)))
+        float(step * int(np.floor(n / size * 1000 / step + 0.5)))
         for n, size in zip(box, (width, height, width, height), strict=True)
     )
     return x1, y1, x2, y2
@@ -175,7 +198,7 @@ def scene_lesson(
         if question is None:
             continue
         variant = draw_variant(rng, shares, dataset, multilabel)
-        asked.append(turn_of(question, variant, shown, [0] * len(question.boxes)))
+        asked.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.numbers))
     return Lesson((shown,), _opening("Scenes"), tuple(asked))
 
 
@@ -191,7 +214,14 @@ def instance_lesson(
         seed += 1
     question, look = found
     asked = tuple(
-        turn_of(question, draw_variant(rng, shares, "Scenes_insdet"), shown, [0], first=1)
+        turn_of(
+            question,
+            draw_variant(rng, shares, "Scenes_insdet"),
+            shown,
+            [0],
+            shares.numbers,
+            first=1,
+        )
         for _ in range(turns)
     )
     return Lesson((shot(seed, look), shown), _opening("Scenes_insdet"), asked)
@@ -212,7 +242,7 @@ def clip_lesson(
     for _ in range(turns):
         question, places = asking.in_clip(rng, shown)
         variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
-        asked.append(turn_of(question, variant, shown[0], places))
+        asked.append(turn_of(question, variant, shown[0], places, shares.numbers))
     return Lesson(shown, _opening("Scenes_video", frames), tuple(asked))
 
 
@@ -232,16 +262,8 @@ def train_seed(seed: int, step: int, place: int) -> int:
     return split.start + int(rng.random_sample() * len(split))
 
 
-def corpus(seed: int, shares: Shares, scenes: int) -> list[str]:
-    """Requests and replies to train a tokenizer on."""
-    lines = []
-    for i in range(scenes):
-        size = SIZES[i % len(SIZES)]
-        lessons: list[Any] = [scene_lesson(train_seed(seed, i, 0), 8, shares, (3, 5), size)]
-        lessons.append(instance_lesson(train_seed(seed, i, 1), 1, shares, (3, 5), size))
-        if i % 8 == 0:
-            lessons.append(clip_lesson(train_seed(seed, i, 2), 1, shares, 8, (2, 4), size))
-        for lesson in lessons:
-            lines += [part.value for part in lesson.opening if part.kind is messages.PartKind.TEXT]
-            lines += [text for turn in lesson.turns for text in (turn.request, turn.reply)]
-    return lines
+def corpus(lessons: Iterable[Lesson]) -> Iterator[str]:
+    """Requests and replies of lessons, to train a tokenizer on."""
+    for lesson in lessons:
+        yield from (part.value for part in lesson.opening if part.kind is messages.PartKind.TEXT)
+        yield from (text for turn in lesson.turns for text in (turn.request, turn.reply))

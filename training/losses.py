@@ -7,13 +7,15 @@ coordinate looks at the object which that coordinate belongs to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from training.architecture import COORDINATE_STEP, COORDINATES, coordinate_ids
+from training import attention
+from training.architecture import coordinate_ids
 from training.batches import IGNORED, Batch
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 
@@ -36,7 +38,7 @@ class Losses(NamedTuple):
     """The parts of a step's loss, and two figures that a person can read.
 
     ``right`` is the share of reply tokens that were foreseen; ``off`` how far coordinates were off,
-    in thousandths of the picture.
+    in its own units.
     """
 
     reply: Any
@@ -53,54 +55,68 @@ class Grader:
         model: the language model with its vision tower.
         heads: trained beside it.
         tokenizer: whose coordinates are ordered.
-        softness: a coordinate's target is a bell of this width, in thousandths, around the right
-            one: near misses are better than far ones.
+        numbers: the coordinates that the model says, in order.
     """
 
-    def __init__(self, model: Any, heads: Heads, tokenizer: Any, softness: float) -> None:
+    def __init__(
+        self, model: Any, heads: Heads, tokenizer: Any, numbers: Sequence[int]
+    ) -> None:
         self._model, self._heads = model, heads
         device = model.device
-        self._coordinates = torch.tensor(coordinate_ids(tokenizer), device=device)
+        attention.use(model)
+        self._coordinates = torch.tensor(coordinate_ids(tokenizer, numbers), device=device)
         self._place = torch.full((len(tokenizer),), -1, device=device)
         self._style = torch.full((len(tokenizer),), -1, device=device)
         for style, ids in enumerate(self._coordinates):
             self._place[ids], self._style[ids] = torch.arange(len(ids), device=device), style
-        steps = torch.tensor([*COORDINATES], dtype=torch.float32, device=device)
-        apart = (steps[:, None] - steps[None]) / softness
-        self._bells = torch.softmax(-apart.square() / 2, -1)
+        self._numbers = torch.tensor([*numbers], dtype=torch.float32, device=device)
         self._seen: list[Any] = []
         model.model.visual.merger.register_forward_hook(
             lambda module, given, out: self._seen.append(out)
         )
 
-    def grade(self, batch: Batch) -> Losses:
-        """The losses of a batch; gradients flow through all of them."""
+    def grade(self, batch: Batch, softness: float) -> Losses:
+        """The losses of a batch; gradients flow through all of them.
+
+        Args:
+            batch: of the model's own tokenizer.
+            softness: a coordinate's target is a bell of this width, in the coordinate's own units,
+                around the right one: near misses are better than far ones.
+        """
         self._seen.clear()
         out = self._model.model(
             input_ids=batch.ids,
             pixel_values=batch.pixels,
             image_grid_thw=batch.grid,
-            attention_mask=batch.mask,
+            # Four dimensions are taken as they are; the layout says who sees whom.
+            attention_mask=batch.positions.new_zeros(1, 1, 1, 1),
             position_ids=batch.positions,
             use_cache=False,
             output_hidden_states=True,
+            turns=batch.layout,
         )
         seen = self._seen[0].reshape(len(batch.ids), len(batch.visual), -1)
-        reply, right, off = self._reply(out.last_hidden_state, batch.targets)
+        reply, right, off = self._reply(out.last_hidden_state, batch, softness)
         layers = out.hidden_states[-1 - len(self._heads.asks) : -1]
-        return Losses(reply, self._cells(seen, batch.cells), self._looks(layers, batch), right, off)
+        cells = self._cells(seen.float(), batch.cells)
+        return Losses(reply, cells, self._looks(layers, batch), right, off)
 
-    def _reply(self, hidden: Any, targets: Any) -> tuple[Any, float, float]:
-        asked = targets != IGNORED
-        target = targets[asked]
-        scores = functional.log_softmax(self._model.lm_head(hidden[asked]), -1)
-        place = self._place[target]
-        numbers = place >= 0
+    def _reply(self, hidden: Any, batch: Batch, softness: float) -> tuple[Any, float, float]:
+        asked = batch.targets != IGNORED
+        target = batch.targets[asked]
+        scores = functional.log_softmax(self._model.lm_head(hidden[asked]).float(), -1)
+        said = torch.zeros_like(asked)
+        said[batch.looks[:, 0], batch.looks[:, 1]] = True
+        numbers = said[asked] & (self._place[target] >= 0)
+        place = self._place[target[numbers]]
         hard = -scores[~numbers].gather(1, target[~numbers, None]).sum()
+        # Shares among all tokens, not among coordinates: what is no coordinate is wrong here too.
         among = scores[numbers].gather(1, self._coordinates[self._style[target[numbers]]])
-        soft = -(among * self._bells[place[numbers]]).sum()
+        apart = (self._numbers[place, None] - self._numbers) / softness
+        soft = -(among * torch.softmax(-apart.square() / 2, -1)).sum()
         right = (scores.argmax(-1) == target).float().mean().item()
-        off = (among.argmax(-1) - place[numbers]).abs().float().mean().item() * COORDINATE_STEP
+        wrong = (self._numbers[among.argmax(-1)] - self._numbers[place]).abs()
+        off = wrong.mean().item() if len(wrong) else 0.0
         return (hard + soft) / len(target), right, off
 
     def _cells(self, seen: Any, cells: Any) -> Any:
@@ -109,6 +125,8 @@ class Grader:
         names = cells[..., 4:]
         there = names.sum(-1) > 0
         loss = functional.binary_cross_entropy_with_logits(guess[..., 0], there.float())
+        if not there.any():
+            return loss
         guess, truth = guess[there], cells[there]
         loss = loss + 2 * functional.l1_loss(guess[:, 1:5], truth[:, :4] / _FAR)
         first = 0
@@ -130,6 +148,6 @@ class Grader:
         ):
             asked = asks(hidden[rows, places])
             shown = answers(hidden[:, batch.visual])[rows]
-            scores = torch.einsum("nd,nvd->nv", asked, shown) / _LOOK**0.5
+            scores = (shown @ asked[..., None]).squeeze(-1).float() / _LOOK**0.5
             total = total - (torch.log_softmax(scores, -1) * batch.covers).sum(-1).mean()
         return total / len(layers)

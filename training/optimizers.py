@@ -1,7 +1,7 @@
 """Muon for the matrices, AdamW for the rest.
 
 torch has a Muon of its own, but it orthogonalises in bfloat16, which some processors cannot
-multiply; this one stays in the gradients' own type.
+multiply; this one takes the type that it is given.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
         lr: the root mean square of an update's entries is about 0.2 of it, as AdamW's is.
         momentum: Nesterov's.
         weight_decay: decoupled.
+        precision: in which updates are orthogonalised.
     """
 
     def __init__(
@@ -32,7 +33,9 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
         lr: float,
         momentum: float = 0.95,
         weight_decay: float = 0.0,
+        precision: torch.dtype = torch.float32,
     ) -> None:
+        self._precision = precision
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -47,19 +50,20 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
                     state["momentum"] = torch.zeros_like(weight)
                 kept = state["momentum"].lerp_(weight.grad, 1 - group["momentum"])
                 ahead = weight.grad.lerp(kept, group["momentum"]).flatten(1)
-                update = orthogonal(ahead).view_as(weight)
+                update = orthogonal(ahead, self._precision).view_as(weight)
                 size = 0.2 * max(ahead.shape) ** 0.5
                 weight.mul_(1 - group["lr"] * group["weight_decay"])
                 weight.add_(update, alpha=-group["lr"] * size)
 
 
-def orthogonal(matrix: Any, steps: int = 5) -> Any:
+def orthogonal(matrix: Any, precision: torch.dtype = torch.float32, steps: int = 5) -> Any:
     """About the nearest matrix whose singular values are all 1."""
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    x = wide / (wide.norm() + 1e-7)
+    x = (wide / (wide.norm() + 1e-7)).to(precision)
     for _ in range(steps):
         square = x @ x.T
         x = _A * x + (_B * square + _C * square @ square) @ x
+    x = x.to(matrix.dtype)
     return x if matrix.shape[0] <= matrix.shape[1] else x.T
 
 

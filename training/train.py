@@ -11,19 +11,19 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 import yaml
 
 from training import architecture, card, lessons, saving
-from training.batches import Batch, Writer
+from training.batches import Batch, Room, Writer
 from training.evaluate import VALIDATION, evaluate
-from training.lessons import Lesson, Shares
+from training.lessons import Lesson, Numbers, Shares
 from training.losses import Grader, Heads
 from training.optimizers import Muon, rate_at, turn
 from vlmeval_findit.core.files import write_once
@@ -36,15 +36,13 @@ RECIPE = Path(__file__).with_name("recipe.yaml")
 class Stage:
     """A part of the training, up to step ``until``.
 
-    ``objects`` are the fewest and most of a scene; ``scenes``, ``instances`` and ``clips`` how many
-    batches are of each kind, as weights; ``task`` goes before the recipe's own shares.
+    ``objects`` are the fewest and most of a scene; ``kinds`` how many batches are of each of
+    :data:`KINDS`, as weights; ``task`` goes before the recipe's own shares.
     """
 
     until: int
     objects: tuple[int, int]
-    scenes: float
-    instances: float
-    clips: float
+    kinds: Mapping[str, float]
     task: Mapping[str, float]
 
 
@@ -52,26 +50,27 @@ class Stage:
 class Recipe:
     """All that a training depends on.
 
-    The tokenizer has ``vocabulary`` tokens (coordinates not counted), learnt from the questions of
-    ``corpus`` scenes.  ``rows`` scenes a step with ``room`` tokens of questions each; ``rate`` is
-    the greatest learning rate, reached after ``warmup`` steps and falling to nothing along a half
-    cosine; ``matrices`` is Muon's, as a multiple of it.  ``softness`` is the width of a
-    coordinate's target in thousandths; ``cells`` and ``looks`` weigh the auxiliary losses, which
-    fade to a tenth.
+    It begins with the weights of ``start``, one of the package's models, or from nothing with a
+    tokenizer of ``vocabulary`` words (phrases and coordinates not counted), learnt from ``corpus``
+    lessons of each kind.  ``rows`` scenes a step; ``rate`` is the greatest learning rate, reached
+    after ``warmup`` steps and falling to nothing along a half cosine; ``matrices`` is Muon's, as a
+    multiple of it.  ``softness`` is the width of a coordinate's target at the beginning and at the
+    end, in the coordinate's units; ``cells`` and ``looks`` weigh the auxiliary losses, which fade
+    to a tenth.
     """
 
     seed: int
+    start: str | None
     corpus: int
     vocabulary: int
     text: Mapping[str, int]
     vision: Mapping[str, int]
     rows: int
-    room: int
     rate: float
     matrices: float
     warmup: int
     decay: float
-    softness: float
+    softness: tuple[float, float]
     cells: float
     looks: float
     save_every: int
@@ -86,53 +85,116 @@ class Recipe:
     def stage(self, step: int) -> Stage:
         return next(stage for stage in self.stages if step < stage.until)
 
+    def softness_at(self, step: int) -> float:
+        first, last = self.softness
+        return first * (last / first) ** (step / self.steps)
+
 
 def read_recipe(path: Path) -> Recipe:
     """The recipe of a YAML file.
 
     Raises:
-        ValueError: a key is missing or unknown; the message names the file.
+        ValueError: a key or a kind is missing or unknown; the message names the file.
     """
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     try:
         stages = tuple(
             Stage(**{**stage, "objects": tuple(stage["objects"])}) for stage in values["stages"]
         )
-        return Recipe(**{**values, "shares": Shares(**values["shares"]), "stages": stages})
-    except (TypeError, KeyError) as error:
+        shares = {**values["shares"], "numbers": Numbers(values["shares"]["numbers"])}
+        changed = {"softness": tuple(values["softness"]), "shares": Shares(**shares)}
+        recipe = Recipe(**{**values, **changed, "stages": stages})
+    except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
+    for kind in (kind for stage in stages for kind in stage.kinds):
+        if kind not in KINDS:
+            raise ValueError(f"{path}: no kind {kind!r} of lessons; there are {', '.join(KINDS)}")
+    return recipe
 
 
 # --- what is taught at a step ---------------------------------------------------------------------
 
 
-_TURNS = {"scenes": 14, "instances": 4, "clips": 2}
-"""Questions that are made a row; of a scene's those are asked that fit."""
-_MOST_FRAMES = 8
-_OBJECTS_OF_CLIPS = (1, 3)
+class Drawn(NamedTuple):
+    """What a step draws once for all its lessons."""
+
+    shares: Shares
+    objects: tuple[int, int]
+    size: tuple[int, int]
+    frames: int
 
 
-def lessons_of(recipe: Recipe, step: int, rank: int = 0, ranks: int = 1) -> list[Lesson]:
-    """The lessons of a step: all of one kind, their pictures of one size; one process's part."""
+class Kind(NamedTuple):
+    """A kind of lesson.
+
+    ``make(seed, drawn)`` makes one; ``rooms`` are what a row may hold, with weights: rows of many
+    short questions and rows of few long ones.  A step has ``rows`` of the recipe's rows.
+    """
+
+    make: Callable[[int, Drawn], Lesson]
+    rooms: Sequence[tuple[float, Room]]
+    rows: float = 1.0
+    sizes: Sequence[tuple[int, int]] = SIZES
+
+
+KINDS: Mapping[str, Kind] = {
+    "scenes": Kind(
+        lambda seed, d: lessons.scene_lesson(seed, 14, d.shares, d.objects, d.size),
+        ((0.45, Room(8, 32)), (0.4, Room(5, 56)), (0.15, Room(2, 160))),
+    ),
+    "instances": Kind(
+        lambda seed, d: lessons.instance_lesson(seed, 4, d.shares, d.objects, d.size),
+        ((1.0, Room(4, 64)),),
+    ),
+    "clips": Kind(
+        lambda seed, d: lessons.clip_lesson(
+            seed, 3, d.shares, d.frames, (min(2, d.objects[0]), min(4, d.objects[1])), d.size
+        ),
+        ((1.0, Room(2, 256)),),
+        rows=0.25,
+    ),
+}
+"""By the names that stages use."""
+
+_FRAMES = {"2": 1, "3": 1, "4": 4, "5": 1, "6": 1, "7": 1, "8": 4}
+"""How often a clip has so many frames, as weights: the benchmark asks by 4 and 8."""
+
+
+def lessons_of(
+    recipe: Recipe, step: int, rank: int = 0, ranks: int = 1
+) -> tuple[list[Lesson], Room]:
+    """The lessons of a step, all of one kind, their pictures of one size; one process's part."""
     stage = recipe.stage(step)
     rng = rng_of(Stream.BATCH, recipe.seed, step)
-    size = SIZES[rng.randint(len(SIZES))]
-    weights = {"scenes": stage.scenes, "instances": stage.instances, "clips": stage.clips}
-    kind = lessons.draw(rng, weights)
-    frames = rng.randint(2, _MOST_FRAMES + 1)
-    rows = {"scenes": recipe.rows, "instances": recipe.rows, "clips": max(2, recipe.rows // 3)}
-    shares = Shares(**{**asdict(recipe.shares), "task": stage.task})
-    turns = _TURNS[kind]
-    made = []
-    for row in range(rank, rows[kind], ranks):
-        seed = lessons.train_seed(recipe.seed, step, row)
-        if kind == "scenes":
-            made.append(lessons.scene_lesson(seed, turns, shares, stage.objects, size))
-        elif kind == "instances":
-            made.append(lessons.instance_lesson(seed, turns, shares, stage.objects, size))
-        else:
-            made.append(lessons.clip_lesson(seed, turns, shares, frames, _OBJECTS_OF_CLIPS, size))
-    return made
+    kind = KINDS[lessons.draw(rng, stage.kinds)]
+    drawn = Drawn(
+        shares=replace(recipe.shares, task=stage.task),
+        objects=stage.objects,
+        size=kind.sizes[rng.randint(len(kind.sizes))],
+        frames=int(lessons.draw(rng, _FRAMES)),
+    )
+    at = int(lessons.draw(rng, {str(i): weight for i, (weight, _) in enumerate(kind.rooms)}))
+    rows = max(ranks, round(recipe.rows * kind.rows))
+    seeds = [lessons.train_seed(recipe.seed, step, row) for row in range(rank, rows, ranks)]
+    return [kind.make(seed, drawn) for seed in seeds], kind.rooms[at][1]
+
+
+def corpus(recipe: Recipe) -> Iterator[str]:
+    """The text of lessons of every kind, to train a tokenizer on.
+
+    All tasks and formats come alike: what is seldom taught must not be spelt letter by letter.
+    """
+    tasks = dict.fromkeys(lessons.TASKS, 1.0)
+    for i in range(recipe.corpus):
+        for name, kind in KINDS.items():
+            drawn = Drawn(
+                shares=replace(recipe.shares, task=tasks),
+                objects=recipe.stages[-1].objects,
+                size=kind.sizes[i % len(kind.sizes)],
+                frames=2 + i % 7,
+            )
+            seed = lessons.train_seed(recipe.seed, i, list(KINDS).index(name))
+            yield from lessons.corpus([kind.make(seed, drawn)])
 
 
 # --- the training ---------------------------------------------------------------------------------
@@ -143,20 +205,31 @@ class Training:
 
     def __init__(self, recipe: Recipe, device: str) -> None:
         torch.manual_seed(recipe.seed)
-        corpus = lessons.corpus(recipe.seed, recipe.shares, recipe.corpus)
-        tokenizer = architecture.build_tokenizer(corpus, recipe.vocabulary)
         self.recipe = recipe
-        self.processor = architecture.build_processor(tokenizer)
-        self.model = architecture.build_model(tokenizer, recipe.text, recipe.vision).to(device)
+        if recipe.start is None:
+            tokenizer = architecture.build_tokenizer(corpus(recipe), recipe.vocabulary)
+            self.processor = architecture.build_processor(tokenizer)
+            self.model = architecture.build_model(tokenizer, recipe.text, recipe.vision)
+        else:
+            self.processor, self.model = architecture.shipped(recipe.start)
+        self.model = self.model.to(device)
         self.heads = Heads(recipe.text["width"], layers=2).to(device)
         self.writer = Writer(self.processor, self.model)
-        self.grader = Grader(self.model, self.heads, tokenizer, recipe.softness)
-        self.optimizers = _optimizers(recipe, self.model, self.heads)
+        pixels = recipe.shares.numbers is Numbers.PIXELS
+        numbers = architecture.PIXELS if pixels else architecture.THOUSANDTHS
+        self.grader = Grader(self.model, self.heads, self.processor.tokenizer, numbers)
         self.device = device
+        self.precision = _precision(device)
+        self.optimizers = _optimizers(recipe, self.model, self.heads, self.precision)
         self.step = 0
 
     def batch(self, rank: int = 0, ranks: int = 1) -> Batch:
-        return self.writer.batch(lessons_of(self.recipe, self.step, rank, ranks), self.recipe.room)
+        """The batch of the step that comes next."""
+        return self.batch_of(self.step, rank, ranks)
+
+    def batch_of(self, step: int, rank: int = 0, ranks: int = 1) -> Batch:
+        """The batch of a step; one process's part."""
+        return self.writer.batch(*lessons_of(self.recipe, step, rank, ranks))
 
     # Importing vlmeval switches gradients off for the whole process.
     @torch.enable_grad()  # type: ignore[untyped-decorator]
@@ -164,21 +237,35 @@ class Training:
         """One step on a batch; the figures of its losses."""
         recipe = self.recipe
         aside = max(0.1, 1 - self.step / recipe.steps)
-        losses = self.grader.grade(Batch(*(t.to(self.device) for t in batch)))
+        softness = recipe.softness_at(self.step)
+        reduced = self.precision is not torch.float32
+        with torch.autocast(self.model.device.type, self.precision, enabled=reduced):
+            losses = self.grader.grade(batch.to(self.device), softness)
         total = losses.reply + aside * (recipe.cells * losses.cells + recipe.looks * losses.looks)
         total.backward()
         weights = [*self.model.parameters(), *self.heads.parameters()]
         if ranks > 1:
             _average([w for w in weights if w.requires_grad], ranks)
         norm = torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        turn(self.optimizers, rate_at(self.step, recipe.steps, recipe.rate, recipe.warmup))
+        turn(
+            self.optimizers,
+            rate_at(self.step, recipe.steps, recipe.rate, recipe.warmup),
+        )
         self.step += 1
         parts = {"reply": losses.reply, "cells": losses.cells, "looks": losses.looks}
         figures = {name: part.item() for name, part in parts.items()}
         return figures | {"right": losses.right, "off": losses.off, "norm": norm.item()}
 
 
-def _optimizers(recipe: Recipe, model: Any, heads: Any) -> list[tuple[Any, float]]:
+def _precision(device: str) -> Any:
+    """bfloat16 where the processor multiplies it: a tenth of a second in place of half a one."""
+    able = device != "cpu" or torch.cpu._is_avx512_bf16_supported()
+    return torch.bfloat16 if able else torch.float32
+
+
+def _optimizers(
+    recipe: Recipe, model: Any, heads: Any, precision: torch.dtype
+) -> list[tuple[Any, float]]:
     """Muon for the matrices inside, AdamW for tables, heads and vectors; with their rates."""
     tables = {"embed_tokens", "lm_head", "pos_embed"}
     named = [(name, w) for name, w in model.named_parameters() if w.requires_grad]
@@ -196,7 +283,8 @@ def _optimizers(recipe: Recipe, model: Any, heads: Any) -> list[tuple[Any, float
     if recipe.matrices == 0:
         adam.add_param_group({"params": inside, "weight_decay": recipe.decay})
         return [(adam, 1.0)]
-    muon = Muon(inside, lr=recipe.rate * recipe.matrices, weight_decay=recipe.decay)
+    rate = recipe.rate * recipe.matrices
+    muon = Muon(inside, lr=rate, weight_decay=recipe.decay, precision=precision)
     return [(adam, 1.0), (muon, recipe.matrices)]
 
 
