@@ -88,7 +88,7 @@ class _Palette(NamedTuple):
     def pick(self, rng: Rng) -> Floats:
         """A colour of the palette, a little off, or any at all."""
         if rng.randint(5) == 0 and not self.grey:
-            return rng.uniform(0.0, 255.0, 3)
+            return np.asarray(rng.uniform(0.0, 255.0, 3))
         off = rng.uniform(-40.0, 40.0, 1 if self.grey else 3)
         return np.clip(self.colours[rng.randint(len(self.colours))] + off, 0.0, 255.0)
 
@@ -123,7 +123,7 @@ def _noise(rng: Rng, width: int, height: int) -> Floats:
         weight *= rough
         cell /= 2.2
     low = total.min()
-    return (total - low) / max(float(total.max() - low), 1e-9)
+    return np.asarray((total - low) / max(float(total.max() - low), 1e-9))
 
 
 def _coloured(field: Floats, palette: _Palette) -> Floats:
@@ -156,14 +156,14 @@ def _horizon(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
     soft = rng.uniform(0.5, 6.0)
     below = np.clip((np.arange(height)[:, None] - (line - ridge)[None, :]) / soft, 0.0, 1.0)
     sky, ground = _wall(rng, width, height, palette), _smooth(rng, width, height, palette)
-    return sky + (ground - sky) * below[..., None]
+    return np.asarray(sky + (ground - sky) * below[..., None])
 
 
 def _silhouette(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
     """Two tones with a hard, winding border."""
     share = np.clip((_noise(rng, width, height) - rng.uniform(0.35, 0.65)) * 40.0, 0.0, 1.0)
-    one, other = palette.pick(rng), rng.uniform(0.0, 255.0) * np.ones(3)
-    return one + (other - one) * share[..., None]
+    one, other = palette.pick(rng), np.full(3, rng.uniform(0.0, 255.0))
+    return np.asarray(one + (other - one) * share[..., None])
 
 
 def _stripes(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
@@ -235,9 +235,9 @@ def _stone(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
     normals = _CORNERS[5 + rng.randint(3)]
     a, b = _turn(rng)
     along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.0, 2.0)
-    reach = rng.uniform(0.65, 1.0, normals.shape[1]) * half
-    sides = [nx * along + ny * across - r for nx, ny, r in zip(*normals, reach, strict=True)]
-    return np.maximum.reduce(sides)
+    reach: Floats = rng.uniform(0.65, 1.0, normals.shape[1]) * half
+    (nx, ny), sides = normals[:, :, None, None], reach[:, None, None]
+    return np.asarray((nx * along + ny * across - sides).max(axis=0))
 
 
 _OUTLINES = (_oval, _oval, _bar, _bar, _stone)

@@ -100,7 +100,8 @@ def made_up(rng: Rng) -> str:
 def noun(rng: Rng) -> str:
     """A noun, most often a real one, sometimes of several things."""
     said = made_up(rng) if rng.randint(4) == 0 else _any(rng, NOUNS)
-    return f"{said}s" if rng.randint(6) == 0 else said
+    several = "es" if said.endswith(("s", "x", "sh", "ch")) else "s"
+    return said + several if rng.randint(6) == 0 else said
 
 
 def label(rng: Rng) -> str:
