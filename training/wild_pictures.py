@@ -36,12 +36,10 @@ WILD_SHOT_SIZES: tuple[Size, ...] = (
     (96, 96),
     (120, 120),
     (48, 72),
-    (72, 48),
     (48, 96),
     (96, 48),
     (168, 48),
     (216, 96),
-    (144, 120),
 )
 """Reference shots are crops of any shape, never less than 48 x 48 pixels' worth."""
 
@@ -89,8 +87,9 @@ class _Palette(NamedTuple):
         """A colour of the palette, a little off, or any at all."""
         if rng.randint(5) == 0 and not self.grey:
             return np.asarray(rng.uniform(0.0, 255.0, 3))
-        off = rng.uniform(-40.0, 40.0, 1 if self.grey else 3)
-        return np.clip(self.colours[rng.randint(len(self.colours))] + off, 0.0, 255.0)
+        off = np.asarray(rng.uniform(-40.0, 40.0, 1 if self.grey else 3))
+        near = self.colours[rng.randint(len(self.colours))] + off
+        return np.asarray(np.clip(near, 0.0, 255.0))
 
 
 def _palette(rng: Rng) -> _Palette:
@@ -235,7 +234,7 @@ def _stone(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
     normals = _CORNERS[5 + rng.randint(3)]
     a, b = _turn(rng)
     along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.0, 2.0)
-    reach: Floats = rng.uniform(0.65, 1.0, normals.shape[1]) * half
+    reach = half * np.asarray(rng.uniform(0.65, 1.0, normals.shape[1]))
     (nx, ny), sides = normals[:, :, None, None], reach[:, None, None]
     return np.asarray((nx * along + ny * across - sides).max(axis=0))
 
@@ -266,8 +265,6 @@ def _put(rng: Rng, canvas: Floats, palette: _Palette) -> None:
     light = rng.uniform(-45.0, 45.0) * patch.x / half + rng.uniform(-45.0, 45.0) * patch.y / half
     if rng.randint(2):
         light = light + (_noise(rng, columns, rows) - 0.5) * rng.uniform(10.0, 110.0)
-    else:
-        light = np.broadcast_to(light, (rows, columns))
     under = canvas[patch.top : patch.top + rows, patch.left : patch.left + columns]
     under += (palette.pick(rng) + light[..., None] - under) * cover
 
