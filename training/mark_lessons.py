@@ -45,9 +45,9 @@ _PLANNED = 48
 """Questions of a plan, as in VPBench_Scenes_mini: all that a table asks has its share."""
 _SEVERAL = 0.35
 """Of all lessons have several marks, if they find room: of these a table asks only how many."""
-_TRIED = 4
+_TRIED = 3
 """Ways of marking a picture for one question."""
-_SCENES = 4
+_SCENES = 3
 """Scenes that are looked at before a question is put in an easier way."""
 _COLOURS_TRIED = 8
 """Times that a question about a mark of chance colour is put."""
