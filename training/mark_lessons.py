@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice, takewhile
 from itertools import count as count_from
-from itertools import islice, takewhile
 from typing import NamedTuple
 
 from training.lessons import Lesson, Turn
@@ -49,6 +49,8 @@ _TRIED = 3
 """Ways of marking a picture for one question."""
 _SCENES = 3
 """Scenes that are looked at before a question is put in an easier way."""
+_PASSES = 3
+"""Times that a plan is gone through for different questions, of which there may be too few."""
 _COLOURS_TRIED = 8
 """Times that a question about a mark of chance colour is put."""
 
@@ -86,12 +88,10 @@ def marked_questions(seed: int, turns: int, count: tuple[int, int], size: tuple[
         if marks is not None:
             break
     found: dict[VPQuery, Posed] = {_row(rng, marks.first.posed): marks.first.posed}
-    while len(found) < turns:
-        before = len(found)
-        for one in islice(_more(rng, marks), turns - before):
-            found.setdefault(_row(rng, one), one)
-        if len(found) == before:
+    for one in chain.from_iterable(_more(rng, marks) for _ in range(_PASSES)):
+        if len(found) >= turns:
             break
+        found.setdefault(_row(rng, one), one)
     shown = Scene(marks.first.pixels, scene.things)
     return Asked(shown, tuple(found.values()), tuple(found))
 
