@@ -46,6 +46,16 @@ def asked() -> list[Asked]:
     ]
 
 
+@pytest.fixture(scope="module")
+def counted() -> list[Asked]:
+    """Lessons whose pictures have several marks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mark_lessons, "_SEVERAL", 1.0)
+        seeds = range(FIRST, FIRST + 50 * LESSONS, 50)
+        found = [mark_lessons.marked_questions(seed, 12, (4, 5), (192, 144)) for seed in seeds]
+    return [one for one in found if one.posed[0].amount > 1]
+
+
 # --- marks ----------------------------------------------------------------------------------------
 
 
@@ -109,9 +119,11 @@ Seen = dict[str, list[tuple[float, float]]]
 """The centre (x, y) of every mark, by colour."""
 
 
-def test_right_options_are_right_by_the_marks_that_are_seen(asked: list[Asked]) -> None:
+def test_right_options_are_right_by_the_marks_that_are_seen(
+    asked: list[Asked], counted: list[Asked]
+) -> None:
     checked = Counter[Kind]()
-    for one in asked:
+    for one in (*asked, *counted):
         word = WORDS.get(one.posed[0].slot.style.shape)
         if word is None:
             continue
@@ -126,6 +138,20 @@ def test_right_options_are_right_by_the_marks_that_are_seen(asked: list[Asked]) 
             checked[query.kind] += 1
     assert len(checked) == 4
     assert all(many > 20 for many in checked.values()), checked
+
+
+def test_marks_beside_those_that_are_counted_are_asked_for_too(counted: list[Asked]) -> None:
+    beside = [one for one in counted if len(colours_asked_for(one)) > 1]
+    assert len(beside) > 3
+
+
+def colours_asked_for(one: Asked) -> set[str]:
+    """Colours in questions about marks that are there."""
+    return {
+        found[0]
+        for query in one.queries
+        if not query.absent and (found := re.search("black|red|green|blue", query.question))
+    }
 
 
 def marks_seen(shown: Scene, colour: str) -> list[tuple[float, float]]:
