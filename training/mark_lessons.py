@@ -80,19 +80,12 @@ class Asked(NamedTuple):
 def marked_questions(seed: int, turns: int, count: tuple[int, int], size: tuple[int, int]) -> Asked:
     """What :func:`mark_lesson` is made of; its arguments are the same."""
     rng = rng_of(Stream.QUESTION, seed, _STREAM)
-    slots = _slots(rng)
-    for scene_seed in count_from(seed):
-        patient = scene_seed - seed < _SCENES
-        scene, owners = scene_and_owners(scene_seed, count, size)
-        marks = _marked(rng, scene, owners, slots, patient)
-        if marks is not None:
-            break
+    shown, marks = _scene_with_marks(rng, seed, count, size)
     found: dict[VPQuery, Posed] = {_row(rng, marks.first.posed): marks.first.posed}
     for one in chain.from_iterable(_more(rng, marks) for _ in range(_PASSES)):
         if len(found) >= turns:
             break
         found.setdefault(_row(rng, one), one)
-    shown = Scene(marks.first.pixels, scene.things)
     return Asked(shown, tuple(found.values()), tuple(found))
 
 
@@ -120,6 +113,20 @@ class _Marks(NamedTuple):
     choice: Choice
     first: Shown
     drawn: _Once
+
+
+def _scene_with_marks(
+    rng: Rng, seed: int, count: tuple[int, int], size: tuple[int, int]
+) -> tuple[Scene, _Marks]:
+    """The first scene from a seed on that takes the marks of a question, with these."""
+    slots = _slots(rng)
+    for scene_seed in count_from(seed):
+        patient = scene_seed - seed < _SCENES
+        scene, owners = scene_and_owners(scene_seed, count, size)
+        marks = _marked(rng, scene, owners, slots, patient)
+        if marks is not None:
+            return Scene(marks.first.pixels, scene.things), marks
+    raise AssertionError("seeds have no end")
 
 
 class _Once(Marker):
