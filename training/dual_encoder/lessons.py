@@ -6,7 +6,7 @@ objects, some attributes, in any order.  What is left out never makes it true of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,12 +78,13 @@ def varied_lesson(rng: Rng, seed: int) -> Lesson:
         order = _shuffled(rng, order)
     opening, separator = pick(rng, OPENINGS), pick(rng, SEPARATORS)
     left, right = (
-        opening + separator.join(_phrase(scene[i], kept[i]) for i in order) for scene in things
+        opening + separator.join(phrase(scene[i], kept[i]) for i in order) for scene in things
     )
     return Lesson(pair, (left, right))
 
 
-def _phrase(values: Mapping[str, str], kept: Sequence[str]) -> str:
+def phrase(values: Mapping[str, str], kept: Collection[str]) -> str:
+    """An object in words, as far as its attributes are kept."""
     said = [
         values[name] if name in kept else NO_SHAPE
         for name in ATTRIBUTES

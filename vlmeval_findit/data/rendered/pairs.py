@@ -59,8 +59,11 @@ class _Object(NamedTuple):
     tint: int
 
 
-def scene_pair(seed: int) -> ScenePair:
+def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
     """The pair of a seed, which is any of :data:`~.scene.SPLITS`.
+
+    Both pictures are of a ``size``, (width, height) in pixels; where it is None, of the one that
+    the seed says.
 
     >>> pair = scene_pair(2)
     >>> pair.attribute
@@ -71,6 +74,7 @@ def scene_pair(seed: int) -> ScenePair:
     'a large striped red ring at the lower left; a large striped green triangle at the right'
     """
     rng, frame, attribute = _begun(seed)
+    frame = frame if size is None else size
     background = drawing.background(rng, *frame)
     objects, changed = _two_ways(rng, frame, CHANGES[attribute])
     scenes = [_painted(background, objects), _painted(background, [changed, *objects[1:]])]

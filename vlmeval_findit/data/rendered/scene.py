@@ -105,8 +105,16 @@ def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | No
 
 def seen_pixels(seed: int) -> Owners:
     """Which object of ``scene(seed)`` is seen at every pixel."""
-    canvas, found, _ = _composed(seed, (3, 5), None)
-    return _paint(canvas, _places(found), [(0, 0, 0)] * len(found))
+    return scene_and_owners(seed)[1]
+
+
+def scene_and_owners(
+    seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
+) -> tuple[Scene, Owners]:
+    """The :func:`scene` of a seed, and which of its objects is seen at every pixel."""
+    canvas, found, things = _composed(seed, count, size)
+    shown = Scene(drawing.as_pixels(canvas), things)
+    return shown, _paint(canvas, _places(found), [(0, 0, 0)] * len(found))
 
 
 def look(rng: Rng) -> Look:

@@ -84,7 +84,7 @@ class _Search:
         self._fields: Counter[str] = Counter()
 
     def find(self, slot: Slot, rng: Rng) -> Shown | None:
-        for easier in _easier(slot):
+        for easier in easier_ways(slot):
             for field in self._wanted(easier):
                 found = self._first(easier, field, rng)
                 if found is not None:
@@ -119,7 +119,7 @@ class _Search:
         return None
 
 
-def _easier(slot: Slot) -> Iterator[Slot]:
+def easier_ways(slot: Slot) -> Iterator[Slot]:
     """A question as planned, then with thinner lines, of other variants, in contrast, of fewer
     marks, of another shape.
     """

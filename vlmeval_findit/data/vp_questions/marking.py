@@ -174,7 +174,8 @@ def _does(region: Region, style: Style, width: int, height: int, hidden: Hidden)
 def _cover(region: Region, style: Style, width: int, height: int) -> Cover:
     """What a mark covers; red changes whatever is black."""
     canvas = np.zeros((height, width, 3), dtype=np.uint8)
-    cover: Cover = draw_marks(canvas, [region], style, "red").pixels.max(axis=2) > 0
+    red, green, blue = np.moveaxis(draw_marks(canvas, [region], style, "red").pixels, 2, 0)
+    cover: Cover = (red | green | blue) > 0
     return cover
 
 

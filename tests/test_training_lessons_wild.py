@@ -1,0 +1,224 @@
+"""What FindIt-Nano is taught to say of what it does not know."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from training import wild_words
+from training.lessons import NANO, Lesson, Shares
+from training.wild_lessons import (
+    nothing,
+    wild_clip_lesson,
+    wild_lesson,
+    wild_shot_lesson,
+)
+from training.wild_pictures import WILD_SHOT_SIZES, WILD_SIZES, wild_picture
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.variant import grid
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.core import messages
+from vlmeval_findit.data.demo.build import load_annotations
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
+from vlmeval_findit.data.rendered.questions import RELATIONS
+
+SHARES = Shares(
+    representation={"xyxy": 3, "cxcywh": 1, "all": 1, "unconstrained": 1},
+    output={"json": 3, "text": 1},
+    key={"bbox_2d": 2, "class_name": 1},
+    structure={"per_box": 2, "nested": 1, "decomposed": 1},
+    task={"detection": 1},
+)
+TRAIN = 2**21
+VARIANTS = [
+    *grid(
+        DATASETS[name]
+        for name in ("Scenes", "Scenes_refexp", "Scenes_described", "Scenes_insdet", "Scenes_video")
+    )
+]
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+def test_nothing_adheres_in_every_format() -> None:
+    formats = {NANO.reads(v.reply) for v in VARIANTS}
+    assert {how.frames for how in formats} == set(range(1, 9))
+    for how in formats:
+        assert read(nothing(how), how).reason is None, how
+
+
+def test_nothing_holds_no_box_wherever_a_format_can_say_so() -> None:
+    """Over frames only a nested reply can: any other that adheres has a box."""
+    for how in {NANO.reads(v.reply) for v in VARIANTS}:
+        boxes = read(nothing(how), how).boxes
+        if how.frames == 1 or how.structure == "nested":
+            assert boxes == []
+        else:
+            assert boxes == [(0.0, 0.0, 0.0, 0.0)]
+
+
+@pytest.mark.parametrize("structure", ["per_box", "decomposed"])
+def test_over_frames_the_empty_list_does_not_adhere(structure: str) -> None:
+    """Why a box without extent is said there."""
+    assert read("[]", ReplyFormat("json", "xyxy", structure=structure, frames=8)).reason is not None
+    assert read("[]", ReplyFormat("text", "xyxy", frames=8)).reason is not None
+
+
+def test_replies_about_one_picture_hold_what_is_there_and_nothing_else() -> None:
+    mixed = 0
+    for seed in range(TRAIN, TRAIN + 60):
+        lesson = wild_lesson(seed, 6, SHARES, WILD_SIZES[seed % len(WILD_SIZES)])
+        (shown,) = lesson.pictures
+        for turn in lesson.turns:
+            assert turn.reply == "[]" or turn.objects
+            if not turn.objects:
+                continue
+            mixed += 1
+            asked = _labels(turn.request)
+            there = [t for t in shown.things if t.look.shape in asked]
+            assert sorted(box for _, box in turn.objects) == sorted(t.box for t in there)
+            assert any(name not in SHAPES for name in asked)
+            assert {t.look.shape for t in there} == {s for s in SHAPES if f'{s}"' in turn.reply} | {
+                s for s in SHAPES if re.search(rf"^{s}: ", turn.reply, re.MULTILINE)
+            }
+            assert not any(f'"{name}"' in turn.reply for name in {*asked} - {*SHAPES})
+    assert mixed > 20
+
+
+def test_what_is_asked_for_and_there_is_never_kept_back() -> None:
+    lessons = [wild_lesson(TRAIN + s, 6, SHARES, (168, 168)) for s in range(100)]
+    lessons += [wild_clip_lesson(TRAIN + s, 8, SHARES, 2, (168, 168)) for s in range(60)]
+    known = 0
+    for lesson in lessons:
+        there = {thing.look.shape for shown in lesson.pictures for thing in shown.things}
+        for turn in lesson.turns:
+            if "each of these labels" in turn.request:
+                assert bool(there & {*_labels(turn.request)}) == bool(turn.objects)
+                continue
+            named = turn.request.split('"')[1].split()[-1]
+            known += bool(there) and named in SHAPES
+            assert named not in there
+            assert not turn.objects
+    assert known > 10
+
+
+def test_every_family_is_asked_with_one_label_to_twelve() -> None:
+    turns = [t for s in range(80) for t in wild_lesson(TRAIN + s, 6, SHARES, (192, 120)).turns]
+    said = [t.request for t in turns]
+    for begins in ('Find every instance of "', "Find the one object", "Find every object"):
+        assert any(request.startswith(begins) for request in said)
+    counts = {len(_labels(r)) for r in said if "each of these labels" in r}
+    assert counts == {*range(1, 13)}
+
+
+def _labels(request: str) -> list[str]:
+    found = re.search(r"these labels in the image: (.*?)\. Return", request)
+    assert found is not None
+    return found[1].split(", ")
+
+
+# --- clips and shots ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frames", [1, 2, 8])
+def test_clips_have_their_frames_and_their_turns_say_nothing(frames: int) -> None:
+    for seed in range(TRAIN, TRAIN + 8):
+        lesson = wild_clip_lesson(seed, 2, SHARES, frames, (168, 144))
+        assert [(s.width, s.height) for s in lesson.pictures] == [(168, 144)] * frames
+        assert _shown(lesson) == frames
+        assert not any(turn.objects for turn in lesson.turns)
+
+
+def test_a_camera_moves_over_a_wild_clip() -> None:
+    clips = [wild_clip_lesson(s, 1, SHARES, 8, (144, 96)).pictures for s in range(TRAIN, TRAIN + 9)]
+    wild = [c for c in clips if not any(frame.things for frame in c)]
+    assert len(wild) > 3
+    assert all((c[0].pixels != c[-1].pixels).any() for c in wild)
+
+
+@pytest.mark.parametrize("shots", [[(96, 96)], [(96, 48), (168, 48)]])
+def test_reference_shots_are_of_nothing_on_the_picture(shots: list[tuple[int, int]]) -> None:
+    for seed in range(TRAIN, TRAIN + 20):
+        lesson = wild_shot_lesson(seed, 3, SHARES, (168, 144), shots)
+        *references, shown = lesson.pictures
+        assert [(s.width, s.height) for s in references] == shots
+        assert _shown(lesson) == len(shots) + 1
+        looks = {thing.look for thing in shown.things}
+        assert not looks & {thing.look for shot in references for thing in shot.things}
+        assert {turn.reply for turn in lesson.turns} == {"[]"}
+
+
+def _shown(lesson: Lesson) -> int:
+    return sum(part.kind is messages.PartKind.IMAGE for part in lesson.opening)
+
+
+# --- pictures and words ---------------------------------------------------------------------------
+
+
+def test_pictures_are_whole_visual_tokens_within_what_the_processor_leaves() -> None:
+    for width, height in (*WILD_SIZES, *WILD_SHOT_SIZES):
+        assert (width % 24, height % 24) == (0, 0)
+        assert 48 * 48 <= width * height <= 168 * 168
+        pixels = wild_picture(Rng(1), (width, height))
+        assert pixels.shape == (height, width, 3)
+        assert pixels.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: wild_lesson(seed, 4, SHARES, (216, 120)),
+        lambda seed: wild_clip_lesson(seed, 2, SHARES, 4, (168, 144)),
+        lambda seed: wild_shot_lesson(seed, 2, SHARES, (168, 144)),
+    ],
+)
+def test_a_seed_is_a_lesson(make: Any) -> None:
+    first, other = make(TRAIN), make(TRAIN + 1)
+    again = make(TRAIN)
+    assert (first.opening, first.turns) == (again.opening, again.turns)
+    for one, same in zip(first.pictures, again.pictures, strict=True):
+        assert (one.pixels == same.pixels).all()
+        assert replace(one, pixels=same.pixels) == same
+    assert any(
+        (a.pixels != b.pixels).any() for a, b in zip(first.pictures, other.pictures, strict=True)
+    )
+
+
+PLAIN = {"the", "of", "on", "in", "to", "that", "is", "left", "below"}
+"""Words of the demonstration that any question may use."""
+
+
+def test_what_the_demonstration_asks_is_held_out() -> None:
+    asked = load_annotations()
+    said = [row[key] for row in _rows(asked) for key in ("label", "expression") if key in row]
+    said += [label for row in asked["detection_multilabel"] for label in row["boxes"]]
+    held_out = {word for words in said for word in words.split()}
+    assert {"face", "helmet", "dog", "ribbons", "tripod"} <= held_out
+    scenes = {*COLOURS, *SHAPES, *TEXTURES, *" ".join(RELATIONS).split()}
+    held_out -= PLAIN | scenes
+    lists = (wild_words.NOUNS, wild_words.ADJECTIVES, wild_words.RELATED_BY)
+    for word in " ".join(" ".join(names) for names in lists).split():
+        assert not {word, f"{word}s"} & held_out, word
+
+
+def _rows(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    sections = ("detection", "referring", "described", "instance", "video")
+    return [row for section in sections for row in asked[section]]
+
+
+def test_unknown_words_name_no_shape_and_there_are_many() -> None:
+    assert len(set(wild_words.NOUNS)) == len(wild_words.NOUNS) >= 300
+    assert not {*wild_words.NOUNS} & {*SHAPES, "shape"}
+
+
+def test_expressions_have_two_to_twelve_words() -> None:
+    rng = Rng(3)
+    said = [wild_words.expression(rng) for _ in range(500)]
+    assert {len(words.split()) for words in said} == set(range(2, 13))
+    assert not any(set(',:[]"') & set(words) for words in said)

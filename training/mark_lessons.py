@@ -1,0 +1,270 @@
+"""Questions about marks on rendered scenes, as VP-Bench's own tables ask them, and right letters.
+
+What is drawn, asked and offered comes from ``data/vp_questions``; the request is the text that a
+run of ``VPBench_Scenes`` would send.  A lesson asks several questions about one marked picture,
+where a table marks a picture anew for each.  Nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice, takewhile
+from itertools import count as count_from
+from typing import NamedTuple
+
+from training.lessons import Lesson, Turn
+from vlmeval_findit.benchmarks.vpbench import prompts
+from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.question import parse
+from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
+from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of, scene_and_owners
+from vlmeval_findit.data.vp_questions.annotated import (
+    AnnotatedPicture,
+    Classes,
+    Labelled,
+    Object,
+    Seen,
+)
+from vlmeval_findit.data.vp_questions.asking import Choice, Posed, Shown, choices, marker_of, posed
+from vlmeval_findit.data.vp_questions.building import rows
+from vlmeval_findit.data.vp_questions.fields import NAMES, field_of
+from vlmeval_findit.data.vp_questions.making import easier_ways, options_of
+from vlmeval_findit.data.vp_questions.marking import Marked, Marker
+from vlmeval_findit.data.vp_questions.plan import Form, Slot, plan
+from vlmeval_findit.data.vp_questions.sources import outlines
+from vlmeval_findit.marks.style import Shape
+
+QUESTION = parse("VPBench_Scenes")
+PICTURE = "0"
+"""What the opening calls the picture, as that of a scene's lesson does."""
+
+_STREAM = 2
+"""Names the random numbers of a seed's marks, beside those of its other questions."""
+_PLANNED = 48
+"""Questions of a plan, as in VPBench_Scenes_mini: all that a table asks has its share."""
+_SEVERAL = 0.35
+"""Of all lessons have several marks, if they find room: of these a table asks only how many."""
+_TRIED = 3
+"""Ways of marking a picture for one question."""
+_SCENES = 3
+"""Scenes that are looked at before a question is put in an easier way."""
+_PASSES = 3
+"""Times that a plan is gone through for different questions, of which there may be too few."""
+_COLOURS_TRIED = 8
+"""Times that a question about a mark of chance colour is put."""
+
+
+def mark_lesson(seed: int, turns: int, count: tuple[int, int], size: tuple[int, int]) -> Lesson:
+    """Several questions about one set of marks on one scene, each answered by a letter.
+
+    Args:
+        seed: of the scene; where it does not take the marks, a next one is taken.
+        turns: the most questions.
+        count: fewest and most objects.
+        size: (width, height) of the scene in pixels.
+    """
+    asked = marked_questions(seed, turns, count, size)
+    opening = prompts.message(asked.queries[0], QUESTION)[:-1]
+    return Lesson((asked.shown,), opening, tuple(map(_turn, asked.queries)))
+
+
+class Asked(NamedTuple):
+    """A scene with marks, the questions about them, and these as rows of a table."""
+
+    shown: Scene
+    posed: tuple[Posed, ...]
+    queries: tuple[VPQuery, ...]
+
+
+def marked_questions(seed: int, turns: int, count: tuple[int, int], size: tuple[int, int]) -> Asked:
+    """What :func:`mark_lesson` is made of; its arguments are the same."""
+    rng = rng_of(Stream.QUESTION, seed, _STREAM)
+    shown, marks = _scene_with_marks(rng, seed, count, size)
+    found: dict[VPQuery, Posed] = {_row(rng, marks.first.posed): marks.first.posed}
+    for one in chain.from_iterable(_more(rng, marks) for _ in range(_PASSES)):
+        if len(found) >= turns:
+            break
+        found.setdefault(_row(rng, one), one)
+    return Asked(shown, tuple(found.values()), tuple(found))
+
+
+def _turn(query: VPQuery) -> Turn:
+    return Turn(prompts.message(query, QUESTION)[-1].value, query.answer, (), 0)
+
+
+def _row(rng: Rng, one: Posed) -> VPQuery:
+    """A question as the row of a table, the right option at any letter."""
+    letter = LETTERS[rng.randint(len(one.wrong) + 1)]
+    (row,) = rows([one], 0, QUESTION.table)
+    return replace(row, images=(PICTURE,), options=options_of(one, letter), answer=letter)
+
+
+# --- the first question, for which the marks are drawn --------------------------------------------
+
+
+class _Marks(NamedTuple):
+    """A picture once marked, and what it takes to ask more about it."""
+
+    picture: AnnotatedPicture
+    seen: Seen
+    slots: Sequence[Slot]
+    slot: Slot
+    choice: Choice
+    first: Shown
+    drawn: _Once
+
+
+def _scene_with_marks(
+    rng: Rng, seed: int, count: tuple[int, int], size: tuple[int, int]
+) -> tuple[Scene, _Marks]:
+    """The first scene from a seed on that takes the marks of a question, with these."""
+    slots = _slots(rng)
+    for scene_seed in count_from(seed):
+        patient = scene_seed - seed < _SCENES
+        scene, owners = scene_and_owners(scene_seed, count, size)
+        marks = _marked(rng, scene, owners, slots, patient)
+        if marks is not None:
+            return Scene(marks.first.pixels, scene.things), marks
+    raise AssertionError("seeds have no end")
+
+
+class _Once(Marker):
+    """Draws once; after that it gives that picture again, and nothing for other marks."""
+
+    def __init__(self, marker: Marker) -> None:
+        self._marker = marker
+        self._found: Marked | None = None
+        self.colours: dict[int, str] = {}
+
+    def marked(self, places: Sequence[int], colours: Sequence[str]) -> Marked | None:
+        wanted = dict(zip(places, colours, strict=True))
+        if self._found is None:
+            self._found, self.colours = self._marker.marked(places, colours), wanted
+        if self._found is None or wanted != self.colours:
+            return None
+        covers = dict(zip(self.colours, self._found.covers, strict=True))
+        return self._found._replace(covers=tuple(covers[place] for place in places))
+
+
+class _AnyOthers(Classes):
+    """The shapes of scenes, none more likely than another."""
+
+    def __init__(self, rng: Rng) -> None:
+        names = list(SHAPES)
+        self._order = [names[i] for i in rng.permutation(len(names))]
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def likely_with(self, label: str) -> list[str]:
+        return [other for other in self._order if other != label]
+
+
+def _slots(rng: Rng) -> list[Slot]:
+    """What a table would ask, in chance order; the first is what marks are drawn for."""
+    planned = plan(_PLANNED, rng.randint(2**31), tuple(Shape))
+    slots = [planned[i] for i in rng.permutation(len(planned))]
+    several = rng.random_sample() < _SEVERAL
+    return sorted(slots, key=lambda slot: (slot.marks > 1) is not several)
+
+
+def _marked(
+    rng: Rng, scene: Scene, owners: Owners, slots: Sequence[Slot], patient: bool
+) -> _Marks | None:
+    """A scene marked for the first of questions, if it does for it.
+
+    ``patient`` waits for a scene that takes as many marks of the shape as planned.
+    """
+    objects = tuple(Object(thing.look.shape, thing.box) for thing in scene.things)
+    seen = Seen(scene.pixels, outlines(owners, len(objects)))
+    picture = AnnotatedPicture(
+        PICTURE, scene.width, scene.height, objects, Labelled.ALL, lambda: seen
+    )
+    planned = slots[0]
+    ways = easier_ways(planned)
+    if patient:
+        ways = takewhile(lambda slot: _as_planned(slot, planned), ways)
+    for slot in ways:
+        drawing = marker_of(slot, picture, seen)
+        for choice in _choices(rng, slot, picture):
+            once = _Once(drawing)
+            first = posed(slot, picture, once, choice, _AnyOthers(rng), rng)
+            if first is not None:
+                return _Marks(picture, seen, slots, slot, choice, first, once)
+    return None
+
+
+def _as_planned(slot: Slot, planned: Slot) -> bool:
+    return (slot.style.shape, slot.marks) == (planned.style.shape, planned.marks)
+
+
+def _choices(rng: Rng, slot: Slot, picture: AnnotatedPicture) -> Iterator[Choice]:
+    """Some ways to mark a picture for a question; any field as likely, where fields are asked."""
+    fields: list[str | None] = [None]
+    if slot.kind is Kind.LOCALISATION:
+        names = list(NAMES[slot.fields].values())
+        fields = [names[i] for i in rng.permutation(len(names))]
+    found = (one for field in fields for one in choices(slot, picture, field, rng))
+    return islice(found, _TRIED)
+
+
+# --- the next questions, about the same marks -----------------------------------------------------
+
+
+def _more(rng: Rng, marks: _Marks) -> Iterator[Posed]:
+    """What else a plan asks that can be asked of marks that are drawn."""
+    for slot in (marks.slots[i] for i in rng.permutation(len(marks.slots))):
+        again = replace(slot, style=marks.slot.style, colour=marks.slot.colour)
+        choice = marks.choice
+        if len(choice.places) == 1:
+            if slot.marks > 1:
+                continue
+            asked = _of_one(rng, again, marks)
+        else:
+            asked = _of_several(rng, again, marks)
+        if asked is None:
+            continue
+        again, choice = asked
+        # A mark of another colour gets any: ask until it is the one that was drawn.
+        for _ in range(_COLOURS_TRIED):
+            found = posed(again, marks.picture, marks.drawn, choice, _AnyOthers(rng), rng)
+            if found is not None:
+                yield found.posed
+                break
+
+
+def _of_one(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, Choice] | None:
+    """A question about the one mark, if a table would mark its object for it."""
+    (place,) = marks.choice.places
+    picture, field = marks.picture, None
+    if slot.kind is Kind.LOCALISATION:
+        box = picture.objects[place].box
+        field = field_of(box, picture.width, picture.height, slot.fields)
+        if field is None:
+            return None
+    # Even questions have no marks beside those that are counted.
+    slot = replace(slot, number=0)
+    if slot.kind is Kind.REFERENCE and marks.slot.kind is not Kind.REFERENCE:
+        # It must leave more of the object to be seen than other questions ask for.
+        marker = marker_of(slot, picture, marks.seen)
+        if marker.marked([place], [marks.drawn.colours[place]]) is None:
+            return None
+    for choice in choices(slot, picture, field, rng):
+        if choice.places == (place,):
+            return slot, choice
+    return None
+
+
+def _of_several(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, Choice] | None:
+    """How many there are, or whether: of those that were counted first, or of the one beside."""
+    choice, counted = marks.choice, len(marks.choice.places) - marks.choice.decoys
+    if slot.kind is not Kind.COUNTING and slot.form is not Form.IS_THERE:
+        return None
+    if choice.decoys and not rng.randint(3):
+        places = choice.places
+        beside = places[counted:]
+        colour = marks.drawn.colours[beside[0]]
+        slot = replace(slot, colour=colour, marks=len(beside))
+        return slot, Choice((*beside, *places[:counted]), counted, None)
+    return replace(slot, marks=counted), choice
