@@ -58,9 +58,7 @@ class Grader:
         numbers: the coordinates that the model says, in order.
     """
 
-    def __init__(
-        self, model: Any, heads: Heads, tokenizer: Any, numbers: Sequence[int]
-    ) -> None:
+    def __init__(self, model: Any, heads: Heads, tokenizer: Any, numbers: Sequence[int]) -> None:
         self._model, self._heads = model, heads
         device = model.device
         attention.use(model)

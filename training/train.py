@@ -25,9 +25,13 @@ from training.batches import Batch, Room, Writer
 from training.evaluate import VALIDATION, evaluate
 from training.lessons import Lesson, Numbers, Shares
 from training.losses import Grader, Heads
+from training.mark_lessons import mark_lesson
 from training.optimizers import Muon, rate_at, turn
+from training.pair_lessons import pair_lesson
+from training.wild_lessons import wild_clip_lesson, wild_lesson, wild_shot_lesson
+from training.wild_pictures import WILD_SHOT_SIZES, WILD_SIZES
 from vlmeval_findit.core.files import write_once
-from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
+from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
 
 RECIPE = Path(__file__).with_name("recipe.yaml")
 
@@ -122,6 +126,7 @@ class Drawn(NamedTuple):
     objects: tuple[int, int]
     size: tuple[int, int]
     frames: int
+    shots: Sequence[tuple[int, int]]
 
 
 class Kind(NamedTuple):
@@ -136,6 +141,9 @@ class Kind(NamedTuple):
     rows: float = 1.0
     sizes: Sequence[tuple[int, int]] = SIZES
 
+
+_PHOTOGRAPHS = ((192, 120), (192, 120), (168, 168), (168, 144), (144, 168))
+"""Sizes that photographs have most often once they are shrunk to what the model takes."""
 
 KINDS: Mapping[str, Kind] = {
     "scenes": Kind(
@@ -153,8 +161,36 @@ KINDS: Mapping[str, Kind] = {
         ((1.0, Room(2, 256)),),
         rows=0.25,
     ),
+    "marks": Kind(
+        lambda seed, d: mark_lesson(seed, 6, d.objects, d.size), ((1.0, Room(4, 128)),), rows=0.75
+    ),
+    "pairs": Kind(lambda seed, d: pair_lesson(seed, 1, d.size), ((1.0, Room(1, 128)),), rows=0.75),
+    "wild": Kind(
+        lambda seed, d: wild_lesson(seed, 5, d.shares, d.size),
+        ((1.0, Room(4, 96)),),
+        rows=0.5,
+        sizes=(*_PHOTOGRAPHS, *WILD_SIZES),
+    ),
+    "wild_clips": Kind(
+        lambda seed, d: wild_clip_lesson(seed, 2, d.shares, d.frames, d.size),
+        ((1.0, Room(2, 96)),),
+        rows=0.125,
+        sizes=(*_PHOTOGRAPHS, *WILD_SIZES),
+    ),
+    "wild_shots": Kind(
+        lambda seed, d: wild_shot_lesson(seed, 2, d.shares, d.size, d.shots),
+        ((1.0, Room(2, 64)),),
+        rows=0.25,
+        sizes=(*_PHOTOGRAPHS, *WILD_SIZES),
+    ),
 }
 """By the names that stages use."""
+
+_SPELT = ("scenes", "instances", "clips", "marks", "pairs")
+"""Kinds whose words are the tokenizer's; those of the wild ones are to stay unknown."""
+
+_SHOTS = (*[(SHOT_SIZE,)] * 4, *((size,) for size in WILD_SHOT_SIZES), ((96, 48), (168, 48)))
+"""Sizes of the reference shots of a wild step."""
 
 _FRAMES = {"2": 1, "3": 1, "4": 4, "5": 1, "6": 1, "7": 1, "8": 4}
 """How often a clip has so many frames, as weights: the benchmark asks by 4 and 8."""
@@ -172,6 +208,7 @@ def lessons_of(
         objects=stage.objects,
         size=kind.sizes[rng.randint(len(kind.sizes))],
         frames=int(lessons.draw(rng, _FRAMES)),
+        shots=_SHOTS[rng.randint(len(_SHOTS))],
     )
     at = int(lessons.draw(rng, {str(i): weight for i, (weight, _) in enumerate(kind.rooms)}))
     rows = max(ranks, round(recipe.rows * kind.rows))
@@ -186,14 +223,16 @@ def corpus(recipe: Recipe) -> Iterator[str]:
     """
     tasks = dict.fromkeys(lessons.TASKS, 1.0)
     for i in range(recipe.corpus):
-        for name, kind in KINDS.items():
+        for place, name in enumerate(_SPELT):
+            kind = KINDS[name]
             drawn = Drawn(
                 shares=replace(recipe.shares, task=tasks),
                 objects=recipe.stages[-1].objects,
                 size=kind.sizes[i % len(kind.sizes)],
                 frames=2 + i % 7,
+                shots=_SHOTS[0],
             )
-            seed = lessons.train_seed(recipe.seed, i, list(KINDS).index(name))
+            seed = lessons.train_seed(recipe.seed, i, place)
             yield from lessons.corpus([kind.make(seed, drawn)])
 
 

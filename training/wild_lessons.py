@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from training.lessons import NANO, Lesson, Shares, Turn, draw, draw_variant, turn_of
+from training.lessons import NANO, Lesson, Numbers, Shares, Turn, draw, draw_variant, turn_of
 from training.wild_pictures import Size, wild_frames, wild_picture
 from training.wild_words import expression, label, labels, of_a_shape
 from vlmeval_findit.benchmarks.findit import prompts
@@ -76,7 +76,7 @@ def wild_lesson(seed: int, turns: int, shares: Shares, size: Size) -> Lesson:
         task = draw(rng, _TASKS)
         question = _question(rng, shown, task)
         variant = draw_variant(rng, shares, _DATASETS[task], task == "multilabel")
-        asked.append(turn_of(question, variant, shown, [0] * len(question.boxes)))
+        asked.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.numbers))
     return Lesson((shown,), _opening("Scenes"), tuple(asked))
 
 
@@ -136,7 +136,8 @@ def _opening(dataset: str, frames: int = 1, references: int = 0) -> messages.Mes
 
 
 def _turn_of_nothing(said: str, variant: Variant, shown: Scene) -> Turn:
-    turn = turn_of(PosedQuestion(said, ()), variant, shown, [])
+    # Nothing has the same coordinates in all units.
+    turn = turn_of(PosedQuestion(said, ()), variant, shown, [], Numbers.THOUSANDTHS)
     return turn._replace(reply=nothing(NANO.reads(variant.reply)))
 
 
