@@ -14,9 +14,9 @@ import yaml
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from training import lessons, saving, train  # noqa: E402
-from training.batches import IGNORED  # noqa: E402
-from training.lessons import NANO, STEP, Lesson, Shares  # noqa: E402
+from training import architecture, lessons, saving, train  # noqa: E402
+from training.batches import IGNORED, Room  # noqa: E402
+from training.lessons import NANO, Lesson, Numbers, Shares  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
 from training.train import Training, read_recipe  # noqa: E402
 from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
@@ -39,13 +39,14 @@ SMALL = replace(
     text={"width": 64, "depth": 2, "heads": 2},
     vision={"width": 32, "depth": 2, "heads": 1},
     rows=2,
-    room=120,
     warmup=2,
     save_every=2,
     evaluate_every=1000,
-    stages=(replace(RECIPE.stages[-1], until=4),),
+    stages=(replace(RECIPE.stages[-1], until=4, kinds={"scenes": 1}),),
 )
+ROOMY = Room(20, 2000)
 EVEN = Shares(
+    numbers=Numbers.THOUSANDTHS,
     representation=dict.fromkeys(RECIPE.shares.representation, 1),
     output={"text": 1, "json": 2},
     key=dict.fromkeys(RECIPE.shares.key, 1),
@@ -75,9 +76,11 @@ def rows_of_scenes() -> list[Variant]:
     return [v for v in grid() if v.table in tables and v.centre is None]
 
 
-def test_every_reply_that_is_taught_reads_as_its_boxes() -> None:
+@pytest.mark.parametrize(("numbers", "step"), [(Numbers.THOUSANDTHS, 10), (Numbers.PIXELS, 1)])
+def test_every_reply_that_is_taught_reads_as_its_boxes(numbers: Numbers, step: int) -> None:
     shown = scene(11)
     width, height = shown.width, shown.height
+    across, down = (1, 1) if numbers is Numbers.PIXELS else (width / 1000, height / 1000)
     for variant in rows_of_scenes():
         rng = rng_of(Stream.QUESTION, 11)
         if variant.table == "Scenes_insdet":
@@ -87,15 +90,14 @@ def test_every_reply_that_is_taught_reads_as_its_boxes() -> None:
         else:
             asked = ASKED[variant.table](rng, shown)
         assert asked is not None
-        turn = lessons.turn_of(asked, variant, shown, [0] * len(asked.boxes))
+        turn = lessons.turn_of(asked, variant, shown, [0] * len(asked.boxes), numbers)
         reading = reader(NANO.reads(variant.reply))(turn.reply)
         assert reading.reason is None, (variant.name, turn.reply)
         pixels = [
-            (x1 * width / 1000, y1 * height / 1000, x2 * width / 1000, y2 * height / 1000)
-            for x1, y1, x2, y2 in reading.boxes
+            (x1 * across, y1 * down, x2 * across, y2 * down) for x1, y1, x2, y2 in reading.boxes
         ]
         right = [box for _, box in turn.objects]
-        assert np.allclose(pixels, right, atol=STEP / 1000 * max(width, height)), variant.name
+        assert np.allclose(pixels, right, atol=step * max(across, down)), variant.name
         assert sorted(right) == sorted(asked.boxes)
         by_box = dict(zip(asked.boxes, asked.labels, strict=True)) if asked.labels else {}
         assert list(reading.labels) == [by_box[box] for box in right if asked.labels]
@@ -105,7 +107,7 @@ def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
     frames = clip(5, 8)
     asked, places = asking.in_clip(rng_of(Stream.QUESTION, 5), frames)
     variant = parse("FindIt_Scenes_video_f8_xyxy_json_bbox_2d")
-    turn = lessons.turn_of(asked, variant, frames[0], places)
+    turn = lessons.turn_of(asked, variant, frames[0], places, Numbers.THOUSANDTHS)
     reading = reader(NANO.reads(variant.reply))(turn.reply)
     assert reading.reason is None
     assert sorted(reading.frames) == sorted(places)
@@ -150,35 +152,45 @@ LESSONS = {
 }
 
 
+def length(training: Training, turn: lessons.Turn) -> int:
+    """Tokens of a turn."""
+    return len(training.writer._tokens(turn).ids)
+
+
 @pytest.mark.parametrize("kind", LESSONS)
 def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
     kind: str, untrained: Training, tmp_path: Path
 ) -> None:
     """The tokens and the scores of a packed row are those of the package's own encoder."""
     lesson = LESSONS[kind]()
-    batch = untrained.writer.batch([lesson], room=2000)
+    batch = untrained.writer.batch([lesson], ROOMY)
     model = untrained.model.eval()
+    shapes = (SMALL.text, SMALL.vision)
+    plain = architecture.build_model(untrained.processor.tokenizer, *shapes).eval()
+    plain.load_state_dict(model.state_dict())
     with torch.no_grad():
         packed = model.model(
             input_ids=batch.ids,
             pixel_values=batch.pixels,
             image_grid_thw=batch.grid,
-            attention_mask=batch.mask,
+            attention_mask=batch.positions.new_zeros(1, 1, 1, 1),
             position_ids=batch.positions,
             use_cache=False,
+            turns=batch.layout,
         ).last_hidden_state[0]
     family = NANO.local
     assert family is not None
     encoder = Encoder(untrained.processor, family)
     learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]
     at = 0
-    for turn in lesson.turns:
+    # A row has its turns in the order of their lengths.
+    for turn in sorted(lesson.turns, key=lambda turn: -length(untrained, turn)):
         message = message_of(lesson, turn.request, tmp_path)
         alone = encoder.encode(message, encoder.pictures(Bounds()), Bounds())
         reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids
         ids = torch.tensor([[*alone.ids, *reply]])
         with torch.no_grad():
-            hidden = model.model(
+            hidden = plain.model(
                 input_ids=ids,
                 mm_token_type_ids=torch.tensor([[*alone.types, *([0] * len(reply))]]),
                 use_cache=False,
@@ -194,7 +206,7 @@ def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
 
 def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: Training) -> None:
     lesson = LESSONS["scene"]()
-    batch = untrained.writer.batch([lesson], room=2000)
+    batch = untrained.writer.batch([lesson], ROOMY)
     assert torch.allclose(batch.covers.sum(-1), torch.ones(len(batch.covers)))
     coordinates = sum(len(turn.objects) * turn.numbers for turn in lesson.turns)
     assert len(batch.looks) == coordinates
@@ -202,8 +214,8 @@ def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: Tr
 
 def test_turns_that_do_not_fit_are_left_out(untrained: Training) -> None:
     lesson = LESSONS["scene"]()
-    batch = untrained.writer.batch([lesson], room=40)
-    assert batch.ids.shape[1] < untrained.writer.batch([lesson], room=2000).ids.shape[1]
+    batch = untrained.writer.batch([lesson], Room(1, 2000))
+    assert batch.ids.shape[1] < untrained.writer.batch([lesson], ROOMY).ids.shape[1]
 
 
 # --- training -------------------------------------------------------------------------------------
@@ -301,8 +313,8 @@ def test_the_losses_fall(untrained: Training) -> None:
 
 
 def test_two_processes_share_a_step_s_scenes() -> None:
-    whole = train.lessons_of(SMALL, 3)
-    parts = [train.lessons_of(SMALL, 3, rank, 2) for rank in range(2)]
+    whole, _ = train.lessons_of(SMALL, 3)
+    parts = [train.lessons_of(SMALL, 3, rank, 2)[0] for rank in range(2)]
     assert [lesson.turns for lesson in whole] == [
         lesson.turns for pair in zip(*parts, strict=True) for lesson in pair
     ]

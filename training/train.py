@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 import yaml
+from torch.utils.data import DataLoader
 
 from training import architecture, card, lessons, saving
 from training.batches import Batch, Room, Writer
@@ -339,10 +340,20 @@ def _average(weights: Sequence[Any], ranks: int) -> None:
         w.grad.copy_(part.view_as(w))
 
 
-def train(recipe_file: Path, out: Path, device: str, report_every: int = 50) -> None:
+def train(
+    recipe_file: Path, out: Path, device: str, report_every: int = 50, workers: int = 0
+) -> None:
     """Train to a recipe's end, from the last save of ``out`` where there is one.
 
     ``out`` gets the checkpoint with its card, the curve, the validation's scores and the recipe.
+
+    Args:
+        recipe_file: the recipe.
+        out: the folder.
+        device: ``cpu``, ``cuda``.
+        report_every: steps a line of the curve.
+        workers: processes that draw scenes while the model learns; 0 draws them in between, which
+            is as fast where the cores are all taken.
 
     Raises:
         ValueError: the recipe cannot be read, or is not the one that ``out`` was begun with.
@@ -361,8 +372,14 @@ def train(recipe_file: Path, out: Path, device: str, report_every: int = 50) -> 
             _forget_after(training.step, out / name)
     recent: list[dict[str, float]] = []
     began, first = time.monotonic(), training.step
-    while training.step < recipe.steps:
-        figures = training.advance(training.batch(rank, ranks), ranks)
+    steps = range(training.step, recipe.steps)
+    for batch in DataLoader(
+        [*steps],
+        batch_size=1,
+        num_workers=workers,
+        collate_fn=lambda step: training.batch_of(*step, rank, ranks),
+    ):
+        figures = training.advance(batch, ranks)
         if rank:
             continue
         recent.append(figures)
@@ -431,10 +448,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="of torch, a process")
+    parser.add_argument("--workers", type=int, default=0, help="processes that draw scenes")
     parser.add_argument("--report-every", type=int, default=50)
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(chosen.threads)
-    train(chosen.config, chosen.out, chosen.device, chosen.report_every)
+    train(chosen.config, chosen.out, chosen.device, chosen.report_every, chosen.workers)
 
 
 if __name__ == "__main__":
