@@ -119,7 +119,7 @@ def test_formats_come_by_their_shares() -> None:
     drawn = [lessons.draw_variant(rng, RECIPE.shares, "Scenes") for _ in range(2000)]
     favourite = sum(v.name == "FindIt_Scenes_xyxy_json_bbox_2d" for v in drawn) / len(drawn)
     assert 0.35 < favourite < 0.5
-    assert len({v.name for v in drawn}) > 40
+    assert len({v.name for v in drawn}) > 30
 
 
 def test_training_sees_scenes_of_its_own_split_only() -> None:
