@@ -22,12 +22,13 @@ from ..core.settings import Settings
 from ..core.spelling import nearest
 from . import prices
 from .families import (
+    NANO_FACTOR,
     THINK,
-    Bounds,
     BoundsRule,
     LocalFamily,
     ThoughtMarks,
     internvl3_bounds,
+    nano_px_bounds,
     processors_own,
     qwen2_5_bounds,
     qwen3_bounds,
@@ -103,22 +104,10 @@ _MARKED = {"type": "ephemeral"}
 """Anthropic keeps what is marked, for five minutes from its last use."""
 
 
-_SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
-_THINKING_OFF = {"enable_thinking": False}
+# --- models on this machine -----------------------------------------------------------------------
 
 
-# --- the checkpoints that ship --------------------------------------------------------------------
-
-_NANO_PX_FACTOR = 24
-"""Two patches of 12 pixels."""
-
-
-def _nano_px_bounds(question: Question) -> Bounds:
-    """Those of its own processor, in so many words: its numbers are read within them."""
-    return Bounds(min_pixels=4 * _NANO_PX_FACTOR**2, max_pixels=168 * 168)
-
-
-def _shipped(name: str, space: SpaceRule, bounds: BoundsRule, schemes: Schemes) -> ModelRow:
+def _shipped(name: str, space: SpaceRule, bounds: BoundsRule) -> ModelRow:
     """The row of a checkpoint that ships with the package: a very small Qwen3-VL."""
     local = LocalFamily(
         class_name="FindItQwen3VL",
@@ -127,8 +116,11 @@ def _shipped(name: str, space: SpaceRule, bounds: BoundsRule, schemes: Schemes) 
         layout="grid",
         stops=("<|im_end|>", "<|endoftext|>"),
     )
-    return ModelRow(name, re.escape(name), space, schemes, local=local)
+    return ModelRow(name, re.escape(name), space, _QWEN_ALL_TEXT, local=local)
 
+
+_SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
+_THINKING_OFF = {"enable_thinking": False}
 
 _ROWS = (
     # VLMEvalKit's own Qwen2.5-VL-…-Instruct entries resize within other bounds; :mod:`..host` reads
@@ -312,9 +304,8 @@ _ROWS = (
         ),
     ),
     # The models that ship with the package, and their baselines.
-    _shipped(NANO, _GRID, processors_own, _QWEN_ALL_TEXT),
-    # It answers as it is asked, also where no format is named: it has no scheme of its own.
-    _shipped(NANO_PX, _smart_resize(_nano_px_bounds, _NANO_PX_FACTOR), _nano_px_bounds, {}),
+    _shipped(NANO, _GRID, processors_own),
+    _shipped(NANO_PX, _smart_resize(nano_px_bounds, NANO_FACTOR), nano_px_bounds),
     ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
     ModelRow("FullImage", r"FullImage", _GRID),
 )
