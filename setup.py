@@ -144,7 +144,7 @@ setup(
     package_data={
         "vlmeval_findit": ["py.typed"],
         "vlmeval_findit.data.demo": ["*.yaml"],
-        "vlmeval_findit.models": ["findit_nano/*", "findit_nano_siglip/*"],
+        "vlmeval_findit.models": ["findit_nano*/*"],
         "vlmeval_findit.report": ["templates/*"],
     },
     install_requires=[

@@ -12,8 +12,8 @@ from typing import Any
 
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.boxes.spaces import reference_size
+from vlmeval_findit.benchmarks.findit.task import FindItTask, load_task
+from vlmeval_findit.boxes.spaces import Space, reference_size
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.messages import located
 from vlmeval_findit.core.places import image_folder
@@ -31,12 +31,17 @@ def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[st
         space = row.space(task.question)
         folder = image_folder(task.question.images).path
         for query in task.queries.values():
-            width, height = reference_size(space, query.width, query.height)
-            scale = (width / query.width, height / query.height)
-            reply = write(_said(query, scale), task.question.reply, digits=3)
+            reply = perfect_answer(task, query, space)
             parts = located(message(query, task.question), folder)
             answers[content(request(parts, task.question, space, manner).body)] = reply
     return answers
+
+
+def perfect_answer(task: FindItTask, query: Query, space: Space, digits: int = 3) -> str:
+    """The reply that names every box of a row, in a space."""
+    width, height = reference_size(space, query.width, query.height)
+    scale = (width / query.width, height / query.height)
+    return write(_said(query, scale), task.question.reply, digits=digits)
 
 
 def content(body: Any) -> str:

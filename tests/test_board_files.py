@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from boards import JSON, METRICS, NOW, board, runs, world
+from boards import JSON, LABELS_TEXT, METRICS, NOW, board, runs, world
 from openpyxl import load_workbook
 from scored_runs import World, saying, speaking
 
@@ -22,6 +22,7 @@ from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
 from vlmeval_findit.leaderboard.rows import (
     forced_lines,
+    formats_line,
 )
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.report.page import make_page
@@ -112,6 +113,18 @@ def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> Non
     assert (cell.value, cell.data_type) == ("=1+1", "s")
 
 
+def test_where_there_is_no_choice_of_formats_none_is_said(world: World, runs: list[Run]) -> None:
+    line = formats_line(make_board(runs))
+    assert line is not None
+    assert line.split("; ")[0] == "Good xyxy_text"
+    assert formats_line(make_board([world.run("Only", JSON, saying("[]"))])) is None
+    # No format of Good's has both tables: each is named with how many it is the format of.
+    gone = {("Good", JSON), ("Good", LABELS_TEXT)}
+    partly = [run for run in runs if (run.model, run.question.name) not in gone]
+    line = formats_line(make_board(partly)) or ""
+    assert {"Good xyxy_text (1 dataset)", "Good xyxy_json (1 dataset)"} <= {*line.split("; ")}
+
+
 def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> None:
     evil = world.run("a|b_<c>%&", JSON, speaking(JSON, 0.5))
     other = world.run("Other", JSON, saying("[]"), rows=3)
@@ -144,6 +157,7 @@ def test_the_command(
     assert "Good" in printed
     assert "Not compared with the rest: 1 run\n" in printed
     assert "other rows: 3 scored, the rest 12" in printed
+    assert "\nEach in one format: Good xyxy_text; " in printed
     assert len(list(out.iterdir())) == 8
     assert main([*given, "--format", "nonsense"]) == 2
     assert "error: --format nonsense: no run has this format" in capsys.readouterr().err

@@ -9,9 +9,15 @@ import yaml
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed
 from host_runs import require_host
 
-from vlmeval_findit.cli.demo import MODELS, PHOTOGRAPHS, SCENES
+from vlmeval_findit.cli.demo import FORMAT, MODELS, OTHERS, asked_as
+from vlmeval_findit.models.table import NANO, NANO_PX
 
 pytestmark = pytest.mark.host
+
+BEST = {NANO: "xyxy json bbox_2d", NANO_PX: "xywh json"}
+"""What the search has to find: what each was taught most."""
+LEAST_BETWEEN = 10.0
+"""Points of F1@0.5 between the best format of a model and its worst."""
 
 
 @pytest.fixture
@@ -30,14 +36,22 @@ def test_it_shows_scores_the_best_format_and_a_report(fresh: FreshVenv) -> None:
     done = fresh.findit()
     assert done.returncode == 0, done.stdout + done.stderr
     out, work = done.stdout, fresh.here / "outputs" / "demo"
-    for name in (*SCENES, *PHOTOGRAPHS):
-        for model in MODELS:
-            assert any(line.split()[:2] == [name, model] for line in out.splitlines())
-    assert "FindIt-Nano: best format xyxy json bbox_2d" in out
+    scored = {tuple(line.split()[:2]) for line in out.splitlines()}
+    assert {(name, model) for name in asked_as(FORMAT) for model in MODELS} <= scored
+    assert {(name, NANO_PX) for name in asked_as("xywh_json")} <= scored
+    assert {(name, model) for name in OTHERS for model in (NANO, OTHERS[name])} <= scored
     formats = yaml.safe_load((work / "best_formats.yaml").read_text())
-    ranked = formats["models"]["FindIt-Nano"]["averages"]
-    assert ranked[0]["format"] == "xyxy json bbox_2d"
-    assert ranked[0]["F1@0.5"] > ranked[-1]["F1@0.5"] + 30
+    for model, best in BEST.items():
+        assert f"{model}: best format {best}" in out
+        ranked = formats["models"][model]["averages"]
+        assert ranked[0]["format"] == best
+        assert ranked[0]["F1@0.5"] > ranked[-1]["F1@0.5"] + LEAST_BETWEEN
+    assert f"{NANO} {FORMAT}; " in out
+    assert f"{NANO_PX} xywh_json" in out
+    _, last = out.split("\n6. ")
+    assert "F1 0." in last
+    assert "pixels of the picture, xywh" in " ".join(last.split())
+    assert "the run's convention is wrong" in " ".join(last.split())
     report = (work / "report.html").read_text()
     assert all(model in report for model in MODELS)
     assert (work / "leaderboard" / "leaderboard.xlsx").is_file()
@@ -50,8 +64,15 @@ def _the_doctor_finds_what_is_wrong_and_nothing_else(fresh: FreshVenv, work: Pat
     assert right.returncode == 0, right.stdout + right.stderr
     assert right.stdout.count("it fits") >= len(MODELS)
     assert "convention is wrong" not in right.stdout
-    (scenes,) = (work / "runs").rglob(f"FindIt-Nano_{SCENES[0]}.json")
-    for space in ("pixels", "unit"):
+    for model, space, right in (
+        (NANO, "pixels", "thousandths of width and height"),
+        (NANO, "unit", "thousandths of width and height"),
+        (NANO_PX, "grid1000", "pixels of the picture"),
+        (NANO_PX, "unit", "pixels of the picture"),
+    ):
+        scenes = work / "runs" / model / f"{model}_{asked_as(FORMAT)[0]}.json"
         wrong = fresh.findit("doctor", str(scenes), "--space", space)
         assert wrong.returncode == 1, wrong.stdout + wrong.stderr
-        assert "the run's convention is wrong" in " ".join(wrong.stdout.split())
+        said = " ".join(wrong.stdout.split())
+        assert f"; {right}, xyxy: F1 " in said
+        assert "the run's convention is wrong" in said

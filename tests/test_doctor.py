@@ -84,7 +84,7 @@ def test_a_declared_space_with_settings_of_its_own_is_a_hypothesis() -> None:
     declared = Convention(row_of(space), ORDERS["xyxy"])
     names = [one.name for one in conventions(declared)]
     assert declared.name in names
-    assert len(names) == len(set(names)) == 328 + 5
+    assert len(names) == len(set(names)) == 333 + 5
 
 
 # --- evidence -------------------------------------------------------------------------------------

@@ -76,6 +76,11 @@ def test_names_that_only_look_alike_find_nothing(name: str) -> None:
             "RoboTools",
             Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056),
         ),
+        (
+            "FindIt-Nano-px",
+            "HRInsDet_easy",
+            Space("smart_resize", min_pixels=2304, max_pixels=28_224, factor=24),
+        ),
         ("Qwen3-VL", "HRInsDet_easy", Space("grid1000")),
         ("GPT-5.4", "Pascal", Space("openai_high")),
         ("GPT-5.4", "HRInsDet_easy", Space("openai_high", scene_max_size=4096)),

@@ -1,4 +1,4 @@
-"""The checkpoint that ships: small, a real Qwen3-VL, as good as it is said to be, and choosy."""
+"""The checkpoints that ship: small, real Qwen3-VLs, as good as they are said to be, and choosy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ pytest.importorskip("transformers")
 from training import train  # noqa: E402
 from training.evaluate import evaluate  # noqa: E402
 from training.train import read_recipe  # noqa: E402
-from vlmeval_findit.models.table import NANO_CHECKPOINT, find_model  # noqa: E402
+from vlmeval_findit.models.table import (  # noqa: E402
+    NANO_CHECKPOINT,
+    NANO_PX,
+    SHIPPED,
+    find_model,
+)
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
@@ -46,22 +51,24 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def test_it_is_a_few_megabytes_of_a_real_qwen3_vl() -> None:
-    files = [path for path in FOLDER.iterdir() if path.is_file()]
+@pytest.mark.parametrize("name", SHIPPED)
+def test_it_is_a_few_megabytes_of_a_real_qwen3_vl(name: str) -> None:
+    folder = Path(SHIPPED[name])
+    files = [path for path in folder.iterdir() if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 10e6
-    config = json.loads((FOLDER / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text())
     assert config["architectures"] == ["Qwen3VLForConditionalGeneration"]
     from safetensors import safe_open
 
-    with safe_open(FOLDER / "model.safetensors", "pt") as weights:
+    with safe_open(folder / "model.safetensors", "pt") as weights:
         sizes = [weights.get_tensor(name).numel() for name in weights.keys()]  # noqa: SIM118
     assert 1e6 <= sum(sizes) <= 4e6
 
 
 def test_it_is_run_by_the_class_of_its_big_sisters() -> None:
-    rows = [find_model(name) for name in ("FindIt-Nano", "Qwen3-VL-8B")]
+    rows = [find_model(name) for name in (*SHIPPED, "Qwen3-VL-8B")]
     families = [row.local for row in rows if row is not None]
-    assert [family.class_name for family in families if family] == ["FindItQwen3VL"] * 2
+    assert [family.class_name for family in families if family] == ["FindItQwen3VL"] * 3
 
 
 def test_its_card_holds_the_recipe_that_is_in_the_repository() -> None:
@@ -91,6 +98,14 @@ def test_it_prefers_the_format_that_it_was_mostly_taught(lmu: Path) -> None:
     names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, "cxcywh_text", "all_json_bbox_2d")]
     best, *others = [scored.figures["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
     assert all(best > other + 5.0 for other in others)
+
+
+def test_the_one_that_says_pixels_prefers_another_format(lmu: Path) -> None:
+    names = [f"FindIt_Scenes_mini_{form}" for form in ("xywh_json", BEST)]
+    own, other = evaluate(Path(SHIPPED[NANO_PX]), names, "cpu", model=NANO_PX)
+    assert own.figures["F1@0.5"] >= LEAST[""]
+    assert own.figures["Adherence"] >= 98.0
+    assert own.figures["F1@0.5"] > other.figures["F1@0.5"]
 
 
 def test_both_runners_get_the_same_replies(lmu: Path, tmp_path: Path) -> None:

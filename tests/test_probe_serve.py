@@ -10,7 +10,7 @@ import pytest
 from host_runs import RUN_FINDIT, environment, require_host, run
 from serving import served
 
-from vlmeval_findit.models.table import NANO_CHECKPOINT
+from vlmeval_findit.models.table import NANO, NANO_CHECKPOINT, NANO_PX
 
 pytestmark = pytest.mark.host
 
@@ -44,16 +44,30 @@ def test_a_served_model(one_thread: None, url: str, tmp_path: Path) -> None:
     assert "ANOTHER CONVENTION" in out
 
 
-def test_a_model_on_this_machine(one_thread: None, tmp_path: Path) -> None:
+THOUSANDTHS = "thousandths of width and height, xyxy"
+RESIZED = "pixels of the processor's resize within 2304..28224, to multiples of 24, xyxy"
+
+
+@pytest.mark.parametrize(
+    ("model", "means", "space", "declares"),
+    [
+        (NANO, THOUSANDTHS, "pixels", "pixels of the picture, xyxy"),
+        # On large pictures the pixels of what it was shown are not the picture's.
+        (NANO_PX, RESIZED, "pixels", "pixels of the picture, xyxy"),
+        (NANO_PX, RESIZED, "grid1000", THOUSANDTHS),
+    ],
+)
+def test_a_model_on_this_machine(
+    model: str, means: str, space: str, declares: str, one_thread: None, tmp_path: Path
+) -> None:
     require_host()
     pytest.importorskip("torch")
-    status, out = probe(tmp_path, "--model", "FindIt-Nano", "--limit", "30")
+    asked = ("--model", model, "--limit", "30")
+    status, out = probe(tmp_path, *asked)
     assert status == 0, out
-    assert "declared thousandths of width and height, xyxy: confirmed" in out
+    assert f"declared {means}: confirmed" in " ".join(out.split())
     # What was asked is not asked again, and a space that is said is held against the answers.
-    status, out = probe(tmp_path, "--model", "FindIt-Nano", "--limit", "30", "--space", "pixels")
+    status, out = probe(tmp_path, *asked, "--space", space)
     assert status == 1, out
     assert "answers of an earlier probe lie in" in out
-    assert "declared pixels of the picture, xyxy; the answers are thousandths" in " ".join(
-        out.split()
-    )
+    assert f"declared {declares}; the answers are {means}" in " ".join(out.split())

@@ -88,9 +88,11 @@ def space(kind: str, scene_max_size: int | None = None) -> Space:
         # Ties to even: 42 = 1.5 x 28 -> 56, 70 = 2.5 x 28 -> 56.
         (Space("smart_resize", min_pixels=1, max_pixels=10**9), (42, 70), (56, 56)),
         (Space("smart_resize", min_pixels=1, max_pixels=10**9), (1, 13), (28, 28)),
+        # Patches of another size: 500/32 = 15.6 -> 512, 375/32 = 11.7 -> 384.
+        (Space("smart_resize", min_pixels=1, max_pixels=10**9, factor=32), (500, 375), (512, 384)),
     ],
     ids=lambda value: (
-        f"{value.kind}-{value.scene_max_size or ''}{'two' * value.two_step}"
+        f"{value.kind}-{value.scene_max_size or value.factor or ''}{'two' * value.two_step}"
         if isinstance(value, Space)
         else f"{value[0]}x{value[1]}"
     ),
@@ -154,6 +156,10 @@ def test_settings_are_read_back() -> None:
         ({"kind": "smart_resize", "min_pixels": 0, "max_pixels": 1}, "needs the min_pixels"),
         ({"kind": "smart_resize", "min_pixels": 2, "max_pixels": 1}, "min_pixels 2 > max_pixels 1"),
         ({"kind": "smart_resize", "min_pixels": "2", "max_pixels": 1}, "coordinate space {"),
+        ({"kind": "smart_resize", "min_pixels": 1, "max_pixels": 2, "factor": 0},
+         "factor must be at least 1, not 0"),
+        ({"kind": "smart_resize", "min_pixels": 1, "max_pixels": 2, "factor": "24"},
+         "coordinate space {"),
         ({"kind": "pixels", "scene_max_size": 0}, "scene_max_size must be at least 1, not 0"),
         ({"kind": "pixels", "scene_max_size": "all"}, "coordinate space {"),
         (1000, "1000"),
@@ -175,17 +181,17 @@ def test_the_help_lists_every_space() -> None:
 edges = st.integers(1, 10_000)
 
 
-@given(edges, edges, st.integers(784, 10**6), st.integers(1, 64))
-def test_smart_resize_gives_multiples_of_28_within_bounds(
-    width: int, height: int, least: int, factor: int
+@given(edges, edges, st.integers(1024, 10**6), st.integers(1, 64), st.sampled_from([24, 28, 32]))
+def test_smart_resize_gives_multiples_of_its_factor_within_bounds(
+    width: int, height: int, least: int, times: int, factor: int
 ) -> None:
-    most = least * (factor + 3)
-    w, h = smart_resize((width, height), least, most)
-    assert w % 28 == h % 28 == 0
-    assert min(w, h) >= 28
+    most = least * (times + 3)
+    w, h = smart_resize((width, height), least, most, factor)
+    assert w % factor == h % factor == 0
+    assert min(w, h) >= factor
     assert w * h >= least
-    # An edge cannot be less than 28, which is why a strip may have more.
-    assert w * h <= most or min(w, h) == 28
+    # An edge cannot be less than that, which is why a strip may have more.
+    assert w * h <= most or min(w, h) == factor
 
 
 @given(edges, edges)

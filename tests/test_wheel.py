@@ -57,7 +57,8 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     }
     with zipfile.ZipFile(wheel) as z:
         files = {name for name in z.namelist() if ".dist-info/" not in name}
-    assert "vlmeval_findit/models/findit_nano/model.safetensors" in files
+    for checkpoint in ("findit_nano", "findit_nano_px", "findit_nano_siglip"):
+        assert f"vlmeval_findit/models/{checkpoint}/model.safetensors" in files
     assert files == kept | COPIED | {"vlmeval_findit_hook.pth"}
 
 

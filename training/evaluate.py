@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.lessons import NANO
 from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.core.messages import Message, PartKind
@@ -19,6 +18,7 @@ from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import load_local
+from vlmeval_findit.models.table import MODELS, NANO, SHIPPED
 from vlmeval_findit.runs.score import RunScore, score
 
 FORMAT = "xyxy_json_bbox_2d"
@@ -30,7 +30,11 @@ _AT_ONCE = 64
 
 
 def evaluate(
-    checkpoint: Path, names: Sequence[str], device: str, longest: int | None = None
+    checkpoint: Path,
+    names: Sequence[str],
+    device: str,
+    longest: int | None = None,
+    model: str = NANO,
 ) -> list[RunScore]:
     """The scores of a checkpoint on datasets, by the variants' names.
 
@@ -39,9 +43,10 @@ def evaluate(
         names: variants of any dataset whose images are there.
         device: ``cpu``, ``cuda``.
         longest: the most new tokens of a reply (default: the protocol's).
+        model: the row of the model table that says how it answers.
     """
     settings = RunSettings(device=device, max_new_tokens=longest)
-    runner = load_local(str(checkpoint), NANO, settings)
+    runner = load_local(str(checkpoint), MODELS[model], settings)
     done = []
     for name in names:
         task = load_task(name)
@@ -58,7 +63,7 @@ def evaluate(
                 Reply(index, answer.text, answer.recorded)
                 for (index, _), answer in zip(part, answers, strict=True)
             ]
-        done.append(score(NANO.name, task, replies, Settings()))
+        done.append(score(model, task, replies, Settings()))
     return done
 
 
@@ -81,8 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--data", nargs="+", default=VALIDATION, metavar="FindIt_…")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--row", choices=SHIPPED, default=NANO, help="the model that it becomes")
     chosen = parser.parse_args(arguments)
-    for run in evaluate(chosen.checkpoint, chosen.data, chosen.device):
+    for run in evaluate(chosen.checkpoint, chosen.data, chosen.device, model=chosen.row):
         print(summary(run), flush=True)
 
 

@@ -38,8 +38,9 @@ class Space:
     """A coordinate space with the settings that the run had.
 
     ``kind`` is a row of :data:`KINDS`.  ``scene_max_size`` is the longer side in pixels to which
-    the run shrank its scenes before sending (None: it did not).  The pixel bounds and ``two_step``
-    are those of ``smart_resize``, and needed there: with wrong ones perfect boxes score near zero.
+    the run shrank its scenes before sending (None: it did not).  The pixel bounds, ``two_step`` and
+    ``factor`` (None: Qwen2.5-VL's 28) are those of ``smart_resize``; the bounds are needed there:
+    with wrong ones perfect boxes score near zero.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Space:
     min_pixels: int | None = None
     max_pixels: int | None = None
     two_step: bool = False
+    factor: int | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -61,6 +63,8 @@ class Space:
             raise SpaceError(f"min_pixels {self.min_pixels} > max_pixels {self.max_pixels}")
         if self.scene_max_size is not None and self.scene_max_size < 1:
             raise SpaceError(f"scene_max_size must be at least 1, not {self.scene_max_size}")
+        if self.factor is not None and self.factor < 1:
+            raise SpaceError(f"factor must be at least 1, not {self.factor}")
 
     def as_dict(self) -> dict[str, Any]:
         """The settings that are set, for a provenance file; :func:`space_from` reads them back."""
@@ -198,10 +202,14 @@ def _claude(edge: int, tokens: int) -> Callable[[tuple[int, int], Space], Refere
     return reference
 
 
+_QWEN2_5_FACTOR = 28
+"""Pixels of the side of two of Qwen2.5-VL's patches, which make one visual token."""
+
+
 def smart_resize(
-    size: tuple[int, int], min_pixels: int, max_pixels: int, factor: int = 28
+    size: tuple[int, int], min_pixels: int, max_pixels: int, factor: int = _QWEN2_5_FACTOR
 ) -> tuple[int, int]:
-    """Qwen2.5-VL's resize of (w, h): multiples of ``factor`` within the pixel bounds."""
+    """The Qwen processors' resize of (w, h): multiples of ``factor`` within the pixel bounds."""
     w, h = (max(factor, round(edge / factor) * factor) for edge in size)
     if w * h > max_pixels:
         beta = math.sqrt(size[0] * size[1] / max_pixels)
@@ -225,7 +233,7 @@ def _smart_resize(size: tuple[int, int], space: Space) -> ReferenceSize:
     assert space.max_pixels is not None
     if space.two_step:
         size = chat_resize(size)
-    return smart_resize(size, space.min_pixels, space.max_pixels)
+    return smart_resize(size, space.min_pixels, space.max_pixels, space.factor or _QWEN2_5_FACTOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +263,7 @@ _ROWS = (
         "pixels after Anthropic's resize to 2576 pixels",
         _claude(edge=2576, tokens=4784),
     ),
-    Kind("smart_resize", "smart_resize", "pixels of Qwen2.5-VL's processor input", _smart_resize),
+    Kind("smart_resize", "smart_resize", "pixels of a Qwen processor's resize", _smart_resize),
 )
 
 ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}

@@ -1,4 +1,7 @@
-"""``run_findit.py demo``: a real model, its best format, a report; no network, no download."""
+"""``run_findit.py demo``: two real models, the best format of each, a report, a wrong space.
+
+Needs no network and no download.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +9,52 @@ import csv
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..benchmarks.findit import PREFIX
+from ..benchmarks.findit.formats import Format
+from ..benchmarks.findit.names import parse
 from ..benchmarks.findit.task import load_task
 from ..core.extras import install
 from ..core.run_files import PROVENANCE, RunFiles, run_of
-from . import leaderboard, report, search
+from ..models.table import NANO, NANO_PX, SHIPPED
+from ..sweep.search import read_formats
+from . import doctor, leaderboard, report, search
 from .parsing import Parser
 from .printing import print_rows
 
 FORMAT = "xyxy_json_bbox_2d"
-SCENES = tuple(
-    f"FindIt_{table}_{FORMAT}"
-    for table in (
-        "Scenes_mini",
-        "Scenes_mini_multilabel",
-        "Scenes_mini_refexp",
-        "Scenes_mini_insdet",
-    )
+"""What all are asked first."""
+SCENES = (
+    "Scenes_mini",
+    "Scenes_mini_multilabel",
+    "Scenes_mini_refexp",
+    "Scenes_mini_described",
+    "Scenes_mini_insdet",
+    "Scenes_mini_video_f4",
 )
-PHOTOGRAPHS = tuple(
-    f"FindIt_{table}_{FORMAT}"
-    for table in (
-        "Demo",
-        "Demo_multilabel",
-        "Demo_refexp",
-        "Demo_described",
-        "Demo_insdet",
-        "Demo_video_f8",
-    )
+PHOTOGRAPHS = (
+    "Demo",
+    "Demo_multilabel",
+    "Demo_refexp",
+    "Demo_described",
+    "Demo_insdet",
+    "Demo_video_f8",
 )
-NANO = "FindIt-Nano"
-MODELS = (NANO, "OpenCV-Detector", "FullImage")
+MODELS = (*SHIPPED, "OpenCV-Detector", "FullImage")
+OTHERS = {"VPBench_Scenes_mini": "RandomOption", "SelfRetrieval_Scenes_mini": "SceneDescriber"}
+"""Other benchmarks, with what FindIt-Nano is held against: who guesses, and who knows."""
+WRONG = "grid1000"
+"""Not the space of FindIt-Nano-px."""
 NEEDED = ("vlmeval", "torch", "transformers", "cv2", "skimage", "sklearn")
 """What it imports, or takes photographs of, beyond a light installation."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """The model that ships with the package and two baselines, from prompts to a report."""
+    """The models that ship with the package and two baselines, from prompts to a report."""
     parser = Parser(prog="run_findit.py demo", description=__doc__)
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/demo"))
     work_dir: Path = parser.parse_args(argv).work_dir
@@ -54,30 +63,58 @@ def main(argv: Sequence[str]) -> int:
     for path in (runs, searched):
         path.mkdir(parents=True, exist_ok=True)
 
-    names = (*SCENES, *PHOTOGRAPHS)
-    queries = [len(load_task(name).queries) for name in names]
+    scenes, photographs = (_queries(tables) for tables in (SCENES, PHOTOGRAPHS))
     print(
-        f"1. {', '.join(MODELS)} through VLMEvalKit: {sum(queries[: len(SCENES)])} queries of "
-        f"rendered scenes, {sum(queries[len(SCENES) :])} of photographs, asked as {FORMAT}"
+        f"1. {', '.join(MODELS)} through VLMEvalKit: {scenes} queries of rendered scenes, "
+        f"{photographs} of photographs, asked as {FORMAT}"
     )
-    print_rows(_run(names, runs, work_dir / "demo.log"))
+    print_rows(_run(asked_as(FORMAT), MODELS, runs))
 
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    print(f"\n2. Which format does {NANO} answer best in? Every one, on the first 50 scenes:")
     best = work_dir / "best_formats.yaml"
-    table = ["--dataset", "Scenes_mini", "--out", str(best), "--work-dir", str(searched)]
-    status = search.main(
-        ["--model", NANO, *table, "--journal", str(work_dir / "search_calls.jsonl")]
-    )
-    if status:
-        return status
+    table = ["--dataset", SCENES[0], "--out", str(best), "--work-dir", str(searched)]
+    journal = ["--journal", str(work_dir / "search_calls.jsonl")]
+    for model in SHIPPED:
+        print(f"\n2. Which format does {model} answer best in? Every one, on the first 50 scenes:")
+        status = search.main(["--model", model, *table, *journal])
+        if status:
+            return status
 
-    print("\n3. Leaderboard and report:")
-    # One of the search's cells is among the runs already.
-    found = [path for path in _predictions(searched) if not path.stem.endswith(names)]
+    own = {model: _name(found) for model, found in read_formats(best).items() if model in SHIPPED}
+    for model, form in own.items():
+        if form != FORMAT:
+            print(f"\n3. {model} as it likes it, asked as {form}:")
+            print_rows(_run(asked_as(form), (model,), runs))
+
+    print(f"\n4. {NANO} beyond boxes: letters about marks, captions that tell two scenes apart:")
+    for name, other in OTHERS.items():
+        print_rows(_run([name], (NANO, other), runs))
+
+    print("\n5. Leaderboard and report:")
+    # Some of the search's cells are among the runs already.
+    there = {path.name for path in _predictions(runs)}
+    found = [path for path in _predictions(searched) if path.name not in there]
     both = [str(runs), *map(str, found)]
     leaderboard.main([*both, "--out", str(work_dir / "leaderboard")])
-    return report.main([*both, "--out", str(work_dir / "report.html")])
+    status = report.main([*both, "--out", str(work_dir / "report.html")])
+
+    print(f"\n6. {NANO_PX} says pixels. What if they are taken for thousandths ({WRONG})?")
+    doctor.main([str(_file(runs, NANO_PX, asked_as(own[NANO_PX])[0])), "--space", WRONG])
+    return status
+
+
+def asked_as(form: str) -> list[str]:
+    """The datasets of scenes and photographs in a format."""
+    return [f"{PREFIX}{table}_{form}" for table in (*SCENES, *PHOTOGRAPHS)]
+
+
+def _queries(tables: Iterable[str]) -> int:
+    return sum(len(load_task(f"{PREFIX}{table}_{FORMAT}").queries) for table in tables)
+
+
+def _name(found: Format) -> str:
+    """A format as it stands in the names of datasets."""
+    return replace(parse(f"{PREFIX}{SCENES[0]}_{FORMAT}"), **asdict(found)).format
 
 
 def _refuse_without(needed: Sequence[str]) -> None:
@@ -94,17 +131,18 @@ def _refuse_without(needed: Sequence[str]) -> None:
         )
 
 
-def _run(names: Sequence[str], runs: Path, log: Path) -> list[dict[str, str]]:
-    """Run all models through VLMEvalKit and read the score files.
+def _run(names: Sequence[str], models: Sequence[str], runs: Path) -> list[dict[str, str]]:
+    """Run models through VLMEvalKit and read the score files.
 
     Raises:
         ValueError: VLMEvalKit did not run through; the message has the end of its log.
     """
     command = [sys.executable, "-m", "vlmeval_findit", "--data", *names]
-    command += ["--model", *MODELS, "--work-dir", str(runs)]
+    command += ["--model", *models, "--work-dir", str(runs)]
+    log = runs.with_name("demo.log")
     with log.open("w", encoding="utf-8") as f:
         done = subprocess.run(command, stdout=f, stderr=subprocess.STDOUT, check=False)
-    files = [RunFiles(runs / m / f"{m}_{name}.json").score for name in names for m in MODELS]
+    files = [RunFiles(_file(runs, model, name)).score for name in names for model in models]
     if done.returncode or not all(path.is_file() for path in files):
         tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
         raise ValueError(f"the demonstration did not run through; the end of {log}:\n{tail}")
@@ -113,6 +151,11 @@ def _run(names: Sequence[str], runs: Path, log: Path) -> list[dict[str, str]]:
         with path.open(encoding="utf-8", newline="") as f:
             rows += csv.DictReader(f)
     return rows
+
+
+def _file(runs: Path, model: str, name: str) -> Path:
+    """The predictions of a run."""
+    return runs / model / f"{model}_{name}.json"
 
 
 def _predictions(folder: Path) -> list[Path]:

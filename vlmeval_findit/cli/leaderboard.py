@@ -23,6 +23,7 @@ from ..leaderboard.rows import (
     doctor_lines,
     failure_lines,
     forced_lines,
+    formats_line,
     grid,
     rank_text,
     rejection_lines,
@@ -92,6 +93,9 @@ def _print_board(board: Board) -> None:
     print(f"{TIED}: no significant difference to the rank above.")
     for table in _board_tables(board, out.width, _NAME if out.is_terminal else None):
         out.print(table)
+    formats = formats_line(board)
+    if formats is not None:
+        print(visible(f"Each in one format: {formats}"))
 
 
 def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Table]:

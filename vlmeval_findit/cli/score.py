@@ -77,6 +77,9 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--two-step", action="store_true", help="smart_resize of the chat interface"
     )
+    parser.add_argument(
+        "--factor", type=int, help="of smart_resize: what edges are multiples of (default: 28)"
+    )
     parser.add_argument("--scene-max-size", type=int, help="longer side that scenes were shrunk to")
     parser.add_argument(
         "--encoder",
@@ -145,7 +148,7 @@ def _add_ref_l4_flags(parser: argparse.ArgumentParser) -> None:
 def _settings(args: argparse.Namespace) -> Settings:
     fields = {
         name: getattr(args, name)
-        for name in ("min_pixels", "max_pixels", "two_step", "scene_max_size")
+        for name in ("min_pixels", "max_pixels", "two_step", "factor", "scene_max_size")
         if getattr(args, name)
     }
     if fields and not args.space:

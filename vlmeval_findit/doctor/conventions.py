@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..boxes.representation import REPRESENTATIONS
-from ..boxes.spaces import Space, smart_resize
+from ..boxes.spaces import Space
 from . import frames
 from .frames import Floats, FrameOf, constant, of_space, sized
 
@@ -67,10 +67,13 @@ def _known(name: str, means: str, cost: float, space: Space) -> SpaceRow:
     return SpaceRow(name, means, cost, of_space(space), space)
 
 
-def _within(low: int, high: int, cost: float = KNOWN, two_step: bool = False) -> SpaceRow:
-    space = Space("smart_resize", min_pixels=low, max_pixels=high, two_step=two_step)
+def _within(
+    low: int, high: int, cost: float = KNOWN, two_step: bool = False, factor: int | None = None
+) -> SpaceRow:
+    space = Space("smart_resize", None, low, high, two_step, factor)
     means = f"pixels of the processor's resize within {low}..{high}"
-    name = f"smart{'2' if two_step else ''}_{low}_{high}"
+    means += f", to multiples of {factor}" if factor else ""
+    name = f"smart{'2' if two_step else ''}{factor or ''}_{low}_{high}"
     return _known(name, means + (", in two steps" if two_step else ""), cost, space)
 
 
@@ -130,12 +133,9 @@ _ROWS = [
     _within(3136, 200704),
     _within(401408, 3211264),
     _within(200704, 1605632, two_step=True),
-    SpaceRow(
-        "smart32_65536_16777216",
-        "pixels of a resize to multiples of 32 within 65536..16777216",
-        KNOWN,
-        sized(lambda w, h: smart_resize((w, h), 65536, 16777216, factor=32)),
-    ),
+    _within(65536, 16777216, factor=32),
+    # That of FindIt-Nano-px.
+    _within(2304, 28224, RARE, factor=24),
     SpaceRow("grid1024", "1024ths of width and height", RARE, constant(1024, 1024)),
     SpaceRow("original", "pixels of the picture, however large", RARE, frames.at_most(np.inf)),
     SpaceRow("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, sized(frames.tiles)),
@@ -239,7 +239,7 @@ def conventions(first: Convention | None = None) -> list[Convention]:
         first: the declared one; added where it is none of the rows.
 
     >>> len(conventions()), conventions()[0].name
-    (328, 'grid1000/xyxy')
+    (333, 'grid1000/xyxy')
     """
     found = [Convention(row, ORDERS[name]) for row in _ROWS for name in _EVERYWHERE]
     rare = [order for order in ORDERS.values() if order.name not in _EVERYWHERE]

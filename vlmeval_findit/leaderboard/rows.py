@@ -9,6 +9,7 @@ from typing import Any
 from ..benchmarks.findit.rejection import rejection_line
 from ..core.evidence import FEWEST
 from ..core.statistics import Difference, Interval
+from ..core.visible import counted
 from ..runs.best_format import UNEVEN, rule
 from .board import OVERALL, Board, RankedFigure, Standing
 
@@ -228,6 +229,18 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
                 used.setdefault((model, found), []).append(column.name)
     named = any(found for _, found in used)
     return [(model, found, names) for (model, found), names in used.items() if named]
+
+
+def formats_line(board: Board) -> str | None:
+    """Which format every model is reported at; None where there was nothing to choose."""
+    used = formats_used(board)
+    if not used or all(row.reported for row in board.sweep):
+        return None
+    return "; ".join(
+        f"{model} {found}"
+        + (f" ({counted(len(names), 'dataset')})" if len(names) < len(board.columns) else "")
+        for model, found, names in used
+    )
 
 
 def failure_lines(board: Board) -> list[str]:

@@ -120,6 +120,15 @@ def internvl3_bounds(question: Question) -> Bounds:
     return Bounds(patches=64 if question.has_references else 12)
 
 
+NANO_FACTOR = 24
+"""Pixels of the side of a visual token of the models that ship: two patches of 12."""
+
+
+def nano_px_bounds(question: Question) -> Bounds:
+    """Those of its own processor, in so many words: its numbers are read within them."""
+    return Bounds(min_pixels=4 * NANO_FACTOR**2, max_pixels=168 * 168)
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 

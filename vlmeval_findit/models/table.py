@@ -7,7 +7,8 @@ is an error, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from ..core.settings import Settings
 from ..core.spelling import nearest
 from . import prices
 from .families import (
+    NANO_FACTOR,
     THINK,
     BoundsRule,
     LocalFamily,
     ThoughtMarks,
     internvl3_bounds,
+    nano_px_bounds,
     processors_own,
     qwen2_5_bounds,
     qwen3_bounds,
@@ -35,8 +38,15 @@ from .families import (
 from .row import ApiFacts, Known, ModelRow, Schemes, SpaceRule, matching
 from .row_checks import problem
 
-NANO_CHECKPOINT = str(Path(__file__).with_name("findit_nano"))
-"""The folder of the checkpoint that ships with the package."""
+NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
+
+SHIPPED: Mapping[str, str] = {
+    name: str(Path(__file__).with_name(folder))
+    for name, folder in {NANO: "findit_nano", NANO_PX: "findit_nano_px"}.items()
+}
+"""The folders of the checkpoints that ship with the package, by the rows that run them."""
+
+NANO_CHECKPOINT = SHIPPED[NANO]
 
 # --- spaces, by question --------------------------------------------------------------------------
 
@@ -55,9 +65,9 @@ def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     return rule
 
 
-def _smart_resize(bounds: BoundsRule) -> SpaceRule:
+def _smart_resize(bounds: BoundsRule, factor: int | None = None) -> SpaceRule:
     """Pixels of the processor's input, within the very bounds that inference has."""
-    within = Space("smart_resize", min_pixels=1, max_pixels=1)
+    within = Space("smart_resize", min_pixels=1, max_pixels=1, factor=factor)
     return lambda question: space_within(within, bounds(question))
 
 
@@ -92,6 +102,21 @@ def _with_default_reasoning(identifier: str, **more: Any) -> ApiFacts:
 
 _MARKED = {"type": "ephemeral"}
 """Anthropic keeps what is marked, for five minutes from its last use."""
+
+
+# --- models on this machine -----------------------------------------------------------------------
+
+
+def _shipped(name: str, space: SpaceRule, bounds: BoundsRule) -> ModelRow:
+    """The row of a checkpoint that ships with the package: a very small Qwen3-VL."""
+    local = LocalFamily(
+        class_name="FindItQwen3VL",
+        checkpoints={name: SHIPPED[name]},
+        bounds=bounds,
+        layout="grid",
+        stops=("<|im_end|>", "<|endoftext|>"),
+    )
+    return ModelRow(name, re.escape(name), space, _QWEN_ALL_TEXT, local=local)
 
 
 _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
@@ -278,20 +303,9 @@ _ROWS = (
             own_names={"anthropic": "claude-opus-5-5"},
         ),
     ),
-    # The model that ships with the package, and its baselines.
-    ModelRow(
-        "FindIt-Nano",
-        r"FindIt-Nano",
-        _GRID,
-        _QWEN_ALL_TEXT,
-        local=LocalFamily(
-            class_name="FindItQwen3VL",
-            checkpoints={"FindIt-Nano": NANO_CHECKPOINT},
-            bounds=processors_own,
-            layout="grid",
-            stops=("<|im_end|>", "<|endoftext|>"),
-        ),
-    ),
+    # The models that ship with the package, and their baselines.
+    _shipped(NANO, _GRID, processors_own),
+    _shipped(NANO_PX, _smart_resize(nano_px_bounds, NANO_FACTOR), nano_px_bounds),
     ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
     ModelRow("FullImage", r"FullImage", _GRID),
 )

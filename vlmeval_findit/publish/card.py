@@ -21,7 +21,7 @@ from ..leaderboard.rows import (
     scorer_lines,
 )
 from ..leaderboard.text import md, md_table
-from ..models.table import NANO_CHECKPOINT, find_model
+from ..models.table import SHIPPED, find_model
 from ..runs.scored_run import Run
 
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
@@ -223,7 +223,7 @@ def _asking(runs: Sequence[Run]) -> Iterator[str]:
         if identity is not None:
             who = identity.answering
             known = find_model(model)
-            shipped = known is not None and who.checkpoint == NANO_CHECKPOINT
+            shipped = known is not None and who.checkpoint == SHIPPED.get(known.name)
             if who.checkpoint and who.checkpoint != model and not shipped:
                 words[-1] = f"{model}={who.checkpoint}"
             if who.row and (known is None or known.name != who.row):

@@ -135,7 +135,8 @@ def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[
             raise unknown_space(model)
         space = row.space(question)
         if space.kind == "smart_resize" and not row.states_space:
-            raise SpaceError(_BOUNDS_WANTED.format(model=model))
+            factor = f', "factor": {space.factor}' if space.factor else ""
+            raise SpaceError(_BOUNDS_WANTED.format(model=model, factor=factor))
         return space
 
     return rule
@@ -148,7 +149,7 @@ _SENT_AS_THEY_ARE = Space("grid1000")
 _BOUNDS_WANTED = (
     "{model} answers in pixels after its processor's resize, whose bounds are the server's. Say "
     'them: --judge-args \'{{"space": {{"kind": "smart_resize", "min_pixels": …, "max_pixels": '
-    "…}}}}'"
+    "…{factor}}}}}'"
 )
 
 

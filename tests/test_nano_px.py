@@ -1,0 +1,127 @@
+"""FindIt-Nano-px answers in pixels of what its processor shows it: read so, and misread."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from perfect_answers import perfect_answer
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.task import FindItTask, load_task
+from vlmeval_findit.boxes.spaces import Space, reference_size, space_from
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.replies import Reply
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.doctor.conventions import SPACES, row_of
+from vlmeval_findit.models.http.services import server_space
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.table import MODELS, NANO, NANO_PX, SHIPPED, find_model
+from vlmeval_findit.runs.score import score
+
+SCENES, PHOTOGRAPHS = "FindIt_Scenes_mini_xywh_json", "FindIt_Demo_xywh_json"
+SPACE = MODELS[NANO_PX].space(parse(SCENES))
+RIGHT = "smart24_2304_28224"
+
+SIZES = {
+    # A scene is a multiple of 24 and small enough: pixels are its own.
+    (192, 144): (192, 144),
+    (144, 192): (144, 192),
+    (168, 168): (168, 168),
+    # beta = sqrt(640 * 480 / 28224) = 3.2991: 640 / beta = 194.0 -> 8 * 24, 145.5 -> 6 * 24.
+    (640, 480): (192, 144),
+    # beta = sqrt(400 * 328 / 28224) = 2.1560: 185.5 -> 7 * 24, 152.1 -> 6 * 24.
+    (400, 328): (168, 144),
+    # A thumbnail of 480 pixels grows: beta = sqrt(2304 / 480) = 2.1909: 52.6 -> 72, 43.8 -> 48.
+    (24, 20): (72, 48),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_its_numbers_refer_to(size: tuple[int, int]) -> None:
+    assert reference_size(SPACE, *size) == SIZES[size]
+    # The space is whole in what a run records, and is its own row among the doctor's.
+    assert space_from(json.loads(json.dumps(SPACE.as_dict()))) == SPACE
+    assert row_of(SPACE) is SPACES[RIGHT]
+
+
+def test_its_name_is_not_its_elder_s() -> None:
+    """Read as FindIt-Nano's, perfect answers would be worth nothing, and nobody would know."""
+    rows = [find_model(name) for name in (NANO, NANO_PX, NANO_PX.upper(), f"{NANO_PX}-2")]
+    assert [row.name if row else None for row in rows] == [NANO, NANO_PX, NANO_PX, None]
+    assert MODELS[NANO].space(parse(SCENES)) == Space("grid1000")
+    assert len({*SHIPPED.values()}) == len(SHIPPED) == 2
+
+
+def test_a_server_of_it_is_asked_for_its_bounds_with_the_factor() -> None:
+    with pytest.raises(ValueError, match='"max_pixels": …, "factor": 24}}'):
+        server_space(NANO_PX, None)(parse(SCENES))
+
+
+def replies(task: FindItTask) -> list[Reply]:
+    """Every box of a table as a perfect model would write it, in whole pixels."""
+    return [
+        Reply(index, perfect_answer(task, query, SPACE, digits=0))
+        for index, query in task.queries.items()
+    ]
+
+
+@pytest.mark.parametrize("name", [SCENES, "FindIt_Scenes_mini_video_f4_xywh_json", PHOTOGRAPHS])
+def test_pixels_come_back_as_the_right_boxes(name: str) -> None:
+    if name == PHOTOGRAPHS:
+        pytest.importorskip("skimage")
+        pytest.importorskip("sklearn")
+    task = load_task(name)
+    right = score(NANO_PX, task, replies(task)).figures
+    assert right["F1@0.5"] == 100.0
+    # Of a photograph, which is shrunk, a whole pixel is several.
+    assert (right["mIoU"] or 0.0) > (99.9 if name == SCENES else 85.0)
+    wrong = score(NANO_PX, task, replies(task), Settings("grid1000", force=True)).figures
+    assert (wrong["F1@0.5"] or 0.0) < 1.0
+
+
+def test_the_doctor_tells_thousandths_from_pixels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = load_task(SCENES)
+    path = tmp_path / f"{NANO_PX}_{SCENES}.json"
+    said = [{"index": reply.index, "prediction": reply.text} for reply in replies(task)]
+    path.write_text(json.dumps(said), encoding="utf-8")
+    assert main(["doctor", str(path)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "to multiples of 24, xywh: F1 100.0: it fits" in out
+    told = tmp_path / "told.json"
+    assert main(["doctor", str(path), "--space", "grid1000", "--json", str(told)]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the picture" in out
+    assert "the run's convention is wrong" in out
+    # Scenes are seen as they are: of their own pixels and the processor's nobody can tell which.
+    (evidence,) = [one["evidence"] for one in json.loads(told.read_text())]
+    assert f"{RIGHT}/xywh" in evidence["alike"]
+
+
+@pytest.mark.parametrize("size", [*SIZES, (1200, 91), (333, 517), (4600, 1500)])
+def test_its_processor_shows_the_very_size_that_is_read(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from PIL import Image
+
+    from vlmeval_findit.core.messages import image, text
+    from vlmeval_findit.models.local.encoding import Encoder
+    from vlmeval_findit.models.local.runner import plan
+
+    Image.new("RGB", size).save(tmp_path / "a.png")
+    how = plan(MODELS[NANO_PX], parse(SCENES), RunSettings())
+    processor = transformers.AutoProcessor.from_pretrained(SHIPPED[NANO_PX])
+    encoder = Encoder(processor, how.family)
+    message = (image(str(tmp_path / "a.png")), text("x"))
+    (sizes,) = encoder.encode(message, encoder.pictures(how.bounds), how.bounds).images
+    assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
+    # Said or left to it, its bounds are the same: who serves it sees what is seen here.
+    image_processor = json.loads(Path(SHIPPED[NANO_PX], "processor_config.json").read_text())
+    own = image_processor["image_processor"]
+    assert own["patch_size"] * own["merge_size"] == SPACE.factor
+    assert own["size"] == {"shortest_edge": SPACE.min_pixels, "longest_edge": SPACE.max_pixels}
