@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from training.architecture import COORDINATE_STEP
 from training.saving import CHECKPOINT
 from vlmeval_findit.benchmarks.findit.metrics import METRICS
@@ -26,29 +28,44 @@ RECIPE = "recipe.yaml"
 
 _MOST_LINES = 25
 
-_HEAD = f"""\
+_HEAD = """\
 ---
 license: apache-2.0
 pipeline_tag: image-text-to-text
 library_name: transformers
 ---
-# FindIt-Nano
+# {model}
 
-A vision-language model of the Qwen3-VL architecture, small enough to ship with a package. It was
-trained from nothing on scenes that `vlmeval_findit` renders, and answers where the shapes in them
-are. It is there to try the benchmark with: it knows six shapes, six colours, three textures and two
-sizes, and nothing else of the world.
+A vision-language model of the Qwen3-VL architecture, small enough to ship with a package. {origin}
+It answers where the shapes in scenes are that `vlmeval_findit` renders. It is there to try the
+benchmark with: it knows six shapes, six colours, three textures and two sizes, and nothing else of
+the world.
 
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
 loads it as it would any Qwen3-VL. Weights are float16; run it in float32 on a CPU. Its coordinates
-are thousandths of the picture, in steps of {COORDINATE_STEP}.
+are {numbers}.
 """
+
+_NUMBERS = {
+    "thousandths": f"thousandths of the picture, in steps of {COORDINATE_STEP}",
+    "pixels": "pixels of the picture as its processor shows it",
+}
+
+
+def _head(recipe: Mapping[str, Any]) -> str:
+    start = recipe["start"]
+    return _HEAD.format(
+        model=recipe["model"],
+        origin=f"It was made of {start}." if start else "It was trained from nothing.",
+        numbers=_NUMBERS[recipe["shares"]["numbers"]],
+    )
 
 
 def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
     """Write ``README.md`` beside the checkpoint of a training's folder."""
-    parts = [_HEAD]
+    recipe = (training / RECIPE).read_text(encoding="utf-8").strip()
+    parts = [_head(yaml.safe_load(recipe))]
     if runs:
         rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.question.name)]
         parts.append(f"## Scores\n\nIn percent, with 95 % intervals.\n\n{table(rows)}\n")
@@ -63,10 +80,9 @@ def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
         parts.append(
             "## Curve\n\nMeans since the line before: the losses of reply tokens, of what lies "
             "under visual tokens, and of where coordinates look; the share of reply tokens that "
-            "were foreseen; how far coordinates were off, in thousandths; the gradient's norm. "
+            "were foreseen; how far coordinates were off, in their units; the gradient's norm. "
             f"Seconds are of the process that was running.\n\n{table(curve)}\n"
         )
-    recipe = (training / RECIPE).read_text(encoding="utf-8").strip()
     parts.append(f"## Recipe\n\n```yaml\n{recipe}\n```\n")
     card = training / CHECKPOINT / "README.md"
     with atomic_write(card) as f:

@@ -23,9 +23,14 @@ from vlmeval_findit.runs.score import RunScore, score
 
 FORMAT = "xyxy_json_bbox_2d"
 """The format that FindIt-Nano is asked most often in training."""
-VALIDATION = tuple(
-    f"FindIt_Scenes_mini{task}_{FORMAT}" for task in ("", "_multilabel", "_refexp", "_insdet")
-)
+_VALIDATED = ("", "_multilabel", "_refexp", "_insdet", "_described", "_video_f4")
+
+
+def validation(asked: str = FORMAT) -> tuple[str, ...]:
+    """The datasets that a training looks at, in a format."""
+    return tuple(f"FindIt_Scenes_mini{task}_{asked}" for task in _VALIDATED)
+
+
 _AT_ONCE = 64
 
 
@@ -84,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line of figures a dataset."""
     parser = argparse.ArgumentParser(prog="python -m training.evaluate")
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("--data", nargs="+", default=VALIDATION, metavar="FindIt_…")
+    parser.add_argument("--data", nargs="+", default=validation(), metavar="FindIt_…")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--row", choices=SHIPPED, default=NANO, help="the model that it becomes")
     chosen = parser.parse_args(arguments)

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 
 from training import architecture, card, lessons, saving
 from training.batches import Batch, Room, Writer
-from training.evaluate import VALIDATION, evaluate
+from training.evaluate import evaluate, validation
 from training.lessons import Lesson, Numbers, Shares
 from training.losses import Grader, Heads
 from training.mark_lessons import mark_lesson
@@ -55,15 +55,18 @@ class Stage:
 class Recipe:
     """All that a training depends on.
 
-    It begins with the weights of ``start``, one of the package's models, or from nothing with a
-    tokenizer of ``vocabulary`` words (phrases and coordinates not counted), learnt from ``corpus``
-    lessons of each kind.  ``rows`` scenes a step; ``rate`` is the greatest learning rate, reached
-    after ``warmup`` steps and falling to nothing along a half cosine; ``matrices`` is Muon's, as a
+    What comes of it is the package's ``model``, asked for validation as ``format``.  It begins with
+    the weights of ``start``, one of the package's models, or from nothing with a tokenizer of
+    ``vocabulary`` words (phrases and coordinates not counted), learnt from ``corpus`` lessons of
+    each kind.  ``rows`` scenes a step; ``rate`` is the greatest learning rate, reached after
+    ``warmup`` steps and falling to nothing along a half cosine; ``matrices`` is Muon's, as a
     multiple of it.  ``softness`` is the width of a coordinate's target at the beginning and at the
     end, in the coordinate's units; ``cells`` and ``looks`` weigh the auxiliary losses, which fade
     to a tenth.
     """
 
+    model: str
+    format: str
     seed: int
     start: str | None
     corpus: int
@@ -394,7 +397,7 @@ def train(
         if training.step % recipe.save_every == 0 or evaluates:
             saving.save(training, out)
         if evaluates:
-            _validate(out, training.step, device)
+            _validate(recipe, out, training.step, device)
             card.write_card(out)
 
 
@@ -424,8 +427,9 @@ _LONGEST = 256
 """New tokens of a reply in validation: an untrained model never ends by itself."""
 
 
-def _validate(out: Path, step: int, device: str) -> None:
-    runs = evaluate(out / saving.CHECKPOINT, VALIDATION, device, longest=_LONGEST)
+def _validate(recipe: Recipe, out: Path, step: int, device: str) -> None:
+    names = validation(recipe.format)
+    runs = evaluate(out / saving.CHECKPOINT, names, device, longest=_LONGEST, model=recipe.model)
     line = {"step": step} | {
         run.task.question.table: round(run.figures["F1@0.5"] or 0.0, 1) for run in runs
     }
