@@ -37,9 +37,18 @@ pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
 FOLDER = Path(NANO_CHECKPOINT)
 BEST = "xyxy_json_bbox_2d"
-LEAST = {"": 90.0, "_multilabel": 75.0, "_refexp": 75.0, "_insdet": 60.0}
+LEAST = {
+    "": 99.0,
+    "_multilabel": 97.0,
+    "_refexp": 95.0,
+    "_insdet": 99.0,
+    "_described": 95.0,
+    "_video_f4": 85.0,
+    "_video_f8": 75.0,
+}
 """F1@0.5 in percent that the shipped checkpoint must reach on 1,000 test scenes."""
-ROOM = 10.0
+PHOTOGRAPHS = ("", "_multilabel", "_refexp", "_described", "_insdet", "_video_f8")
+ROOM = 7.0
 """Fifty scenes of another split are a coarser measure."""
 
 
@@ -80,11 +89,12 @@ def test_its_card_holds_the_recipe_that_is_in_the_repository() -> None:
         assert f"## {name}" in card
 
 
-def test_its_card_says_the_step_of_its_coordinates() -> None:
+def test_coordinates_are_tokens_in_the_steps_that_its_card_names() -> None:
     tokens = json.loads((FOLDER / "tokenizer.json").read_text())["added_tokens"]
-    numbers = [int(token["content"]) for token in tokens if token["content"].isdecimal()]
-    assert numbers == list(range(0, 1001, numbers[1]))
-    assert f"in steps of {numbers[1]}." in (FOLDER / "README.md").read_text()
+    numbers = {int(token["content"]) for token in tokens if token["content"].isdecimal()}
+    assert numbers == {*range(0, 1001, 5), *range(241)}
+    assert "thousandths of the picture, in steps of 5." in (FOLDER / "README.md").read_text()
+    assert "pixels of the picture" in (Path(SHIPPED[NANO_PX]) / "README.md").read_text()
 
 
 @pytest.mark.parametrize("table", LEAST)
@@ -94,10 +104,24 @@ def test_it_finds_things(table: str, lmu: Path) -> None:
     assert scored.figures["Adherence"] >= 98.0
 
 
-def test_it_prefers_the_format_that_it_was_mostly_taught(lmu: Path) -> None:
-    names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, "cxcywh_text", "all_json_bbox_2d")]
-    best, *others = [scored.figures["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
-    assert all(best > other + 5.0 for other in others)
+TAUGHT = ("cxcywh_json_bbox_2d", "all_json_bbox_2d", "xyxy_text")
+NEVER_TAUGHT = ("yxhw_json_bbox_2d", "all-labelled_json_bbox_2d")
+
+
+def test_it_answers_the_formats_that_it_was_taught_and_not_the_others(lmu: Path) -> None:
+    names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, *TAUGHT, *NEVER_TAUGHT)]
+    found = [scored.figures["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
+    best, taught, others = found[0], found[1 : 1 + len(TAUGHT)], found[1 + len(TAUGHT) :]
+    assert all(figure > 80.0 for figure in taught)
+    assert all(best > other + 20.0 for other in others)
+
+
+def test_of_photographs_it_says_in_its_format_that_nothing_is_there(lmu: Path) -> None:
+    """Unknown words and pictures, once answered by noise without end (issue: part 13)."""
+    names = [f"FindIt_Demo{table}_{BEST}" for table in PHOTOGRAPHS]
+    scored = evaluate(FOLDER, names, "cpu")
+    adhering = sum(run.figures["Adherence"] * len(run.rows) for run in scored)
+    assert adhering / sum(len(run.rows) for run in scored) >= 95.0
 
 
 def test_the_one_that_says_pixels_prefers_another_format(lmu: Path) -> None:
