@@ -38,11 +38,10 @@ SMALL = replace(
     vocabulary=500,
     text={"width": 64, "depth": 2, "heads": 2},
     vision={"width": 32, "depth": 2, "heads": 1},
-    rows=2,
     warmup=2,
     save_every=2,
     evaluate_every=1000,
-    stages=(replace(RECIPE.stages[-1], until=4, kinds={"scenes": 1}),),
+    stages=(replace(RECIPE.stages[-1], until=4, rows=2, kinds={"scenes": 1}),),
 )
 ROOMY = Room(20, 2000)
 EVEN = Shares(
@@ -307,7 +306,7 @@ def test_importing_the_host_does_not_stop_a_training() -> None:
 
 
 def test_the_losses_fall(untrained: Training) -> None:
-    training = Training(replace(SMALL, rows=4, warmup=5, stages=(SMALL.stages[0],) * 1), "cpu")
+    training = Training(replace(SMALL, warmup=5, stages=(replace(SMALL.stages[0], rows=4),)), "cpu")
     batch = training.batch()
     first = training.advance(batch)
     for _ in range(12):

@@ -39,13 +39,14 @@ RECIPE = Path(__file__).with_name("recipe.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of the training, up to step ``until``.
+    """A part of the training, up to step ``until``, of ``rows`` scenes a step.
 
     ``objects`` are the fewest and most of a scene; ``kinds`` how many batches are of each of
     :data:`KINDS`, as weights; ``task`` goes before the recipe's own shares.
     """
 
     until: int
+    rows: int
     objects: tuple[int, int]
     kinds: Mapping[str, float]
     task: Mapping[str, float]
@@ -58,7 +59,7 @@ class Recipe:
     What comes of it is the package's ``model``, asked for validation as ``format``.  It begins with
     the weights of ``start``, one of the package's models, or from nothing with a tokenizer of
     ``vocabulary`` words (phrases and coordinates not counted), learnt from ``corpus`` lessons of
-    each kind.  ``rows`` scenes a step; ``rate`` is the greatest learning rate, reached after
+    each kind.  ``rate`` is the greatest learning rate, reached after
     ``warmup`` steps and falling to nothing along a half cosine; ``matrices`` is Muon's, as a
     multiple of it.  ``softness`` is the width of a coordinate's target at the beginning and at the
     end, in the coordinate's units; ``cells`` and ``looks`` weigh the auxiliary losses, which fade
@@ -73,7 +74,6 @@ class Recipe:
     vocabulary: int
     text: Mapping[str, int]
     vision: Mapping[str, int]
-    rows: int
     rate: float
     matrices: float
     warmup: int
@@ -137,7 +137,7 @@ class Kind(NamedTuple):
     """A kind of lesson.
 
     ``make(seed, drawn)`` makes one; ``rooms`` are what a row may hold, with weights: rows of many
-    short questions and rows of few long ones.  A step has ``rows`` of the recipe's rows.
+    short questions and rows of few long ones.  A step has ``rows`` of the stage's rows.
     """
 
     make: Callable[[int, Drawn], Lesson]
@@ -163,7 +163,7 @@ KINDS: Mapping[str, Kind] = {
             seed, 3, d.shares, d.frames, (min(2, d.objects[0]), min(4, d.objects[1])), d.size
         ),
         ((1.0, Room(2, 256)),),
-        rows=0.25,
+        rows=0.34,
     ),
     "marks": Kind(
         lambda seed, d: mark_lesson(seed, 6, d.objects, d.size), ((1.0, Room(4, 128)),), rows=0.75
@@ -178,13 +178,13 @@ KINDS: Mapping[str, Kind] = {
     "wild_clips": Kind(
         lambda seed, d: wild_clip_lesson(seed, 2, d.shares, d.frames, d.size),
         ((1.0, Room(2, 96)),),
-        rows=0.125,
+        rows=0.17,
         sizes=(*_PHOTOGRAPHS, *WILD_SIZES),
     ),
     "wild_shots": Kind(
         lambda seed, d: wild_shot_lesson(seed, 2, d.shares, d.size, d.shots),
         ((1.0, Room(2, 64)),),
-        rows=0.25,
+        rows=0.34,
         sizes=(*_PHOTOGRAPHS, *WILD_SIZES),
     ),
 }
@@ -215,7 +215,7 @@ def lessons_of(
         shots=_SHOTS[rng.randint(len(_SHOTS))],
     )
     at = int(lessons.draw(rng, {str(i): weight for i, (weight, _) in enumerate(kind.rooms)}))
-    rows = max(ranks, round(recipe.rows * kind.rows))
+    rows = max(ranks, round(stage.rows * kind.rows))
     seeds = [lessons.train_seed(recipe.seed, step, row) for row in range(rank, rows, ranks)]
     return [kind.make(seed, drawn) for seed in seeds], kind.rooms[at][1]
 
