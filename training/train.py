@@ -166,7 +166,7 @@ KINDS: Mapping[str, Kind] = {
         rows=0.34,
     ),
     "marks": Kind(
-        lambda seed, d: mark_lesson(seed, 8, d.objects, d.size), ((1.0, Room(6, 128)),), rows=0.75
+        lambda seed, d: mark_lesson(seed, 6, d.objects, d.size), ((1.0, Room(6, 128)),), rows=0.75
     ),
     "pairs": Kind(lambda seed, d: pair_lesson(seed, 1, d.size), ((1.0, Room(1, 128)),), rows=0.75),
     "wild": Kind(
