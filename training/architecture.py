@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +23,6 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 from vlmeval_findit.data.rendered.questions import ANY_SHAPE, RELATIONS
 from vlmeval_findit.data.rendered.scene import HALVES
-from vlmeval_findit.models.table import MODELS
 
 PATCH = 12
 """Pixels of a patch's side; two by two patches are one visual token."""
@@ -204,11 +204,8 @@ def build_model(tokenizer: Any, text: Mapping[str, int], vision: Mapping[str, in
     return model
 
 
-def shipped(name: str) -> tuple[Any, Any]:
-    """Processor and model of a checkpoint that ships with the package, by the model's name."""
-    family = MODELS[name].local
-    assert family is not None
-    folder = family.checkpoints[name]
+def loaded(folder: str | Path) -> tuple[Any, Any]:
+    """Processor and model of a checkpoint, in float32."""
     model = hf.Qwen3VLForConditionalGeneration.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="sdpa"
     )

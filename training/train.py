@@ -33,6 +33,7 @@ from training.wild_lessons import wild_clip_lesson, wild_lesson, wild_shot_lesso
 from training.wild_pictures import WILD_SHOT_SIZES, WILD_SIZES
 from vlmeval_findit.core.files import write_once
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
+from vlmeval_findit.models.table import SHIPPED
 
 RECIPE = Path(__file__).with_name("recipe.yaml")
 
@@ -244,17 +245,24 @@ def corpus(recipe: Recipe) -> Iterator[str]:
 
 
 class Training:
-    """The state of a training: model, heads, optimizers, and the step that comes next."""
+    """The state of a training: model, heads, optimizers, and the step that comes next.
 
-    def __init__(self, recipe: Recipe, device: str) -> None:
+    Args:
+        recipe: what it depends on.
+        device: ``cpu``, ``cuda``.
+        begun: the checkpoint of an earlier save of it, where it goes on: a tokenizer that is made
+            anew may number its tokens otherwise, when a prompt was reworded in between.
+    """
+
+    def __init__(self, recipe: Recipe, device: str, begun: Path | None = None) -> None:
         torch.manual_seed(recipe.seed)
         self.recipe = recipe
-        if recipe.start is None:
+        if begun or recipe.start:
+            self.processor, self.model = architecture.loaded(begun or SHIPPED[str(recipe.start)])
+        else:
             tokenizer = architecture.build_tokenizer(corpus(recipe), recipe.vocabulary)
             self.processor = architecture.build_processor(tokenizer)
             self.model = architecture.build_model(tokenizer, recipe.text, recipe.vision)
-        else:
-            self.processor, self.model = architecture.shipped(recipe.start)
         self.model = self.model.to(device)
         self.heads = Heads(recipe.text["width"], layers=2).to(device)
         self.writer = Writer(self.processor, self.model)
@@ -367,8 +375,9 @@ def train(
         dist.init_process_group("gloo")
     if rank == 0:
         _keep_recipe(recipe_file, out)
-    training = Training(recipe, device)
-    if (out / saving.STATE).is_file():
+    goes_on = (out / saving.STATE).is_file()
+    training = Training(recipe, device, out / saving.CHECKPOINT if goes_on else None)
+    if goes_on:
         saving.resume(training, out, training.device)
     if rank == 0:
         for name in (card.CURVE, card.VALIDATION):
