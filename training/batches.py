@@ -74,6 +74,11 @@ class Room(NamedTuple):
     length: int
 
 
+_SAID_BEFORE = frozenset({3, 4, 6, 7})
+"""Of four corners' eight numbers, those that repeat one: near it is wrong there, as it makes no
+rectangle, so they are learnt as words are."""
+
+
 class Tokens(NamedTuple):
     """A turn as tokens: ``ids`` with the end of the reply; the first ``asked`` are the request."""
 
@@ -179,7 +184,11 @@ class Writer:
         ]
         if len(places) != len(turn.objects) * turn.numbers:
             places = []
-        objects = [(len(asked) + p, i // turn.numbers) for i, p in enumerate(places)]
+        objects = [
+            (len(asked) + place, i // turn.numbers)
+            for i, place in enumerate(places)
+            if turn.numbers != 8 or i % 8 not in _SAID_BEFORE
+        ]
         return Tokens([*asked, *reply], len(asked), objects)
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
