@@ -43,7 +43,7 @@ class Stage:
     """A part of the training, up to step ``until``, of ``rows`` scenes a step.
 
     ``objects`` are the fewest and most of a scene; ``kinds`` how many batches are of each of
-    :data:`KINDS`, as weights; ``task`` goes before the recipe's own shares.
+    :data:`KINDS`, as weights; ``task`` and ``representation`` go before the recipe's own shares.
     """
 
     until: int
@@ -51,6 +51,12 @@ class Stage:
     objects: tuple[int, int]
     kinds: Mapping[str, float]
     task: Mapping[str, float]
+    representation: Mapping[str, float] | None = None
+
+    def shares(self, of: Shares) -> Shares:
+        """A recipe's shares as they are here."""
+        said = of.representation if self.representation is None else self.representation
+        return replace(of, task=self.task, representation=said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +215,7 @@ def lessons_of(
     rng = rng_of(Stream.BATCH, recipe.seed, step)
     kind = KINDS[lessons.draw(rng, stage.kinds)]
     drawn = Drawn(
-        shares=replace(recipe.shares, task=stage.task),
+        shares=stage.shares(recipe.shares),
         objects=stage.objects,
         size=kind.sizes[rng.randint(len(kind.sizes))],
         frames=int(lessons.draw(rng, _FRAMES)),
