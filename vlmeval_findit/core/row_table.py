@@ -1,8 +1,8 @@
 """Scored rows without their details, in columns: all that figures rest on, in little room.
 
-A row of a run is some four kilobytes as an object; here it is under a hundred bytes, so that a
-leaderboard can hold those of a thousand runs.  What is read back is exactly what was put in: a
-whole number stays one, and what a row has no sum of it still has none of.
+A row is some four kilobytes as an object and about a hundred bytes here, so that a leaderboard can
+hold those of a thousand runs.  What is read back is exactly what was put in: a whole number stays
+one, and a row that lacks a sum still lacks it.
 """
 
 from __future__ import annotations
@@ -34,23 +34,25 @@ class Column(NamedTuple):
 
     def said(self) -> list[Number | None]:
         """The numbers as they were put in."""
-        made: list[Number | None] = self.values.tolist()
-        kind = int(self.kinds[0]) if len(made) else _NONE
-        if (self.kinds == kind).all() and kind != _NONE:
+        made: list[Any] = self.values.tolist()
+        first = self.kinds[0] if made else _NONE
+        if first != _NONE and (self.kinds == first).all():
             return made
-        of: tuple[Callable[[Number], Number | None], ...] = (lambda _: None, int, float)
-        return [of[kind](v or 0) for v, kind in zip(made, self.kinds.tolist(), strict=True)]
+        of: tuple[Callable[[Any], Number | None], ...] = (lambda _: None, int, float)
+        return [of[kind](one) for one, kind in zip(made, self.kinds.tolist(), strict=True)]
 
 
 def column(said: Sequence[Number | None]) -> Column:
     """A column of the smallest type that holds its numbers exactly."""
     kinds = np.array([_KINDS[type(one)] for one in said], dtype=np.uint8)
-    numbers = [one or 0 for one in said]
+    numbers = [0 if one is None else one for one in said]
     whole = [one for one in numbers if isinstance(one, int)]
     lowest, highest = min(whole, default=0), max(whole, default=0)
     kind: Any = object
     if not (kinds == _FRACTION).any():
         kind = np.result_type(np.min_scalar_type(lowest), np.min_scalar_type(highest))
+        # What holds both -1 and 2**63 is a fraction to numpy.
+        kind = object if kind == np.float64 else kind
     elif max(-lowest, highest) <= _EXACT:
         kind = np.float64
     if len(kinds) and (kinds == kinds[0]).all():
@@ -165,7 +167,8 @@ def _added_up(
     found: list[Number | None] = [None] * len(keys)
     for value, at in zip(said, places, strict=True):
         if value is not None and at >= 0:
-            found[at] = (found[at] or 0) + value
+            before = found[at]
+            found[at] = (0 if before is None else before) + value
     return {key: total for key, total in zip(keys, found, strict=True) if total is not None}
 
 

@@ -42,7 +42,10 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """One scored run: a model over one question.  ``path`` is its prediction file."""
+    """One scored run: a model over one question.  ``path`` is its prediction file.
+
+    ``rows`` have no details where only their sums were kept (:class:`Keep`).
+    """
 
     model: str
     question: Question
