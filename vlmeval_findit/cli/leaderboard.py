@@ -29,7 +29,7 @@ from ..leaderboard.rows import (
     rejection_lines,
     scorer_lines,
 )
-from ..runs.scored_run import PluginMissingError, load_runs
+from ..runs.scored_run import Keep, PluginMissingError, load_runs
 from .parsing import Parser
 from .printing import console
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     add_board_flags(parser)
     args = parser.parse_args(argv)
     meta = read_meta(args.meta) if args.meta else NO_META
-    made = boards_from(args)
+    made = boards_from(args, Keep.SUMS)
     for board in made:
         if len(made) > 1:
             print(f"{board.benchmark.name}:")
@@ -71,9 +71,9 @@ def add_board_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def boards_from(args: argparse.Namespace) -> list[Board]:
+def boards_from(args: argparse.Namespace, keep: Keep = Keep.DETAILS) -> list[Board]:
     """The leaderboards that :func:`add_board_flags` asks for, one a benchmark."""
-    return boards(load_runs(args.runs, _say_left_out), args.format)
+    return boards(load_runs(args.runs, _say_left_out, keep), args.format)
 
 
 def _say_left_out(error: PluginMissingError) -> None:

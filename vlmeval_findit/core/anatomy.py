@@ -20,6 +20,7 @@ import numpy as np
 
 from .evidence import FEWEST, Clustered, Evidence
 from .metric import Array, Better, Metric, Sums, sliced, weighted
+from .row_table import RowTable
 from .scored_row import ScoredRow
 
 
@@ -157,8 +158,10 @@ def _evaluated(metric: Metric, sums: Sums) -> Any:
 # --- what points rest on --------------------------------------------------------------------------
 
 
-def with_events(anatomy: Anatomy, rows: Sequence[ScoredRow]) -> list[ScoredRow]:
+def with_events(anatomy: Anatomy, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
     """Rows whose sums count their events too."""
+    if isinstance(rows, RowTable):
+        return rows.with_events()
     return [replace(row, sums={**row.sums, **anatomy.events(row)}) for row in rows]
 
 

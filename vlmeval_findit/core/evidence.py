@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .metric import Array, Metric, sliced, unsliced, weighted
+from .row_table import RowTable
 from .scored_row import ScoredRow
 
 FEWEST = 4
@@ -55,11 +57,21 @@ class Clustered:
 
 def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
     """Rows as arrays; ``images`` is the key of the folder of their pictures."""
+    if isinstance(rows, RowTable):
+        return Clustered(
+            pictures=_pictures(rows.source.values, images),
+            picture=rows.source.of.astype(np.intp),
+            sums={name: one.values.astype(float) for name, one in rows.sums.items()},
+            slices={
+                kind: Slicing(one.values, one.of.astype(np.intp))
+                for kind, one in rows.slices.items()
+            },
+        )
     names = sorted({row.source for row in rows})
     place = {name: at for at, name in enumerate(names)}
     kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
     return Clustered(
-        pictures=tuple(f"{images}/{name}" for name in names),
+        pictures=_pictures(tuple(names), images),
         picture=np.array([place[row.source] for row in rows], dtype=np.intp),
         sums={
             name: np.array([row.sums.get(name, 0) for row in rows], dtype=float)
@@ -67,6 +79,12 @@ def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
         },
         slices={kind: _slicing([row.slices.get(kind) for row in rows]) for kind in kinds},
     )
+
+
+@lru_cache(maxsize=64)
+def _pictures(names: tuple[str, ...], images: str) -> tuple[str, ...]:
+    """The same ones for all runs over the same pictures: many of them are held together."""
+    return tuple(f"{images}/{name}" for name in names)
 
 
 def slice_of(given: Clustered, kind: str, value: str) -> Clustered:
@@ -251,7 +269,7 @@ def mean(parts: Sequence[Evidence]) -> Evidence:
         metrics=parts[0].metrics,
         values=np.mean([one.values for one in parts], axis=0),
         pictures=pictures,
-        influence=np.mean(influences, axis=0),
+        influence=influences[0] if len(parts) == 1 else np.mean(influences, axis=0),
         counted=np.where(enough, _ratio(np.ones_like(inverse), inverse), 0.0),
     )
 

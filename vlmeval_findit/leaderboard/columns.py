@@ -16,6 +16,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from ..core.row_table import sources
 from ..runs.provenance import UNKNOWN_PROMPTS, Basis
 from ..runs.scored_run import Run
 
@@ -35,7 +36,7 @@ class Column:
     @property
     def sources(self) -> int:
         """How many pictures or videos its queries show."""
-        return len({row.source for row in self.runs[0].rows})
+        return sources(self.runs[0].rows)
 
 
 @dataclass(frozen=True, slots=True)

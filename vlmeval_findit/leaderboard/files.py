@@ -7,12 +7,10 @@ from pathlib import Path
 
 from ..core.files import atomic_write
 from ..core.visible import as_csv
-from .anatomy import anatomy_rows
 from .board import HOME, Board
 from .openvlm import NO_META, Meta, as_openvlm
-from .rows import apart_rows, board_rows, sweep_rows
 from .sheet import write_sheet
-from .slices import slice_rows
+from .tables import tables_of
 from .text import as_latex, as_markdown
 
 
@@ -27,21 +25,21 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
     Slices have a file where there are any.
     """
     out.mkdir(parents=True, exist_ok=True)
+    tables = tables_of(board)
     texts = {
-        "leaderboard.csv": as_csv(board_rows(board)),
-        "formats.csv": as_csv(sweep_rows(board)),
-        "anatomy.csv": as_csv(anatomy_rows(board)),
-        "not_compared.csv": as_csv(apart_rows(board)),
+        "leaderboard.csv": as_csv(tables.figures),
+        "formats.csv": as_csv(tables.formats),
+        "anatomy.csv": as_csv(tables.anatomy),
+        "not_compared.csv": as_csv(tables.apart),
         "leaderboard.json": as_openvlm(board, time, meta),
         "leaderboard.md": as_markdown(board),
         "leaderboard.tex": as_latex(board),
     }
-    slices = slice_rows(board)
-    if slices:
-        texts["slices.csv"] = as_csv(slices)
+    if tables.slices:
+        texts["slices.csv"] = as_csv(tables.slices)
     for name, text in texts.items():
         with atomic_write(out / name) as f:
             f.write(text)
     sheet = out / "leaderboard.xlsx"
-    write_sheet(board, sheet)
+    write_sheet(board, tables, sheet)
     return [sheet, *(out / name for name in texts)]

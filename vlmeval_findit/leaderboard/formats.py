@@ -76,21 +76,29 @@ def choose(
     """
     wanted = wanted or {}
     chosen: dict[tuple[str, str], Run] = {}
-    for model in sorted({run.model for column in columns for run in column.runs}):
-        mine = [run for column in columns for run in column.runs if run.model == model]
+    by_column = {column.name: _by_model(column.runs) for column in columns}
+    every = _by_model(run for column in columns for run in column.runs)
+    for model, mine in sorted(every.items()):
         scored = [(run.question, run.sums) for run in mine]
         order = [average.format for average in ranked(mine[0].benchmark, scored)]
         only = wanted.get(model, wanted.get(EVERY_MODEL))
         for column in columns:
             here = {
                 run.question.format: run
-                for run in column.runs
-                if run.model == model and only in (None, run.question.format)
+                for run in by_column[column.name].get(model, ())
+                if only in (None, run.question.format)
             }
             best = next((made for made in order if made in here), None)
             if best is not None:
                 chosen[model, column.name] = here[best]
     return chosen
+
+
+def _by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.model, []).append(run)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +122,7 @@ def format_rows(
     """Every comparable run, with intervals and a paired test against its model's reported one."""
     rows = []
     for column in columns:
-        for model in sorted({run.model for run in column.runs}):
-            runs = [run for run in column.runs if run.model == model]
+        for model, runs in sorted(_by_model(column.runs).items()):
             rows += _model_rows(column.name, runs, chosen.get((model, column.name)))
     return rows
 

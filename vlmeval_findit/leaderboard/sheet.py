@@ -13,7 +13,6 @@ from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
 from ..core.visible import visible
-from .anatomy import anatomy_rows
 from .board import Board
 from .published import PUBLISHED, PublishedLine, published_lines, published_notes
 from .rows import (
@@ -21,8 +20,6 @@ from .rows import (
     TIED,
     GridCell,
     TableRow,
-    apart_rows,
-    board_rows,
     doctor_lines,
     failure_lines,
     forced_lines,
@@ -32,9 +29,8 @@ from .rows import (
     header_of,
     rejection_lines,
     scorer_lines,
-    sweep_rows,
 )
-from .slices import slice_rows
+from .tables import Tables
 
 _PERCENT = "0.0"
 _P_VALUE = "0.0000"
@@ -52,19 +48,18 @@ _LONGEST_TITLE = 31
 _ABOUT_WIDTH = 110
 
 
-def write_sheet(board: Board, path: Path) -> None:
+def write_sheet(board: Board, tables: Tables, path: Path) -> None:
     """Write the workbook."""
     book = Workbook()
     book.remove(book.active)
     for metric in board.shown:
         _metric_sheet(book.create_sheet(_title(metric.name)), board, metric.name)
-    _table_sheet(book.create_sheet("All figures"), board_rows(board))
-    _table_sheet(book.create_sheet("Formats"), sweep_rows(board))
-    _table_sheet(book.create_sheet("Anatomy"), anatomy_rows(board))
-    slices = slice_rows(board)
-    if slices:
-        _table_sheet(book.create_sheet("Slices"), slices)
-    _table_sheet(book.create_sheet("Not compared"), apart_rows(board) or [{"reason": "none"}])
+    _table_sheet(book.create_sheet("All figures"), tables.figures)
+    _table_sheet(book.create_sheet("Formats"), tables.formats)
+    _table_sheet(book.create_sheet("Anatomy"), tables.anatomy)
+    if tables.slices:
+        _table_sheet(book.create_sheet("Slices"), tables.slices)
+    _table_sheet(book.create_sheet("Not compared"), tables.apart or [{"reason": "none"}])
     _about_sheet(book.create_sheet("About"), board)
     with replacing(path) as temporary:
         book.save(temporary)

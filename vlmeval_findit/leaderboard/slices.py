@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.evidence import clustered, evidence_of, slice_of
+import numpy as np
+
+from ..core.evidence import Clustered, clustered, evidence_of, slice_of
 from ..core.metric import Metric, Sums, is_sliced, sliced, weighted
-from ..core.scored_row import ScoredRow
 from ..core.statistics import figure_intervals
 from ..runs.scored_run import Run
 from .board import Board
@@ -111,12 +111,10 @@ def slices_of(run: Run, metrics: Sequence[Metric] | None = None) -> list[TableRo
     """
     if metrics is None:
         metrics = [metric for metric in run.benchmark.metrics if not _of_slices(metric)]
-    counts = Counter(key for row in run.rows for key in row.slices.items())
-    names = _names(run.rows)
     given = clustered(run.rows, run.question.images)
     made = []
-    for (kind, value), count in sorted(counts.items()):
-        sums = {name: run.sums.get(sliced(name, kind, value), 0) for name in names}
+    for kind, value, count in sorted(_counts(given)):
+        sums = {name: run.sums.get(sliced(name, kind, value), 0) for name in given.sums}
         bounds = figure_intervals(evidence_of(metrics, slice_of(given, kind, value)))
         figures = {
             name: figure
@@ -140,5 +138,9 @@ def _of_slices(metric: Metric) -> bool:
     return bool(metric.over) or any(map(is_sliced, metric.whole))
 
 
-def _names(rows: tuple[ScoredRow, ...]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row.sums))
+def _counts(given: Clustered) -> Iterator[tuple[str, str, int]]:
+    """Kind, value and number of rows of every slice."""
+    for kind, slicing in given.slices.items():
+        counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values))
+        for value, count in zip(slicing.values, counts.tolist(), strict=True):
+            yield kind, value, count

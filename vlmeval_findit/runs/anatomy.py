@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ..core.anatomy import Anatomy, Cause, evidence_of_losses, with_events
 from ..core.evidence import Evidence, clustered
-from ..core.scored_row import ScoredRow, totals
+from ..core.row_table import totals_of
+from ..core.scored_row import ScoredRow
 from ..core.spelling import nearest
 from ..core.statistics import (
     Difference,
@@ -118,7 +119,7 @@ class _Counted:
     def __init__(self, run: Run) -> None:
         self._run, self._anatomy = run, run.benchmark.anatomy
         self.rows: Sequence[ScoredRow] = with_events(self._anatomy, run.rows)
-        self.sums: Mapping[str, float] = totals(self.rows)
+        self.sums: Mapping[str, float] = totals_of(self.rows)
         if not run.rows:
             raise StatisticsError(f"{run.path}: a run without rows has no anatomy")
         explained = sum(self._anatomy.points(self.sums).values())

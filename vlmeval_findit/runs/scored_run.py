@@ -7,23 +7,33 @@ asked and the annotation table is not needed.  Every score becomes one frozen :c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from math import isclose
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..benchmarks import benchmark_of, parse
+from ..core.anatomy import with_events
 from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
 from ..core.metric import figures
 from ..core.question import Question, QuestionError
+from ..core.row_table import failures, table_of, totals_of
 from ..core.run_files import PROVENANCE, run_of
-from ..core.scored_row import ScoredRow, add_up, totals
+from ..core.scored_row import ScoredRow, add_up
 from .details import row_of
 from .plugins import otherwise
 from .provenance import Basis, basis_of, read_provenance
+
+
+class Keep(Enum):
+    """What is kept of the rows of a run."""
+
+    DETAILS = "everything"
+    SUMS = "what figures rest on: sums and slices, without the details"
 
 
 class RunError(ValueError):
@@ -32,12 +42,15 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """One scored run: a model over one question.  ``path`` is its prediction file."""
+    """One scored run: a model over one question.  ``path`` is its prediction file.
+
+    ``rows`` have no details where only their sums were kept (:class:`Keep`).
+    """
 
     model: str
     question: Question
     path: Path
-    rows: tuple[ScoredRow, ...]
+    rows: Sequence[ScoredRow]
     basis: Basis
 
     @property
@@ -47,7 +60,7 @@ class Run:
     @cached_property
     def sums(self) -> Mapping[str, float]:
         """The sums of all rows, of their slices too."""
-        return totals(self.rows)
+        return totals_of(self.rows)
 
     @cached_property
     def figures(self) -> Mapping[str, float | None]:
@@ -57,7 +70,7 @@ class Run:
     @property
     def failed(self) -> int:
         """How many calls failed."""
-        return sum(row.failed for row in self.rows)
+        return failures(self.rows)
 
 
 class PluginMissingError(RunError):
@@ -65,7 +78,9 @@ class PluginMissingError(RunError):
 
 
 def load_runs(
-    paths: Iterable[Path], left_out: Callable[[PluginMissingError], None] | None = None
+    paths: Iterable[Path],
+    left_out: Callable[[PluginMissingError], None] | None = None,
+    keep: Keep = Keep.DETAILS,
 ) -> list[Run]:
     """The scored runs of prediction files and folders, each once, by model and variant.
 
@@ -73,6 +88,7 @@ def load_runs(
         paths: prediction files, or folders that are searched to any depth.
         left_out: is told of the runs whose plug-in is not here, where there are others (None: such
             a run is an error).
+        keep: what of their rows; boards of many runs do not fit with their details.
 
     Raises:
         FileNotFoundError: a path is not there.
@@ -85,9 +101,11 @@ def load_runs(
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
             found.setdefault(provenance.resolve(), provenance)
     runs, missing = [], []
+    rows = _Shared()
     for path in found.values():
         try:
-            runs.append(load_run(path))
+            run = load_run(path, keep)
+            runs.append(replace(run, basis=_sharing(run.basis, rows)))
         except PluginMissingError as error:
             missing.append(error)
     if missing and (left_out is None or not runs):
@@ -96,6 +114,24 @@ def load_runs(
         assert left_out is not None
         left_out(one)
     return sorted(runs, key=lambda run: (run.model, run.question.name, str(run.path)))
+
+
+T = TypeVar("T")
+
+
+class _Shared(dict[Any, Any]):
+    """The first of equal values: runs over the same rows share what they say of them."""
+
+    def of(self, value: T) -> T:
+        found: T = self.setdefault(value, value)
+        return found
+
+
+def _sharing(basis: Basis, shared: _Shared) -> Basis:
+    run = basis.identity
+    if run is not None and run.rows is not None:
+        run = replace(run, rows=shared.of(run.rows))
+    return replace(basis, rows=shared.of(basis.rows), identity=run)
 
 
 def _provenances(path: Path) -> list[Path]:
@@ -118,7 +154,7 @@ def _provenances(path: Path) -> list[Path]:
     return [beside]
 
 
-def load_run(provenance: Path) -> Run:
+def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
     """The run of one ``…_provenance.json``; see :func:`load_runs` for what it raises."""
     files = run_of(provenance)
     details = files.details
@@ -137,7 +173,9 @@ def load_run(provenance: Path) -> Run:
         what = f"no key {error}" if isinstance(error, KeyError) else str(error)
         raise RunError(f"{provenance}: {what}; {_again(files.predictions)}") from None
     _check(run, values, provenance)
-    return run
+    if keep is Keep.DETAILS:
+        return run
+    return replace(run, rows=table_of(rows, with_events(run.benchmark.anatomy, rows)))
 
 
 def _question(provenance: Path, values: Mapping[str, Any]) -> Question:

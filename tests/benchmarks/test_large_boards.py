@@ -1,0 +1,93 @@
+"""What ``run_findit.py leaderboard`` costs over many runs: seconds of the processor, and memory.
+
+Each board is made in a process of its own.  Measured are 100 and 300 runs of 1,000 rows, and those
+that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
+
+    pytest tests/benchmarks/test_large_boards.py --benchmark-enable -s
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from many_runs import FORMATS, make_runs
+
+# ru_maxrss is of no use here: a process starts with what its parent had.
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/status").is_file(), reason="no /proc says how much memory was used"
+)
+
+RUNS, LEAST = (100, 300), (8,)
+"""Runs of a board when it is measured, and when it is only made."""
+
+ROWS, FEW_ROWS = 1000, 40
+
+MIB_A_RUN, SECONDS_A_RUN = 0.32, 0.3
+"""At most: beside the 80 MiB of any leaderboard, 1,000 runs fit 400 MiB and five minutes."""
+
+_COMMAND = """
+import sys, time
+from pathlib import Path
+from vlmeval_findit.cli import main
+
+status = main(["leaderboard", sys.argv[1], "--out", sys.argv[2]])
+lines = Path("/proc/self/status").read_text().splitlines()
+peak = next(line.split()[1] for line in lines if line.startswith("VmHWM:"))
+print(status, time.process_time(), int(peak) / 2**10)
+"""
+
+
+class Cost(NamedTuple):
+    runs: int
+    seconds: float
+    mib: float
+
+
+def cost(folder: Path, runs: int, rows: int, formats: int) -> Cost:
+    """What the board of so many runs costs, every model in so many formats."""
+    made = make_runs(folder, runs, rows, FORMATS[:formats])
+    command = [sys.executable, "-c", _COMMAND, str(made), str(folder / "board")]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    status, seconds, mib = said.splitlines()[-1].split()
+    assert status == "0"
+    assert len((folder / "board" / "formats.csv").read_text().splitlines()) == 1 + runs
+    return Cost(runs, float(seconds), float(mib))
+
+
+@pytest.mark.parametrize("formats", [len(FORMATS), 1], ids="{} formats a model".format)
+def test_a_board_grows_by_little_a_run(
+    formats: int, tmp_path: Path, measures: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if formats == 1 and not measures:
+        pytest.skip("measures only with --benchmark-enable")
+    named = [int(one) for one in os.environ.get("FINDIT_BOARD_RUNS", "").split()]
+    sizes = sorted({*RUNS, *named}) if measures else LEAST
+    rows = ROWS if measures else FEW_ROWS
+    costs = []
+    for runs in sizes:
+        folder = tmp_path / str(runs)
+        folder.mkdir()
+        costs.append(cost(folder, runs, rows, formats))
+    with capsys.disabled():
+        print(f"\nleaderboard, runs of {rows:,} rows, models in {formats} formats:")
+        for one in costs:
+            print(f"  {one.runs:>5} runs: {one.seconds:6.1f} s, {one.mib:6.0f} MiB")
+    if not measures:
+        return
+    first, last = costs[0], costs[-1]
+    more = last.runs - first.runs
+    mib, seconds = (last.mib - first.mib) / more, (last.seconds - first.seconds) / more
+    with capsys.disabled():
+        print(
+            f"  {first.seconds - seconds * first.runs:.1f} s + {seconds:.3f} s a run, "
+            f"{first.mib - mib * first.runs:.0f} MiB + {mib:.2f} MiB a run"
+        )
+    assert mib < MIB_A_RUN
+    assert seconds < SECONDS_A_RUN

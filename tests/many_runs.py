@@ -1,0 +1,70 @@
+"""Boards of many runs: a few are answered and scored, the others mix their rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scored_runs import Answer, World, failing, query, speaking
+
+from vlmeval_findit.core.run_files import RunFiles, run_of
+from vlmeval_findit.core.scored_row import add_up
+from vlmeval_findit.runs.details import row_of
+
+FORMATS = ("xyxy_json", "xyxy_text", "yxyx_json", "cxcywh_json")
+"""Of every model."""
+
+_ASKED = f"FindIt_Pascal_{FORMATS[0]}"
+
+
+def make_runs(folder: Path, runs: int, rows: int, formats: Sequence[str] = FORMATS) -> Path:
+    """A folder of so many scored runs of so many rows each, two a picture; every model has all
+    formats.
+
+    Four models are asked and scored.  Each row of a run is that of one of them, drawn at random, so
+    that no two runs are alike and no row is made up.
+    """
+    world = World(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FINDIT_TABLES", str(folder))
+        patch.setenv("FINDIT_IMAGES", f"Pascal={folder / 'pictures'}")
+        times = ("day", "night", "dusk")
+        queries = [query(at, picture=f"{at // 2}.jpg") for at in range(rows)]
+        world.table("Pascal", [replace(q, tags={"time": times[q.index % 3]}) for q in queries])
+        scored = [
+            world.predict(f"Asked{at}", _ASKED, answer, folder="asked")
+            for at, answer in enumerate(_answers())
+        ]
+    made = folder / "many"
+    made.mkdir()
+    random = np.random.default_rng(0)
+    lines = [RunFiles(path).details.read_text("utf-8").splitlines(True) for path in scored]
+    sums = [[row_of(line).sums for line in of] for of in lines]
+    for at in range(runs):
+        share = random.dirichlet(np.ones(len(lines)))
+        drawn = random.choice(len(lines), size=rows, p=share)
+        name = f"Model{at // len(formats):04}_FindIt_Pascal_{formats[at % len(formats)]}.json"
+        mixed = [lines[one][row] for row, one in enumerate(drawn)]
+        totals = add_up(sums[one][row] for row, one in enumerate(drawn))
+        _write(made / name, scored[0], mixed, totals)
+    return made
+
+
+def _answers() -> Sequence[Answer]:
+    return speaking(_ASKED, 0.95, 6), speaking(_ASKED, 0.6, 12), speaking(_ASKED, 0.2, 25), failing
+
+
+def _write(to: Path, like: Path, details: Sequence[str], totals: dict[str, float]) -> None:
+    model, _, question = to.stem.partition("_")
+    values = json.loads(run_of(like).provenance.read_text("utf-8"))
+    values |= {"model": model, "dataset": question, "totals": totals}
+    values["variant"]["name"] = question
+    values["predictions"]["file"] = to.name
+    files = RunFiles(to)
+    files.predictions.hardlink_to(like)
+    files.details.write_text("".join(details), "utf-8")
+    files.provenance.write_text(json.dumps(values), "utf-8")

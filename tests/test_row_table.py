@@ -1,0 +1,199 @@
+"""Rows in columns: nothing but the details is lost, and boards are the same to the byte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl import load_workbook
+from scored_runs import World, failing, query, saying, speaking, world
+from toy_benchmark import guessing, letters
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.anatomy import WrongAnswers, with_events
+from vlmeval_findit.core.evidence import Clustered, clustered
+from vlmeval_findit.core.metric import Metric
+from vlmeval_findit.core.row_table import RowTable, failures, sources, table_of, totals_of
+from vlmeval_findit.core.run_files import run_of
+from vlmeval_findit.core.scored_row import ScoredRow, totals
+from vlmeval_findit.leaderboard.board import boards
+from vlmeval_findit.leaderboard.files import folder_of, write_board
+from vlmeval_findit.runs.scored_run import Keep, Run, RunError, load_run, load_runs
+
+__all__ = ["letters", "world"]
+
+PASCAL = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+TWO_LABELS = "FindIt_Pascal_multilabel_xyxy_json"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+numbers = st.one_of(
+    st.integers(-3, 300),
+    st.sampled_from([0, -1, 2**53, 2**53 + 1, 2**63, 2**64, 10**30, 0.0, -0.0, 1e300]),
+    st.floats(-1, 1),
+)
+words = st.text("ab ", min_size=1, max_size=2)
+rows_of_a_run = st.lists(
+    st.builds(
+        ScoredRow,
+        index=st.integers(0, 2**70),
+        source=words,
+        sums=st.dictionaries(words, numbers, max_size=3),
+        failed=st.booleans(),
+        reason=st.none() | words,
+        slices=st.dictionaries(words, words, max_size=2),
+        details=st.just({"boxes": [[1, 2, 3, 4]]}),
+    ),
+    max_size=8,
+)
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Equal, and of equal types: 1 is not 1.0 here, nor is -0.0 what 0.0 is."""
+    return repr(found) == repr(expected)
+
+
+def in_order(row: ScoredRow) -> ScoredRow:
+    """Of what is by name, the order says nothing."""
+    sums, slices = (dict(sorted(one.items())) for one in (row.sums, row.slices))
+    return replace(row, sums=sums, slices=slices)
+
+
+def as_lists(given: Clustered) -> Any:
+    sums = {name: values.tolist() for name, values in sorted(given.sums.items())}
+    slices = {kind: (one.values, one.of.tolist()) for kind, one in sorted(given.slices.items())}
+    return given.pictures, given.picture.tolist(), sums, slices
+
+
+@settings(max_examples=100)
+@given(rows_of_a_run)
+def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> None:
+    table = table_of(rows, rows)
+    bare = [in_order(replace(row, details={})) for row in rows]
+    assert same([in_order(row) for row in table], bare)
+    assert len(table) == len(rows)
+    assert same([in_order(row) for row in table[1:]], bare[1:])
+    assert same(dict(sorted(totals_of(table).items())), dict(sorted(totals(rows).items())))
+    assert same(as_lists(clustered(table, "x")), as_lists(clustered(rows, "x")))
+    assert (failures(table), sources(table)) == (failures(rows), sources(rows))
+
+
+def test_events_that_need_details_are_counted_before_those_go() -> None:
+    class FromDetails(WrongAnswers):
+        def events(self, row: ScoredRow) -> dict[str, float]:
+            return {"lost: far": row.details["metres"], "asked": 7}
+
+    anatomy = FromDetails(Metric("Accuracy", {"right": 1}, {"asked": 1}))
+    rows = [ScoredRow(i, "a", {"asked": 1}, details={"metres": i}) for i in range(3)]
+    table = table_of(rows, with_events(anatomy, rows))
+    assert totals_of(table) == {"asked": 3}
+    counted = with_events(anatomy, table)
+    assert totals_of(counted) == {"asked": 21, "lost: far": 3}
+    assert totals_of(counted) == totals_of(with_events(anatomy, rows))
+    assert same(list(with_events(anatomy, counted)), list(counted))
+
+
+def test_a_table_is_small() -> None:
+    """What a run of a thousand rows holds: twelve sums, two of them fractions."""
+    names = [f"sum {at}" for at in range(12)]
+    rows = [
+        ScoredRow(i, f"{i // 2}.jpg", {n: i % 3 if at > 1 else i / 7 for at, n in enumerate(names)})
+        for i in range(1000)
+    ]
+    table = table_of(rows, rows)
+    assert sum(one.values.nbytes for one in table.sums.values()) == (2 * 8 + 10) * len(rows)
+    # Where all are of one kind, it is held once.
+    assert all(one.kinds.strides == (0,) for one in table.sums.values())
+    assert all(one.values.dtype == np.uint8 for one in list(table.sums.values())[2:])
+
+
+# --- runs and boards ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(letters: World) -> World:
+    """Of two benchmarks: figures, slices, failed calls, what cannot be read, a run set apart."""
+    queries = [query(i, picture=f"{i // 2}.jpg") for i in range(20)]
+    times = ("day", "night")
+    letters.table("Pascal", [replace(q, tags={"time": times[q.index % 2]}) for q in queries])
+    for model, chance in (("Good", 0.9), ("Poor", 0.4)):
+        for name in (PASCAL, TEXT, TWO_LABELS):
+            letters.predict(model, name, speaking(name, chance, 12))
+        for name in ("Letters_Zoo_plain", "Letters_Zoo_json"):
+            letters.predict(model, name, guessing(chance))
+    letters.predict("Fails", PASCAL, failing)
+    letters.predict("Mute", PASCAL, saying("no idea"))
+    letters.predict("Short", PASCAL, saying("[]"), rows=9)
+    return letters
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Files by their paths; of a workbook the cells, for it holds the time."""
+    found: dict[str, object] = {}
+    for path in folder.rglob("*.*"):
+        name = str(path.relative_to(folder))
+        found[name] = path.read_bytes()
+        if path.suffix == ".xlsx":
+            cells = [
+                (sheet.title, cell.coordinate, repr(cell.value), cell.number_format, cell.font.b)
+                for sheet in load_workbook(path)
+                for row in sheet.iter_rows()
+                for cell in row
+            ]
+            found[name] = cells
+    return found
+
+
+def test_boards_of_sums_are_those_of_whole_rows(runs: World, tmp_path: Path) -> None:
+    for keep in Keep:
+        for board in boards(load_runs([runs.runs], keep=keep)):
+            write_board(board, folder_of(board, tmp_path / keep.name), NOW)
+    found, expected = (contents(tmp_path / keep.name) for keep in (Keep.SUMS, Keep.DETAILS))
+    assert found == expected
+    assert {"leaderboard.tex", "slices.csv", "Letters/leaderboard.xlsx"} <= set(found)
+
+
+def test_the_leaderboard_keeps_no_details(
+    runs: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[Run] = []
+    from vlmeval_findit.cli import leaderboard
+
+    def noting(given: list[Run], formats: list[str]) -> Any:
+        met.extend(given)
+        return boards(given, formats)
+
+    monkeypatch.setattr(leaderboard, "boards", noting)
+    assert main(["leaderboard", str(runs.runs), "--out", str(tmp_path / "out")]) == 0
+    assert met
+    assert all(isinstance(run.rows, RowTable) for run in met)
+    # The others need them.
+    assert all(row.details for run in load_runs([runs.runs]) for row in run.rows)
+
+
+def test_runs_over_the_same_rows_share_what_they_say_of_them(world: World) -> None:
+    for model, rows in (("A", None), ("B", None), ("Short", 5)):
+        world.predict(model, PASCAL, saying("[]"), rows=rows)
+    bases = [run.basis for run in load_runs([world.runs])]
+    assert len({id(basis.rows) for basis in bases}) == 2
+    assert len({id(basis.identity and basis.identity.rows) for basis in bases}) == 2
+    assert [len(basis.rows) for basis in bases] == [12, 12, 5]
+
+
+@pytest.mark.parametrize("keep", Keep)
+def test_damaged_details_are_refused_whatever_is_kept(world: World, keep: Keep) -> None:
+    path = run_of(world.predict("Good", PASCAL, speaking(PASCAL, 0.9))).details
+    lines = path.read_text("utf-8").splitlines(True)
+    provenance = run_of(path).provenance
+    path.write_text("".join(lines[1:]), "utf-8")
+    with pytest.raises(RunError, match="add up to"):
+        load_run(provenance, keep)
+    path.write_text("".join([lines[0], "{}\n", *lines[2:]]), "utf-8")
+    with pytest.raises(RunError, match="line 2: no key"):
+        load_run(provenance, keep)
