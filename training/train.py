@@ -102,7 +102,7 @@ class Recipe:
 
     def softness_at(self, step: int) -> float:
         first, last = self.softness
-        return first * (last / first) ** (step / self.steps)
+        return first * float((last / first) ** (step / self.steps))
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -395,7 +395,7 @@ def train(
         [*steps],
         batch_size=1,
         num_workers=workers,
-        collate_fn=lambda step: training.batch_of(*step, rank, ranks),
+        collate_fn=lambda drawn: training.batch_of(drawn[0], rank, ranks),
     ):
         figures = training.advance(batch, ranks)
         if rank:
