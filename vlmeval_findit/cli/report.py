@@ -90,10 +90,8 @@ def _write(board: Board, path: Path, cards: int, sides: Sequence[Side]) -> None:
     what = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
     print(f"{path}: {what}, {_megabytes([written.page])}")
     if written.beside:
-        folder = written.beside[0].parent
-        print(
-            f"{folder}/: pictures and replies, {_megabytes(written.beside)}; it is part of the page"
-        )
+        folder, size = written.beside[0].parent, _megabytes(written.beside)
+        print(f"{folder}/: its pictures and replies, {size}; keep it beside the page")
 
 
 def _megabytes(files: Iterable[Path]) -> str:

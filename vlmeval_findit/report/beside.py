@@ -113,9 +113,8 @@ def _write_answers(contents: Contents, folder: Path) -> tuple[dict[str, Any], tu
         chosen = contents.choice.cards(one)
         entries = list(run_entries(chosen, place, texts, pictures, parts))
         cards += ({**entry, **_NOT_YET} for entry in entries)
-        roles |= {
-            box[0] for entry in entries for frame in entry["frames"] for box in frame["boxes"]
-        }
+        frames = (frame for entry in entries for frame in entry["frames"])
+        roles |= {role for frame in frames for role, *_ in frame["boxes"]}
         own = [{key: entry[key] for key in ("index", *_NOT_YET)} for entry in entries]
         at = place[key_of(one.run)]
         values = {"run": at, "texts": texts.values, "cards": own}
