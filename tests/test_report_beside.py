@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scored_runs import World, failing, saying, speaking, world
+from scored_runs import World, failing, saying, small_world, speaking
 from test_report import EVIL, JSON, LABELS, NOW, TEXT, data_of
 
 from vlmeval_findit.cli import main
@@ -21,24 +21,44 @@ from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import Transcript
 from vlmeval_findit.runs.scored_run import load_runs
 
-__all__ = ["world"]
-
 PAST = 1_000
 """Bytes that no page is below."""
 
 
-@pytest.fixture
-def board(world: World) -> Board:
-    world.predict("A", JSON, speaking(JSON, 0.7))
-    world.predict("A", TEXT, speaking(TEXT, 0.5))
-    world.predict("A", LABELS, speaking(LABELS, 0.5))
-    world.predict("Evil", JSON, saying(EVIL))
-    world.predict("Fails", JSON, failing)
-    return board_of(world)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Five runs, one of which says what is no good in a page."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = small_world(tmp_path_factory.mktemp("world"), patch)
+        made.predict("A", JSON, speaking(JSON, 0.7))
+        made.predict("A", TEXT, speaking(TEXT, 0.5))
+        made.predict("A", LABELS, speaking(LABELS, 0.5))
+        made.predict("Evil", JSON, saying(EVIL))
+        made.predict("Fails", JSON, failing)
+        yield made.runs
 
 
-def board_of(world: World) -> Board:
-    return make_board(load_runs([world.runs]))
+@pytest.fixture(autouse=True)
+def at_hand(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    World(runs.parent).at_hand(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def board(runs: Path) -> Board:
+    return make_board(load_runs([runs]))
+
+
+@pytest.fixture(scope="module")
+def fewer(runs: Path) -> Board:
+    return make_board(load_runs([runs / f"{model}_{JSON}.json" for model in ("Evil", "Fails")]))
+
+
+@pytest.fixture(scope="module")
+def alone(runs: Path, board: Board) -> str:
+    """The page of all as one file."""
+    with pytest.MonkeyPatch.context() as patch:
+        World(runs.parent).at_hand(patch)
+        return make_page(board, NOW)
 
 
 @pytest.fixture
@@ -87,52 +107,46 @@ def joined(page: Path) -> dict[str, Any]:
     return data
 
 
-def test_at_the_limit_it_is_one_file(board: Board, tmp_path: Path) -> None:
-    page = make_page(board, NOW)
-    path, size = tmp_path / "report.html", len(page.encode())
+def test_at_the_limit_it_is_one_file(board: Board, alone: str, tmp_path: Path) -> None:
+    path, size = tmp_path / "report.html", len(alone.encode())
     assert write_page(path, board, NOW, limit=size) == Written(path, ())
-    assert path.read_text(encoding="utf-8") == page
+    assert path.read_text(encoding="utf-8") == alone
     assert not (tmp_path / "report_files").exists()
-    assert "strict-dynamic" not in page
-    assert "beside" not in data_of(page)
+    assert "strict-dynamic" not in alone
+    assert "beside" not in data_of(alone)
     assert write_page(path, board, NOW, limit=size - 1).beside
 
 
 def test_what_lies_beside_is_what_the_page_would_hold(
-    board: Board, written: Written, monkeypatch: pytest.MonkeyPatch
+    board: Board, alone: str, written: Written
 ) -> None:
-    alone = data_of(make_page(board, NOW))
-    apart = joined(written.page)
-    assert len(alone["cards"]) == sum(len(one.run.rows) for one in board.sweep) == 53
-    assert resolved(apart) == resolved(alone)
-    roles = {
-        box[0] for card in alone["cards"] for frame in card["frames"] for box in frame["boxes"]
-    }
-    assert apart["beside"]["roles"] == sorted(roles)
+    held, apart = data_of(alone), joined(written.page)
+    assert len(held["cards"]) == sum(len(one.run.rows) for one in board.sweep) == 53
+    assert resolved(apart) == resolved(held)
+    boxes = (box for card in held["cards"] for frame in card["frames"] for box in frame["boxes"])
+    assert apart["beside"]["roles"] == sorted({role for role, *_ in boxes})
     for key in ("figure", "runs", "causes", "pairs"):
-        assert apart[key] == alone[key]
+        assert apart[key] == held[key]
 
 
 def test_every_file_is_named_in_the_page_and_no_other_is_there(written: Written) -> None:
     named = data_of(written.page.read_text(encoding="utf-8"))["beside"]
     folder = written.page.parent / named["folder"]
     assert named["folder"] == "my report_files"
-    assert {file.name for file in folder.iterdir()} == {
-        *named["answers"].values(),
-        *named["pictures"],
-    }
+    names = {*named["answers"].values(), *named["pictures"]}
+    assert {file.name for file in folder.iterdir()} == names
     assert set(written.beside) == set(folder.iterdir())
     assert len(named["answers"]) == 5
 
 
 def test_pictures_come_in_files_of_a_few(
-    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    board: Board, alone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beside, "_PICTURES", 2)
     written = write_page(tmp_path / "report.html", board, NOW, limit=PAST)
     apart = joined(written.page)
     assert len(apart["beside"]["pictures"]) == 3
-    assert resolved(apart) == resolved(data_of(make_page(board, NOW)))
+    assert resolved(apart) == resolved(data_of(alone))
 
 
 def test_no_text_of_a_model_ends_a_file_or_a_page(written: Written) -> None:
@@ -146,16 +160,11 @@ def test_no_text_of_a_model_ends_a_file_or_a_page(written: Written) -> None:
     assert "'strict-dynamic'" in page
 
 
-def test_made_again_with_fewer_runs_nothing_old_is_left(
-    world: World, board: Board, written: Written
-) -> None:
+def test_made_again_with_fewer_runs_nothing_old_is_left(fewer: Board, written: Written) -> None:
     folder = written.beside[0].parent
     for name in ("notes.txt", "answers-0000.js"):
         (folder / name).write_text("of somebody else")
     others = {folder / "notes.txt", folder / "answers-0000.js"}
-    for path in world.runs.glob("A_*"):
-        path.unlink()
-    fewer = board_of(world)
     again = write_page(written.page, fewer, NOW, limit=PAST)
     assert len(again.beside) == 3
     assert set(folder.iterdir()) == others | set(again.beside)
@@ -173,10 +182,9 @@ def test_the_folder_goes_with_its_last_file(board: Board, written: Written) -> N
 
 
 def test_a_page_that_fails_leaves_the_old_one_whole(
-    world: World, board: Board, written: Written, monkeypatch: pytest.MonkeyPatch
+    fewer: Board, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {file: file.read_bytes() for file in (written.page, *written.beside)}
-    world.predict("A", JSON, saying("[1, 2, 3, 4]"))
 
     def full(*_: object) -> None:
         raise OSError("no space left on device")
@@ -184,9 +192,9 @@ def test_a_page_that_fails_leaves_the_old_one_whole(
     with monkeypatch.context() as patch:
         patch.setattr(beside, "_write_pictures", full)
         with pytest.raises(OSError, match="no space"):
-            write_page(written.page, board_of(world), NOW, limit=PAST)
+            write_page(written.page, fewer, NOW, limit=PAST)
     assert {file: file.read_bytes() for file in before} == before
-    again = write_page(written.page, board_of(world), NOW, limit=PAST)
+    again = write_page(written.page, fewer, NOW, limit=PAST)
     assert set(written.beside[0].parent.iterdir()) == set(again.beside)
 
 
@@ -224,13 +232,13 @@ def test_answers_are_given_up_on_at_the_limit(
 
 
 def test_the_command_says_what_belongs_together(
-    world: World, board: Board, tmp_path: Path,
+    runs: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(command, "write_page", partial(write_page, limit=PAST))
     out = tmp_path / "report.html"
-    assert main(["report", str(world.runs), "--out", str(out)]) == 0
-    first, second = capsys.readouterr().out.splitlines()[-2:]
+    assert main(["report", str(runs), "--out", str(out)]) == 0
+    *_, first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{out}: 5 runs, 3 models, ")
     size = sum(file.stat().st_size for file in (tmp_path / "report_files").iterdir()) / 1e6
     said = f"its pictures and replies, {size:.1f} MB; keep it beside the page"
