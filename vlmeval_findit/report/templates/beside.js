@@ -4,14 +4,20 @@ const { folder, answers, pictures: pictureFiles, each, roles: boxRoles } = data.
 const coming = new Map();
 const lost = new Set();
 const near = new Set();
+// What stands for a picture that is not loaded, or not there.
 const notLoaded = { name: "picture", w: 4, h: 3, src: "" };
+
+const placesOf = (card) => [...card.shots, ...card.frames.map((frame) => frame.picture)];
 
 window.beside = ({ run, texts, cards, start, pictures: found }) => {
   if (found) found.forEach((one, i) => { data.pictures[start + i] = one; });
   else {
     const first = data.texts.length;
     for (const text of texts) data.texts.push(text);
-    for (const own of cards) Object.assign(cardsOf[run].get(own.index), own, { prompt: first + own.prompt, reply: first + own.reply });
+    for (const own of cards) {
+      Object.assign(cardsOf[run].get(own.index), own, { prompt: first + own.prompt, reply: first + own.reply });
+      for (const place of placesOf(own)) data.pictures[place] = data.pictures[place] || notLoaded;
+    }
   }
 };
 
@@ -33,8 +39,7 @@ const loadAll = async (names) => (await Promise.all([...new Set(names)].map(load
 // Answers first, since they say which pictures they have; shown again only when something came.
 async function bring(cards, show) {
   const cameAnswers = await loadAll(cards.map((card) => answers[card.run]));
-  const places = cards.flatMap((card) => [...card.shots, ...card.frames.map((frame) => frame.picture)]);
-  for (const place of places) data.pictures[place] = data.pictures[place] || notLoaded;
+  const places = cards.flatMap(placesOf);
   const camePictures = await loadAll(places.map((place) => pictureFiles[Math.floor(place / each)]));
   if (!cameAnswers && !camePictures) return;
   sayLost();
