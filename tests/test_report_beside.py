@@ -91,7 +91,16 @@ def joined(page: Path) -> dict[str, Any]:
     data = data_of(page.read_text(encoding="utf-8"))
     named = data["beside"]
     folder = page.parent / named["folder"]
-    cards = {(card["run"], card["index"]): card for card in data["cards"]}
+    assert data["cards"] == []
+    cards = {}
+    for one in data["rows"]:
+        for index, label, good, spread, found, failed, *texts in json.loads(one["rows"]):
+            reason, causes, parts = (data["values"][place] for place in texts)
+            cards[one["run"], index] = {
+                **{"run": one["run"], "index": index, "label": data["values"][label]},
+                **{"good": good, "spread": spread, "found": bool(found), "failed": bool(failed)},
+                **{"reason": reason, "causes": causes, "parts": parts},
+            }
     for run, name in named["answers"].items():
         values = values_of(folder / name)
         assert str(values["run"]) == run
@@ -104,7 +113,7 @@ def joined(page: Path) -> dict[str, Any]:
         values = values_of(folder / name)
         assert values["start"] == at * named["each"] == len(data["pictures"])
         data["pictures"] += values["pictures"]
-    return data
+    return {**data, "cards": list(cards.values())}
 
 
 def test_at_the_limit_it_is_one_file(board: Board, alone: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ hold what they contain: a page, old or new, never takes the files of another for
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,15 +39,8 @@ _BUDGET = 100_000_000
 _PICTURES = 40
 """Pictures of one file."""
 
-_NOT_YET: Mapping[str, Any] = {
-    "prompt": 0,
-    "reply": 0,
-    "shots": [],
-    "frames": [],
-    "count": 0,
-    "lines": [],
-}
-"""What an answer has of its own file, as long as that is not loaded."""
+_BESIDE = ("index", "prompt", "reply", "shots", "frames", "count", "lines")
+"""What of an answer lies beside the page, and the row by which it is known."""
 
 _OURS = re.compile(r"(answers|pictures)-\d{4,}-[0-9a-f]{12}\.js")
 
@@ -78,8 +72,8 @@ def write_page(
     page = _alone(contents, limit)
     beside: tuple[Path, ...] = ()
     if page is None:
-        gallery, beside = _write_answers(contents, folder)
-        page = rendered(contents, gallery, folder.name)
+        gallery, shown, beside = _write_answers(contents, folder)
+        page = rendered(contents, gallery, shown, folder.name)
     with atomic_write(path) as f:
         f.write(page)
     _remove_others(folder, beside)
@@ -90,51 +84,75 @@ def _alone(contents: Contents, limit: int) -> str | None:
     """The page with all its answers; None where it would be longer than the limit."""
     chosen = (card for one in contents.found for card in contents.choice.cards(one))
     try:
-        page = rendered(contents, gallery_data(chosen, contents.runs, limit))
+        gallery = gallery_data(chosen, contents.runs, limit)
     except TooLargeError:
         return None
+    page = rendered(contents, gallery, len(gallery["cards"]))
     return page if len(page.encode("utf-8", "backslashreplace")) <= limit else None
 
 
-def _write_answers(contents: Contents, folder: Path) -> tuple[dict[str, Any], tuple[Path, ...]]:
+def _write_answers(
+    contents: Contents, folder: Path
+) -> tuple[dict[str, Any], int, tuple[Path, ...]]:
     """Write the files of runs, one after the other, then those of pictures.
 
     Returns:
-        what the page itself must know: by what it filters and sorts, and where the rest is; and
-        the files.
+        what the page itself must know: by what it filters and sorts, and where the rest is; how
+        many answers that is; and the files.
     """
     place = {key_of(run): at for at, run in enumerate(contents.runs)}
-    pictures, parts = Numbered(), Numbered()
-    cards: list[dict[str, Any]] = []
+    pictures, parts, values = Numbered(), Numbered(), Numbered()
+    rows: list[dict[str, Any]] = []
     roles: set[str] = set()
     answers: dict[int, Path] = {}
+    shown = 0
     for one in contents.found:
         texts = Numbered()
         chosen = contents.choice.cards(one)
         entries = list(run_entries(chosen, place, texts, pictures, parts))
-        cards += ({**entry, **_NOT_YET} for entry in entries)
         frames = (frame for entry in entries for frame in entry["frames"])
         roles |= {role for frame in frames for role, *_ in frame["boxes"]}
-        own = [{key: entry[key] for key in ("index", *_NOT_YET)} for entry in entries]
         at = place[key_of(one.run)]
-        values = {"run": at, "texts": texts.values, "cards": own}
-        answers[at] = _write(folder, f"answers-{at:04}", values)
-    shown = _write_pictures(pictures.values, folder)
+        own = [{key: entry[key] for key in _BESIDE} for entry in entries]
+        held = {"run": at, "texts": texts.values, "cards": own}
+        answers[at] = _write(folder, f"answers-{at:04}", held)
+        # As a text of numbers, which is a tenth of what they take as values.
+        numbers = json.dumps([_row(entry, values) for entry in entries], separators=(",", ":"))
+        rows.append({"run": at, "rows": numbers})
+        shown += len(entries)
+    drawn = _write_pictures(pictures.values, folder)
     gallery = {
         **head(contents.runs),
         "texts": [""],
         "parts": parts.values,
         "pictures": [],
-        "cards": cards,
+        "cards": [],
+        "values": values.values,
+        "rows": rows,
         "beside": {
             "folder": folder.name,
             "answers": {at: file.name for at, file in answers.items()},
-            "pictures": [file.name for file in shown],
+            "pictures": [file.name for file in drawn],
             "each": _PICTURES,
             "roles": sorted(roles),
         },
     }
-    return gallery, (*answers.values(), *shown)
+    return gallery, shown, (*answers.values(), *drawn)
+
+
+def _row(entry: Mapping[str, Any], values: Numbered) -> list[int | float]:
+    """By what the page finds and sorts an answer, as numbers; texts are places in ``values``."""
+    return [
+        entry["index"],
+        values.place(entry["label"]),
+        entry["good"],
+        entry["spread"],
+        int(entry["found"]),
+        int(entry["failed"]),
+        values.place(entry["reason"]),
+        values.place(tuple(entry["causes"])),
+        values.place(tuple(entry["parts"])),
+    ]
 
 
 def _write_pictures(pictures: Sequence[tuple[Path, int, int]], folder: Path) -> list[Path]:

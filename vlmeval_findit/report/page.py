@@ -43,6 +43,8 @@ from .transcripts import Missing, Transcript, gather
 _TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = ("elements", "detail", "gallery", "compare", "losses", "start")
 """What the page's one script is made of, in this order."""
+_BESIDE = (_SCRIPTS[0], "index", *_SCRIPTS[1:], "beside")
+"""The same of a page whose answers lie beside it."""
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
@@ -56,7 +58,8 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     """
     contents = contents_of(board, time, cards, sides)
     chosen = (card for one in contents.found for card in contents.choice.cards(one))
-    return rendered(contents, gallery_data(chosen, contents.runs))
+    gallery = gallery_data(chosen, contents.runs)
+    return rendered(contents, gallery, len(gallery["cards"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +122,22 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
     )
 
 
-def rendered(contents: Contents, gallery: Mapping[str, Any], folder: str | None = None) -> str:
+def rendered(
+    contents: Contents, gallery: Mapping[str, Any], shown: int, folder: str | None = None
+) -> str:
     """The page as HTML.
 
     Args:
         contents: what it shows.
         gallery: its answers for the script, as :func:`.gallery.gallery_data` has them.
+        shown: how many answers that is.
         folder: the folder beside the page that pictures and replies lie in (None: in the page).
     """
-    script = _script(_SCRIPTS if folder is None else (*_SCRIPTS, "beside"))
+    script = _script(_SCRIPTS if folder is None else _BESIDE)
     template = environment().get_template("report.html.j2")
     page: str = template.render(
         **contents.values,
-        shown=len(gallery["cards"]),
+        shown=shown,
         folder=folder,
         data=Markup(json_in_html({**gallery, **contents.data})),
         script=Markup(script),
