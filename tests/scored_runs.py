@@ -43,6 +43,11 @@ class World:
     def runs(self) -> Path:
         return self.folder / "runs"
 
+    def at_hand(self, patch: pytest.MonkeyPatch) -> None:
+        """Have its tables and pictures found."""
+        patch.setenv("FINDIT_TABLES", str(self.folder))
+        patch.setenv("FINDIT_IMAGES", f"Pascal={self.folder / 'pictures'}")
+
     def table(self, name: str, queries: Iterable[Query]) -> None:
         write_table(self.folder, name, list(queries), {"source": "a test"})
 
@@ -87,9 +92,13 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A world with two tables of Pascal and two runs' worth of pictures."""
-    made = World(tmp_path)
-    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
-    monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={tmp_path / 'pictures'}")
+    return small_world(tmp_path, monkeypatch)
+
+
+def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
+    """What :func:`world` is, for a fixture of another scope."""
+    made = World(folder)
+    made.at_hand(patch)
     made.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(12)])
     made.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(5)])
     for i in range(6):

@@ -1,17 +1,16 @@
-"""``run_findit.py report``: one self-contained page of scored runs."""
+"""``run_findit.py report``: a page of scored runs, in one file while it is not too large."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..core.files import atomic_write
 from ..core.visible import counted
 from ..leaderboard.board import Board
+from ..report.beside import write_page
 from ..report.cards import CARDS
-from ..report.page import make_page
 from ..report.pairs import FLAG, Side, sides_of
 from .leaderboard import add_board_flags, boards_from, print_remarks
 from .parsing import Parser
@@ -86,12 +85,17 @@ def _seconds(text: str) -> float:
 
 def _write(board: Board, path: Path, cards: int, sides: Sequence[Side]) -> None:
     """The page of one benchmark."""
-    page = make_page(board, datetime.now(UTC), cards, sides)
-    with atomic_write(path) as f:
-        f.write(page)
+    written = write_page(path, board, datetime.now(UTC), cards, sides)
     print_remarks(board)
     what = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
-    print(f"{path}: {what}, {path.stat().st_size / 1e6:.1f} MB")
+    print(f"{path}: {what}, {_megabytes([written.page])}")
+    if written.beside:
+        folder, size = written.beside[0].parent, _megabytes(written.beside)
+        print(f"{folder}/: its pictures and replies, {size}; keep it beside the page")
+
+
+def _megabytes(files: Iterable[Path]) -> str:
+    return f"{sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
 
 
 def positive(text: str) -> int:

@@ -31,6 +31,7 @@ class Answer:
 def worst_answers(transcript: Transcript, most: int) -> Iterator[Answer]:
     """The worst answers of a run, the worst first; calls that failed are no answers."""
     goodness = transcript.run.benchmark.goodness
+    replies = transcript.read_replies()
     answered = [row for row in transcript.run.rows if not row.failed]
     for row in sorted(answered, key=lambda row: (goodness(row), row.index))[:most]:
         yield Answer(
@@ -38,7 +39,7 @@ def worst_answers(transcript: Transcript, most: int) -> Iterator[Answer]:
             goodness(row),
             row.reason,
             transcript.prompt(row.index),
-            transcript.replies.get(row.index, ""),
+            replies.get(row.index, ""),
             _drawn(transcript, row),
         )
 

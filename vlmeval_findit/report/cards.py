@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -43,30 +43,67 @@ class Card:
 def choose_cards(
     found: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
 ) -> list[Card]:
-    """The cards of a page.
+    """The cards of a page; see :class:`Choice`."""
+    choice = Choice.among(found, limit, pairs)
+    return [card for one in found for card in choice.cards(one)]
 
-    Where there are more answers than cards, half of them go to the answers in which ``pairs``
-    differ most, where there are such, and every run gets an equal share of the rest: by turns of
-    its worst answers, its best, those of every cause, and those on which formats of its model, or
-    runs of its column, disagree most.
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which answers of every run a page shows.
+
+    Where there are more answers than cards, half of them go to the answers in which pairs differ
+    most, where there are such, and every run gets an equal share of the rest: by turns of its worst
+    answers, its best, those of every cause, and those on which formats of its model, or runs of its
+    column, disagree most.  The cards of a run are made when they are wanted: those of all runs at
+    once may be millions.
     """
-    values = [[one.run.benchmark.goodness(row) for row in one.run.rows] for one in found]
-    by_model, by_column = (_spreads(found, values, key) for key in (_of_model, _of_column))
-    first = _first(pairs, limit // 2)
-    spent = sum(map(len, first.values()))
-    share = max(3, (limit - spent) // max(1, len(found)))
-    cards: list[Card] = []
-    for one, good in zip(found, values, strict=True):
+
+    share: int
+    first: Mapping[Key, frozenset[int]]
+    by_model: Spreads
+    by_column: Spreads
+
+    @classmethod
+    def among(
+        cls, found: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
+    ) -> Choice:
+        """The choice of at most ``limit`` answers, but of three of every run."""
+        first = _first(pairs, limit // 2)
+        spent = sum(map(len, first.values()))
+        by_model: Spreads = {}
+        by_column: Spreads = {}
+        for one in found:
+            of_model = by_model.setdefault(_of_model(one.run), {})
+            of_column = by_column.setdefault(_of_column(one.run), {})
+            for row in one.run.rows:
+                good = one.run.benchmark.goodness(row)
+                for spreads in (of_model, of_column):
+                    low, high = spreads.get(row.index, (good, good))
+                    spreads[row.index] = (min(low, good), max(high, good))
+        return cls(max(3, (limit - spent) // max(1, len(found))), first, by_model, by_column)
+
+    def cards(self, one: Transcript) -> list[Card]:
+        """The cards of one run, by row."""
         run = one.run
+        model, column = self.by_model[_of_model(run)], self.by_column[_of_column(run)]
         mine = [
-            Card(one, row, value, by_model[(*_of_model(run), row.index)])
-            for row, value in zip(run.rows, good, strict=True)
+            Card(one, row, run.benchmark.goodness(row), _spread(model[row.index]))
+            for row in run.rows
         ]
-        if len(mine) > share:
-            column = {row.index: by_column[(*_of_column(run), row.index)] for row in run.rows}
-            mine = _some(mine, share, column, first.get(key_of(run), frozenset()))
-        cards += mine
-    return cards
+        if len(mine) <= self.share:
+            return mine
+        apart = {row.index: _spread(column[row.index]) for row in run.rows}
+        return _some(mine, self.share, apart, self.first.get(key_of(run), frozenset()))
+
+
+Spreads = dict[tuple[str, ...], dict[int, tuple[float, float]]]
+"""The smallest and the largest goodness of every query, over the runs of a key."""
+
+
+def _spread(bounds: tuple[float, float]) -> float:
+    low, high = bounds
+    return high - low
 
 
 def _of_model(run: Run) -> tuple[str, ...]:
@@ -75,19 +112,6 @@ def _of_model(run: Run) -> tuple[str, ...]:
 
 def _of_column(run: Run) -> tuple[str, ...]:
     return (run.question.column,)
-
-
-def _spreads(
-    found: Iterable[Transcript],
-    values: Iterable[Sequence[float]],
-    key: Callable[[Run], tuple[str, ...]],
-) -> dict[tuple[str | int, ...], float]:
-    """The largest goodness minus the smallest of every query, over the runs of a key."""
-    by_query: dict[tuple[str | int, ...], list[float]] = {}
-    for one, good in zip(found, values, strict=True):
-        for row, value in zip(one.run.rows, good, strict=True):
-            by_query.setdefault((*key(one.run), row.index), []).append(value)
-    return {key: max(good) - min(good) for key, good in by_query.items()}
 
 
 def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,51 +12,94 @@ from ..core.visible import visible
 from ..runs.scored_run import Run
 from .cards import Card
 from .drawn import drawn_values
-from .pairs import FOUND, key_of
+from .pairs import FOUND, Key, key_of
 from .thumbnails import Thumbnail, thumbnails
 
 _TEXT = 2_500
 """Characters of a reply or prompt that are shown."""
 
 
-class _Numbered:
+class TooLargeError(Exception):
+    """The answers are more than one file should hold."""
+
+
+class Numbered:
     """Values that stand often, once each."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
+        self.characters = 0
         self._places: dict[Any, int] = {}
 
     def place(self, value: Any) -> int:
         if value not in self._places:
             self._places[value] = len(self.values)
             self.values.append(value)
+            self.characters += len(value)
         return self._places[value]
 
 
-def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
+def gallery_data(
+    cards: Iterable[Card], runs: Sequence[Run], most: int | None = None
+) -> dict[str, Any]:
     """What the page's script shows, ready for JSON: see :func:`.drawn.drawn_values` for drawings.
 
     ``run``, ``prompt``, ``reply``, ``parts`` and labels of pictures are places in ``runs``,
     ``texts``, ``parts`` and ``pictures``; ``figure`` is what the goodness of answers is called.
+
+    Args:
+        cards: the answers, those of a run one after the other.
+        runs: of the page.
+        most: characters that the answers may have without their pictures (None: any number).
+
+    Raises:
+        TooLargeError: they have more; no more of them were made than that.
     """
-    texts, pictures, parts = _Numbered(), _Numbered(), _Numbered()
+    texts, pictures, parts = Numbered(), Numbered(), Numbered()
     place = {key_of(run): at for at, run in enumerate(runs)}
-    entries = [
-        {"run": place[key_of(card.transcript.run)], **_entry(card, texts, pictures, parts)}
-        for card in cards
-    ]
+    entries: list[dict[str, Any]] = []
+    size = 0
+    for _, mine in groupby(cards, lambda card: id(card.transcript)):
+        for entry in run_entries(list(mine), place, texts, pictures, parts):
+            entries.append(entry)
+            size += len(json.dumps(entry, ensure_ascii=False, separators=(",", ":")))
+            if most is not None and size + texts.characters > most:
+                raise TooLargeError
     made = thumbnails(path for path, *_ in pictures.values)
     return {
-        "figure": runs[0].benchmark.metrics[0].name if runs else "",
-        "runs": [_run(run) for run in runs],
+        **head(runs),
         "texts": texts.values,
         "parts": parts.values,
-        "pictures": [_picture(made, *entry) for entry in pictures.values],
+        "pictures": [picture_values(made, *entry) for entry in pictures.values],
         "cards": entries,
     }
 
 
-def _picture(made: Mapping[Path, Thumbnail], path: Path, width: int, height: int) -> dict[str, Any]:
+def head(runs: Sequence[Run]) -> dict[str, Any]:
+    """What answers are said by: the name of the figure, and the runs."""
+    return {
+        "figure": runs[0].benchmark.metrics[0].name if runs else "",
+        "runs": [_run(run) for run in runs],
+    }
+
+
+def run_entries(
+    cards: Sequence[Card],
+    place: Mapping[Key, int],
+    texts: Numbered,
+    pictures: Numbered,
+    parts: Numbered,
+) -> Iterator[dict[str, Any]]:
+    """The answers of one run, by the places of runs."""
+    replies = cards[0].transcript.read_replies() if cards else {}
+    for card in cards:
+        entry = _entry(card, replies, texts, pictures, parts)
+        yield {"run": place[key_of(card.transcript.run)], **entry}
+
+
+def picture_values(
+    made: Mapping[Path, Thumbnail], path: Path, width: int, height: int
+) -> dict[str, Any]:
     """Size in pixels of the original (the annotation's, where it is known) and the address."""
     thumbnail = made.get(path)
     if thumbnail is None:
@@ -72,9 +117,15 @@ def _run(run: Run) -> dict[str, str]:
     return {"model": visible(run.model), "dataset": question.column, "format": question.format}
 
 
-def _entry(card: Card, texts: _Numbered, pictures: _Numbered, parts: _Numbered) -> dict[str, Any]:
+def _entry(
+    card: Card,
+    replies: Mapping[int, str],
+    texts: Numbered,
+    pictures: Numbered,
+    parts: Numbered,
+) -> dict[str, Any]:
     transcript, row = card.transcript, card.row
-    reply = transcript.replies.get(row.index)
+    reply = replies.get(row.index)
     return {
         "index": row.index,
         "label": card.query.label,

@@ -1,4 +1,4 @@
-"""The page: figures, plots and gallery in one file that loads nothing."""
+"""The page: figures, plots and gallery, as one text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,21 +32,23 @@ from ..leaderboard.rows import (
 )
 from ..leaderboard.slices import parts_tables
 from ..runs.scored_run import Run
-from .cards import CARDS, choose_cards
+from .cards import CARDS, Choice
 from .differences import pair_values
 from .gallery import gallery_data
 from .losses import losses_of
 from .pairs import FOUND, Side, first_pairs, pairs_note, pairs_of
 from .sections import curve_plots, heat_map_sections, reasons_of, short_metrics
-from .transcripts import Missing, gather
+from .transcripts import Missing, Transcript, gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = ("elements", "detail", "gallery", "compare", "losses", "start")
 """What the page's one script is made of, in this order."""
+_BESIDE = (_SCRIPTS[0], "index", *_SCRIPTS[1:], "beside")
+"""The same of a page whose answers lie beside it."""
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
-    """The report of a leaderboard as HTML.
+    """The report of a leaderboard as HTML, all of it in one text however long.
 
     Args:
         board: the figures; every comparable run of it has its answers in the gallery.
@@ -53,55 +56,92 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         cards: at most so many answers in the gallery.
         sides: two that are put side by side first, and whose answers the gallery must have.
     """
+    contents = contents_of(board, time, cards, sides)
+    chosen = (card for one in contents.found for card in contents.choice.cards(one))
+    gallery = gallery_data(chosen, contents.runs)
+    return rendered(contents, gallery, len(gallery["cards"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All that a page shows, but for its answers: where those lie depends on how many they are.
+
+    ``values`` are those of the template, ``data`` what the script is told besides the answers.
+    """
+
+    runs: Sequence[Run]
+    found: Sequence[Transcript]
+    choice: Choice
+    values: Mapping[str, Any]
+    data: Mapping[str, Any]
+
+
+def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side]) -> Contents:
+    """The contents of a page; see :func:`make_page`."""
     runs = [one.run for one in board.sweep]
     found, missing = gather(runs)
-    chosen = choose_cards(found, cards, first_pairs(board, sides))
     pairs = pairs_of(board, sides)
-    data = gallery_data(chosen, runs)
     causes = [(one.key, one.name) for one in board.benchmark.anatomy.causes]
-    data |= {"causes": causes, "pairs": pair_values(pairs, board.shown, runs)}
     reason_rows = reasons_of(board)
-    style, script = template_text("report.css"), _script()
-    page: str = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            board=board,
-            title=f"{board.benchmark.name} report",
-            losses=losses_of(board),
-            heat_maps=list(heat_map_sections(board)),
-            curves=list(curve_plots(board, found)),
-            reason_rows=reason_rows,
-            reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
-            grids={metric.title: grid(board, metric.name) for metric in board.shown},
-            published={m.title: published_lines(board, m.name) for m in board.shown},
-            parts=parts_tables(board),
-            sources=published_notes(board),
-            formats=formats_used(board),
-            apart=apart_rows(board),
-            scorers=scorer_lines(board),
-            failures=failure_lines(board),
-            forced=forced_lines(board),
-            doubts=doctor_lines(board),
-            missing=_by_reason(missing),
-            runs=[_run_row(run) for run in runs],
-            short=[metric.name for metric in short_metrics(board)],
-            pairs=pairs,
-            pairs_note=pairs_note(board),
-            found_at=FOUND,
-            note=NOTE,
-            format_note=format_note(board),
-            rank_text=rank_text,
-            counted=counted,
-            answers=sum(len(run.rows) for run in runs),
-            shown=len(chosen),
-            data=Markup(_json_in_html(data)),
-            style=Markup(style),
-            script=Markup(script),
-            script_hash=_csp_hash(script),
-            time=time.strftime("%Y-%m-%d %H:%M UTC"),
-            version=__version__,
-        )
+    values = {
+        "board": board,
+        "title": f"{board.benchmark.name} report",
+        "losses": losses_of(board),
+        "heat_maps": list(heat_map_sections(board)),
+        "curves": list(curve_plots(board, found)),
+        "reason_rows": reason_rows,
+        "reasons": list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
+        "grids": {metric.title: grid(board, metric.name) for metric in board.shown},
+        "published": {m.title: published_lines(board, m.name) for m in board.shown},
+        "parts": parts_tables(board),
+        "sources": published_notes(board),
+        "formats": formats_used(board),
+        "apart": apart_rows(board),
+        "scorers": scorer_lines(board),
+        "failures": failure_lines(board),
+        "forced": forced_lines(board),
+        "doubts": doctor_lines(board),
+        "missing": _by_reason(missing),
+        "runs": [_run_row(run) for run in runs],
+        "short": [metric.name for metric in short_metrics(board)],
+        "pairs": pairs,
+        "pairs_note": pairs_note(board),
+        "found_at": FOUND,
+        "note": NOTE,
+        "format_note": format_note(board),
+        "rank_text": rank_text,
+        "counted": counted,
+        "answers": sum(len(run.rows) for run in runs),
+        "style": Markup(template_text("report.css")),
+        "time": time.strftime("%Y-%m-%d %H:%M UTC"),
+        "version": __version__,
+    }
+    data = {"causes": causes, "pairs": pair_values(pairs, board.shown, runs)}
+    return Contents(
+        runs, found, Choice.among(found, cards, first_pairs(board, sides)), values, data
+    )
+
+
+def rendered(
+    contents: Contents, gallery: Mapping[str, Any], shown: int, folder: str | None = None
+) -> str:
+    """The page as HTML.
+
+    Args:
+        contents: what it shows.
+        gallery: its answers for the script, as :func:`.gallery.gallery_data` has them.
+        shown: how many answers that is.
+        folder: the folder beside the page that pictures and replies lie in (None: in the page).
+    """
+    script = _script(_SCRIPTS if folder is None else _BESIDE)
+    template = environment().get_template("report.html.j2")
+    page: str = template.render(
+        **contents.values,
+        shown=shown,
+        folder=folder,
+        data=Markup(json_in_html({**gallery, **contents.data})),
+        script=Markup(script),
+        script_hash=_csp_hash(script),
     )
     return page
 
@@ -128,8 +168,8 @@ def template_text(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _script() -> str:
-    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
+def _script(names: Iterable[str]) -> str:
+    parts = "\n".join(template_text(f"{name}.js") for name in names)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
@@ -139,7 +179,7 @@ def _csp_hash(script: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
-def _json_in_html(value: Any) -> str:
+def json_in_html(value: Any) -> str:
     """JSON that cannot end the element that it stands in, whatever a model said."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":

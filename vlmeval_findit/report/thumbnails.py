@@ -34,13 +34,19 @@ def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbn
     The longer side is the largest of a few whose sizes, by a sample, fit the budget.
     """
     wanted = list(dict.fromkeys(paths))
-    side = _side(wanted, budget)
+    return thumbnails_of(wanted, side_within(wanted, budget))
+
+
+def thumbnails_of(paths: Iterable[Path], side: int) -> dict[Path, Thumbnail]:
+    """The thumbnails of pictures, their longer side so many pixels at most."""
+    wanted = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(2) as pool:
         made = pool.map(_thumbnail, wanted, repeat(side))
         return {path: one for path, one in zip(wanted, made, strict=True) if one is not None}
 
 
-def _side(paths: Sequence[Path], budget: int) -> int:
+def side_within(paths: Sequence[Path], budget: int) -> int:
+    """The longer side, in pixels, with which different pictures fit a budget by a sample."""
     step = max(1, len(paths) // _SAMPLE)
     sample = paths[::step]
     for side in _SIDES[:-1]:

@@ -6,7 +6,7 @@ there, or is not what was scored, is left out with a reason that the page shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,15 +27,22 @@ from .drawn import drawn_values
 class Transcript:
     """One run with its task, replies and words.
 
-    ``replies`` is empty where the prediction file is gone, ``words`` None where those of its
-    prompts are not at hand; ``pictures`` is the folder that the paths of pictures are relative to.
+    ``words`` is None where those of its prompts are not at hand; ``pictures`` is the folder that
+    the paths of pictures are relative to.
     """
 
     run: Run
     task: AnyTask
-    replies: Mapping[int, str]
     words: PromptSet | None
     pictures: Path
+
+    def read_replies(self) -> dict[int, str]:
+        """What was answered, by index; nothing where the prediction file is gone.
+
+        Read each time: a page has a few replies of a run, and of thousands of runs.
+        """
+        replies = read_predictions(self.run.path) if self.run.path.is_file() else []
+        return {reply.index: reply.text for reply in replies}
 
     def prompt(self, index: int) -> str:
         """The message of a query as text, ``[image: …]`` where it shows an image."""
@@ -90,14 +97,13 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
             f"{run.basis.table_sha256[:12]}…"
         )
-    replies = read_predictions(run.path) if run.path.is_file() else []
     made = Transcript(
         run=run,
         task=task,
-        replies={reply.index: reply.text for reply in replies},
         words=_words(run, task),
         pictures=image_folder(run.question.images).path,
     )
+    made.read_replies()
     for row in run.rows:
         _check(made, row)
     return made

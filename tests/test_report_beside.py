@@ -1,0 +1,254 @@
+"""A page past its limit: what lies beside it is all that the one file would hold, and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scored_runs import World, failing, saying, small_world, speaking
+from test_report import EVIL, JSON, LABELS, NOW, TEXT, data_of
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli import report as command
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.report import beside
+from vlmeval_findit.report.beside import Written, write_page
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.transcripts import Transcript
+from vlmeval_findit.runs.scored_run import load_runs
+
+PAST = 1_000
+"""Bytes that no page is below."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Five runs, one of which says what is no good in a page."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = small_world(tmp_path_factory.mktemp("world"), patch)
+        made.predict("A", JSON, speaking(JSON, 0.7))
+        made.predict("A", TEXT, speaking(TEXT, 0.5))
+        made.predict("A", LABELS, speaking(LABELS, 0.5))
+        made.predict("Evil", JSON, saying(EVIL))
+        made.predict("Fails", JSON, failing)
+        yield made.runs
+
+
+@pytest.fixture(autouse=True)
+def at_hand(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    World(runs.parent).at_hand(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def board(runs: Path) -> Board:
+    return make_board(load_runs([runs]))
+
+
+@pytest.fixture(scope="module")
+def fewer(runs: Path) -> Board:
+    return make_board(load_runs([runs / f"{model}_{JSON}.json" for model in ("Evil", "Fails")]))
+
+
+@pytest.fixture(scope="module")
+def alone(runs: Path, board: Board) -> str:
+    """The page of all as one file."""
+    with pytest.MonkeyPatch.context() as patch:
+        World(runs.parent).at_hand(patch)
+        return make_page(board, NOW)
+
+
+@pytest.fixture
+def written(board: Board, tmp_path: Path) -> Written:
+    return write_page(tmp_path / "my report.html", board, NOW, limit=PAST)
+
+
+def values_of(file: Path) -> dict[str, Any]:
+    """What a file beside a page hands over."""
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("beside(")
+    values: dict[str, Any] = json.loads(text.removeprefix("beside(").removesuffix(");\n"))
+    return values
+
+
+def resolved(data: dict[str, Any]) -> dict[tuple[int, int], dict[str, Any]]:
+    """The cards of a page by run and row, with what their places stand for."""
+    found = {}
+    for card in data["cards"]:
+        texts = {key: data["texts"][card[key]] for key in ("prompt", "reply")}
+        frames = [{**f, "picture": data["pictures"][f["picture"]]} for f in card["frames"]]
+        parts = [data["parts"][part] for part in card["parts"]]
+        found[card["run"], card["index"]] = {**card, **texts, "frames": frames, "parts": parts}
+    assert len(found) == len(data["cards"])
+    return found
+
+
+def joined(page: Path) -> dict[str, Any]:
+    """The data of a page with those of its files, as its script puts them together."""
+    data = data_of(page.read_text(encoding="utf-8"))
+    named = data["beside"]
+    folder = page.parent / named["folder"]
+    assert data["cards"] == []
+    cards = {}
+    for one in data["rows"]:
+        for index, label, good, spread, found, failed, *texts in json.loads(one["rows"]):
+            reason, causes, parts = (data["values"][place] for place in texts)
+            cards[one["run"], index] = {
+                **{"run": one["run"], "index": index, "label": data["values"][label]},
+                **{"good": good, "spread": spread, "found": bool(found), "failed": bool(failed)},
+                **{"reason": reason, "causes": causes, "parts": parts},
+            }
+    for run, name in named["answers"].items():
+        values = values_of(folder / name)
+        assert str(values["run"]) == run
+        first = len(data["texts"])
+        data["texts"] += values["texts"]
+        for own in values["cards"]:
+            places = {key: own[key] + first for key in ("prompt", "reply")}
+            cards[values["run"], own["index"]].update({**own, **places})
+    for at, name in enumerate(named["pictures"]):
+        values = values_of(folder / name)
+        assert values["start"] == at * named["each"] == len(data["pictures"])
+        data["pictures"] += values["pictures"]
+    return {**data, "cards": list(cards.values())}
+
+
+def test_at_the_limit_it_is_one_file(board: Board, alone: str, tmp_path: Path) -> None:
+    path, size = tmp_path / "report.html", len(alone.encode())
+    assert write_page(path, board, NOW, limit=size) == Written(path, ())
+    assert path.read_text(encoding="utf-8") == alone
+    assert not (tmp_path / "report_files").exists()
+    assert "strict-dynamic" not in alone
+    assert "beside" not in data_of(alone)
+    assert write_page(path, board, NOW, limit=size - 1).beside
+
+
+def test_what_lies_beside_is_what_the_page_would_hold(
+    board: Board, alone: str, written: Written
+) -> None:
+    held, apart = data_of(alone), joined(written.page)
+    assert len(held["cards"]) == sum(len(one.run.rows) for one in board.sweep) == 53
+    assert resolved(apart) == resolved(held)
+    boxes = (box for card in held["cards"] for frame in card["frames"] for box in frame["boxes"])
+    assert apart["beside"]["roles"] == sorted({role for role, *_ in boxes})
+    for key in ("figure", "runs", "causes", "pairs"):
+        assert apart[key] == held[key]
+
+
+def test_every_file_is_named_in_the_page_and_no_other_is_there(written: Written) -> None:
+    named = data_of(written.page.read_text(encoding="utf-8"))["beside"]
+    folder = written.page.parent / named["folder"]
+    assert named["folder"] == "my report_files"
+    names = {*named["answers"].values(), *named["pictures"]}
+    assert {file.name for file in folder.iterdir()} == names
+    assert set(written.beside) == set(folder.iterdir())
+    assert len(named["answers"]) == 5
+
+
+def test_pictures_come_in_files_of_a_few(
+    board: Board, alone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside, "_PICTURES", 2)
+    written = write_page(tmp_path / "report.html", board, NOW, limit=PAST)
+    apart = joined(written.page)
+    assert len(apart["beside"]["pictures"]) == 3
+    assert resolved(apart) == resolved(data_of(alone))
+
+
+def test_no_text_of_a_model_ends_a_file_or_a_page(written: Written) -> None:
+    for file in (written.page, *written.beside):
+        text = file.read_bytes().decode("utf-8")
+        assert "alert(1)>" not in text
+        assert "\u2028" not in text
+    assert all(b"<" not in file.read_bytes() for file in written.beside)
+    page = written.page.read_text(encoding="utf-8")
+    assert page.count("<script") == 2
+    assert "'strict-dynamic'" in page
+
+
+def test_made_again_with_fewer_runs_nothing_old_is_left(fewer: Board, written: Written) -> None:
+    folder = written.beside[0].parent
+    for name in ("notes.txt", "answers-0000.js"):
+        (folder / name).write_text("of somebody else")
+    others = {folder / "notes.txt", folder / "answers-0000.js"}
+    again = write_page(written.page, fewer, NOW, limit=PAST)
+    assert len(again.beside) == 3
+    assert set(folder.iterdir()) == others | set(again.beside)
+    assert resolved(joined(again.page)) == resolved(data_of(make_page(fewer, NOW)))
+    stamps = {file: file.stat().st_mtime_ns for file in again.beside}
+    assert write_page(written.page, fewer, NOW, limit=PAST) == again
+    assert {file: file.stat().st_mtime_ns for file in again.beside} == stamps
+    write_page(written.page, fewer, NOW)
+    assert set(folder.iterdir()) == others
+
+
+def test_the_folder_goes_with_its_last_file(board: Board, written: Written) -> None:
+    write_page(written.page, board, NOW)
+    assert not written.beside[0].parent.exists()
+
+
+def test_a_page_that_fails_leaves_the_old_one_whole(
+    fewer: Board, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {file: file.read_bytes() for file in (written.page, *written.beside)}
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(beside, "_write_pictures", full)
+        with pytest.raises(OSError, match="no space"):
+            write_page(written.page, fewer, NOW, limit=PAST)
+    assert {file: file.read_bytes() for file in before} == before
+    again = write_page(written.page, fewer, NOW, limit=PAST)
+    assert set(written.beside[0].parent.iterdir()) == set(again.beside)
+
+
+def test_runs_are_read_and_written_one_by_one(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    contents = beside.contents_of(board, NOW, 4_000, ())
+
+    def telling(what: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def told_of(*given: Any) -> Any:
+            told.append(what)
+            return act(*given)
+
+        return told_of
+
+    monkeypatch.setattr(Transcript, "read_replies", telling("read", Transcript.read_replies))
+    monkeypatch.setattr(beside, "_write", telling("written", beside._write))
+    beside._write_answers(contents, tmp_path / "files")
+    assert told == ["read", "written"] * 5 + ["written"]
+
+
+def test_answers_are_given_up_on_at_the_limit(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more of a page of a million answers is made in memory than a page may hold."""
+    made = []
+    entries = beside.gallery_data.__globals__["_entry"]
+    monkeypatch.setitem(
+        beside.gallery_data.__globals__, "_entry", lambda *given: made.append(0) or entries(*given)
+    )
+    contents = beside.contents_of(board, NOW, 4_000, ())
+    assert beside._alone(contents, PAST) is None
+    assert len(made) < 10
+
+
+def test_the_command_says_what_belongs_together(
+    runs: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(command, "write_page", partial(write_page, limit=PAST))
+    out = tmp_path / "report.html"
+    assert main(["report", str(runs), "--out", str(out)]) == 0
+    *_, first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{out}: 5 runs, 3 models, ")
+    size = sum(file.stat().st_size for file in (tmp_path / "report_files").iterdir()) / 1e6
+    said = f"its pictures and replies, {size:.1f} MB; keep it beside the page"
+    assert second == f"{tmp_path / 'report_files'}/: {said}"
