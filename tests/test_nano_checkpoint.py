@@ -124,12 +124,13 @@ def test_of_photographs_it_says_in_its_format_that_nothing_is_there(lmu: Path) -
     assert adhering / sum(len(run.rows) for run in scored) >= 95.0
 
 
-def test_the_one_that_says_pixels_prefers_another_format(lmu: Path) -> None:
-    names = [f"FindIt_Scenes_mini_{form}" for form in ("xywh_json", BEST)]
-    own, other = evaluate(Path(SHIPPED[NANO_PX]), names, "cpu", model=NANO_PX)
-    assert own.figures["F1@0.5"] >= LEAST[""]
+def test_the_one_that_says_pixels_was_taught_other_formats(lmu: Path) -> None:
+    """Four corners, which FindIt-Nano says well, it has nearly forgotten."""
+    names = [f"FindIt_Scenes_mini_{form}" for form in ("xywh_json", "all_json_bbox_2d")]
+    own, corners = evaluate(Path(SHIPPED[NANO_PX]), names, "cpu", model=NANO_PX)
+    assert own.figures["F1@0.5"] >= LEAST[""] - ROOM
     assert own.figures["Adherence"] >= 98.0
-    assert own.figures["F1@0.5"] > other.figures["F1@0.5"]
+    assert corners.figures["F1@0.5"] < 50.0
 
 
 def test_both_runners_get_the_same_replies(lmu: Path, tmp_path: Path) -> None:
