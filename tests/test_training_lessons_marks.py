@@ -15,7 +15,7 @@ cv2 = pytest.importorskip("cv2")
 np = pytest.importorskip("numpy")
 
 from training import mark_lessons, pair_lessons  # noqa: E402
-from training.lessons import Shares, scene_lesson  # noqa: E402
+from training.lessons import Numbers, Shares, scene_lesson  # noqa: E402
 from training.mark_lessons import Asked  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import prompts as pair_prompts  # noqa: E402
@@ -75,7 +75,7 @@ def test_a_lesson_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> 
 
 
 def test_a_lesson_opens_as_a_scene_s_does() -> None:
-    even = Shares({"xyxy": 1}, {"text": 1}, {}, {}, {"detection": 1})
+    even = Shares(Numbers.THOUSANDTHS, {"xyxy": 1}, {"text": 1}, {}, {}, {"detection": 1})
     plain = scene_lesson(FIRST, 1, even, (3, 5), (168, 168))
     lesson = mark_lessons.mark_lesson(FIRST, 3, (3, 5), (168, 168))
     assert lesson.opening == plain.opening

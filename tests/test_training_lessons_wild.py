@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from training import wild_words
-from training.lessons import NANO, Lesson, Shares
+from training.lessons import NANO, Lesson, Numbers, Shares
 from training.wild_lessons import (
     nothing,
     wild_clip_lesson,
@@ -28,6 +28,7 @@ from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
 from vlmeval_findit.data.rendered.questions import RELATIONS
 
 SHARES = Shares(
+    numbers=Numbers.THOUSANDTHS,
     representation={"xyxy": 3, "cxcywh": 1, "all": 1, "unconstrained": 1},
     output={"json": 3, "text": 1},
     key={"bbox_2d": 2, "class_name": 1},
