@@ -184,4 +184,5 @@ def test_a_pipe_is_never_folded(
     assert sum(line.startswith("rank") for line in lines) == 1
     assert any("name" * 50 in line for line in lines)
     assert any("[bold]not bold[/bold] [/]" in line for line in lines)
-    assert len(lines) == 4 + 2 * len(board.models)
+    # The title's three lines, the head, two a model, and the formats.
+    assert len(lines) == 5 + 2 * len(board.models)

@@ -95,7 +95,8 @@ def _print_board(board: Board) -> None:
         out.print(table)
     formats = formats_line(board)
     if formats is not None:
-        print(visible(f"Each in one format: {formats}"))
+        said = visible(f"Each in one format: {formats}")
+        out.print(said, markup=False, highlight=False, soft_wrap=not out.is_terminal)
 
 
 def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Table]:
