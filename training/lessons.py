@@ -199,7 +199,7 @@ def scene_lesson(
             continue
         variant = draw_variant(rng, shares, dataset, multilabel)
         asked.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.numbers))
-    return Lesson((shown,), _opening("Scenes"), tuple(asked))
+    return Lesson((shown,), opening("Scenes"), tuple(asked))
 
 
 def instance_lesson(
@@ -224,7 +224,7 @@ def instance_lesson(
         )
         for _ in range(turns)
     )
-    return Lesson((shot(seed, look), shown), _opening("Scenes_insdet"), asked)
+    return Lesson((shot(seed, look), shown), opening("Scenes_insdet"), asked)
 
 
 def clip_lesson(
@@ -243,16 +243,16 @@ def clip_lesson(
         question, places = asking.in_clip(rng, shown)
         variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
         asked.append(turn_of(question, variant, shown[0], places, shares.numbers))
-    return Lesson(shown, _opening("Scenes_video", frames), tuple(asked))
+    return Lesson(shown, opening("Scenes_video", frames), tuple(asked))
 
 
-def _opening(dataset: str, frames: int = 1) -> messages.Message:
+def opening(dataset: str, frames: int = 1, references: int = 1) -> messages.Message:
     """A message's parts up to its last picture, which no question changes."""
-    variant = Variant(dataset, "xyxy", "json", frames=frames)
-    names = tuple(str(i) for i in range(frames))
-    support = ("shot",) if DATASETS[dataset].family.has_references else ()
+    names = tuple(map(str, range(frames)))
+    has_shots = DATASETS[dataset].family.has_references
+    support = tuple(map(str, range(references))) if has_shots else ()
     query = Query(0, "-", *SIZES[0], names, Truth((), ()), support)
-    return prompts.message(query, variant)[:-1]
+    return prompts.message(query, Variant(dataset, "xyxy", "json", frames=frames))[:-1]
 
 
 def train_seed(seed: int, step: int, place: int) -> int:

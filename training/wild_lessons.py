@@ -13,16 +13,22 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from training.lessons import NANO, Lesson, Numbers, Shares, Turn, draw, draw_variant, turn_of
+from training.lessons import (
+    NANO,
+    Lesson,
+    Numbers,
+    Shares,
+    Turn,
+    draw,
+    draw_variant,
+    opening,
+    turn_of,
+)
 from training.wild_pictures import Size, wild_frames, wild_picture
 from training.wild_words import expression, label, labels, of_a_shape
-from vlmeval_findit.benchmarks.findit import prompts
-from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.variant import Variant
-from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.reply_format import PLURAL_KEYS, ReplyFormat
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.core import messages
 from vlmeval_findit.data.rendered.drawing import SHAPES, Look, Rng
 from vlmeval_findit.data.rendered.questions import PosedQuestion
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, Scene, clip, look, pick, scene, shot
@@ -77,7 +83,7 @@ def wild_lesson(seed: int, turns: int, shares: Shares, size: Size) -> Lesson:
         question = _question(rng, shown, task)
         variant = draw_variant(rng, shares, _DATASETS[task], task == "multilabel")
         asked.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.numbers))
-    return Lesson((shown,), _opening("Scenes"), tuple(asked))
+    return Lesson((shown,), opening("Scenes"), tuple(asked))
 
 
 def wild_clip_lesson(seed: int, turns: int, shares: Shares, frames: int, size: Size) -> Lesson:
@@ -93,7 +99,7 @@ def wild_clip_lesson(seed: int, turns: int, shares: Shares, frames: int, size: S
         variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
         said = pick(rng, absent) if absent and rng.randint(8) == 0 else label(rng)
         asked.append(_turn_of_nothing(said, variant, shown[0]))
-    return Lesson(shown, _opening("Scenes_video", frames), tuple(asked))
+    return Lesson(shown, opening("Scenes_video", frames), tuple(asked))
 
 
 def wild_shot_lesson(
@@ -119,20 +125,12 @@ def wild_shot_lesson(
         _turn_of_nothing("-", draw_variant(rng, shares, "Scenes_insdet"), shown)
         for _ in range(turns)
     )
-    opening = _opening("Scenes_insdet", references=len(shots))
-    return Lesson((*references, shown), opening, asked)
+    shots_and_scene = opening("Scenes_insdet", references=len(shots))
+    return Lesson((*references, shown), shots_and_scene, asked)
 
 
 def _rng(seed: int, *more: int) -> Rng:
     return np.random.RandomState([_STREAM, seed, *more])
-
-
-def _opening(dataset: str, frames: int = 1, references: int = 0) -> messages.Message:
-    """A message's parts up to its last picture, which no question changes."""
-    names = tuple(map(str, range(frames)))
-    support = tuple(map(str, range(references)))
-    query = Query(0, "-", 1, 1, names, Truth((), ()), support)
-    return prompts.message(query, Variant(dataset, "xyxy", "json", frames=frames))[:-1]
 
 
 def _turn_of_nothing(said: str, variant: Variant, shown: Scene) -> Turn:
