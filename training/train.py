@@ -230,7 +230,8 @@ def lessons_of(
 def corpus(recipe: Recipe) -> Iterator[str]:
     """The text of lessons of every kind, to train a tokenizer on.
 
-    All tasks and formats come alike: what is seldom taught must not be spelt letter by letter.
+    All tasks come alike, or what is seldom taught would be spelt letter by letter; formats come by
+    their shares, so one that is never taught is.
     """
     tasks = dict.fromkeys(lessons.TASKS, 1.0)
     for i in range(recipe.corpus):
