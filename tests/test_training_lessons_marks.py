@@ -70,7 +70,7 @@ def test_a_lesson_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> 
     for row, turn in zip(rows, lesson.turns, strict=True):
         assert prompts.message(row, question) == (*lesson.opening, messages.text(turn.request))
         assert read(turn.reply, dict(row.options)).letter == row.answer == turn.reply
-        assert (turn.objects, turn.numbers) == ((), 0)
+        assert turn.numbers == 0
     assert len({turn.request for turn in lesson.turns}) > 4
 
 
@@ -94,6 +94,39 @@ def test_lessons_are_the_same_each_time_and_their_things_those_of_a_scene(
     (same,) = [one for one in plain if one.things == first.shown.things]
     changed = (same.pixels != first.shown.pixels).any(axis=2).mean()
     assert 0 < changed < 0.4
+
+
+def test_marks_are_said_to_cover_what_they_changed(asked: list[Asked]) -> None:
+    changed_somewhere = 0
+    for i, one in enumerate(asked):
+        plain = (scene(FIRST + 100 * i + j, (3, 5), SIZES[i % 3]) for j in range(100))
+        same = next(s for s in plain if s.things == one.shown.things)
+        changed = (same.pixels != one.shown.pixels).any(axis=2)
+        covered = np.any([mark.cover for mark in one.marks], axis=0)
+        assert not (changed & ~covered).any()
+        assert (changed & covered).sum() > 0.5 * covered.sum()
+        assert {mark.shape for mark in one.marks} == {one.posed[0].slot.style.shape}
+        changed_somewhere += int(changed.any())
+    assert changed_somewhere == LESSONS
+
+
+def test_a_question_is_about_the_marked_objects_that_it_asks_for(
+    asked: list[Asked], counted: list[Asked]
+) -> None:
+    checked = Counter[int]()
+    for one in (*asked, *counted):
+        for posed, query in zip(one.posed, one.queries, strict=True):
+            objects = mark_lessons.turn(posed, query).objects
+            boxes = {thing.box for thing in one.shown.things}
+            assert all(picture == 0 and box in boxes for picture, box in objects)
+            if query.absent:
+                assert objects == ()
+            elif posed.right.isdigit():
+                assert len(objects) == int(posed.right)
+            else:
+                assert len(objects) == posed.slot.marks > 0
+            checked[len(objects)] += 1
+    assert {*checked} == {0, 1, 2, 3, 4}
 
 
 def test_everything_is_asked_and_letters_are_balanced(asked: list[Asked]) -> None:
@@ -217,6 +250,10 @@ def test_captions_of_a_pair_are_true_of_their_own_picture_only(size: tuple[int, 
         said = caption_reading.read(turn.reply)
         left, right = lesson.pictures
         assert {(s.width, s.height) for s in (left, right)} == {size}
+        (one, box), (two, other_box) = turn.objects
+        assert (one, two, turn.numbers) == (0, 1, 0)
+        assert box in {t.box for t in left.things}
+        assert other_box in {t.box for t in right.things}
         for own, other, one in ((left, right, said.left), (right, left, said.right)):
             assert one.caption is not None
             assert is_true(one.caption, own), (one.caption, described(own.things[0], own))

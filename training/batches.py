@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import torch
 
 from training.architecture import PATCH, TOKEN_SIDE, coordinates
-from training.lessons import Lesson, Turn
+from training.lessons import Lesson, Mark, Turn
 from vlmeval_findit.core.messages import Message
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 from vlmeval_findit.data.rendered.scene import Scene
+from vlmeval_findit.marks import style
+from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.local.encoding import Encoder
 from vlmeval_findit.models.table import MODELS
 
@@ -27,6 +29,11 @@ IGNORED = -100
 
 CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
 """What is known of a visual token: four sides, then a place for every name (see :func:`cells`)."""
+
+MARK_SHAPES = tuple(Shape)
+MARK_COLOURS = tuple(style.COLOURS)
+MARK = len(MARK_SHAPES) + len(MARK_COLOURS)
+"""What is known of the mark on a visual token: a place for every name (see :func:`mark_cells`)."""
 
 
 class Layout(NamedTuple):
@@ -46,8 +53,10 @@ class Batch(NamedTuple):
 
     ``ids`` (B, T); ``positions`` (3, B, T); ``pixels`` and ``grid`` as the processor gives them;
     ``targets`` (B, T): the token that follows, :data:`IGNORED` outside replies.  ``cells``
-    (B, V, CELL).  ``looks`` (N, 2): row and place of a token that is followed by a coordinate of an
-    object; ``covers`` (N, V): how that object lies over the visual tokens, each row adding up to 1.
+    (B, V, CELL), ``marks`` (B, V, MARK).  ``looks`` (N, 2): row and place of a token that is
+    followed by a coordinate of an object; ``covers`` (N, V): how that object lies over the visual
+    tokens, each row adding up to 1.  ``asks`` (M, 2): row and place of the last token of a request;
+    ``meant`` (M, V): 1 where a visual token lies on an object that the reply is about.
     ``visual`` (V,): places of visual tokens.
     """
 
@@ -58,8 +67,11 @@ class Batch(NamedTuple):
     grid: Any
     targets: Any
     cells: Any
+    marks: Any
     looks: Any
     covers: Any
+    asks: Any
+    meant: Any
     visual: Any
 
     def to(self, device: str) -> Batch:
@@ -125,16 +137,19 @@ class Writer:
         positions = torch.cat([starts.expand(3, rows, -1), positions], -1)
         visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
         maps = [_maps(lesson.pictures) for lesson in lessons]
-        looks, covers = [], []
+        looks, covers, asks, meant = [], [], [], []
         for row, (lesson, said) in enumerate(zip(lessons, turns, strict=True)):
             for slot, (turn, tokens) in enumerate(said):
                 at = layout.opening + slot * layout.length
                 end = at + len(tokens.ids)
                 ids[row, at:end] = torch.tensor(tokens.ids)
                 targets[row, at + tokens.asked - 1 : end - 1] = ids[row, at + tokens.asked : end]
+                under = [_cover(lesson.pictures, *one) for one in turn.objects]
+                asks.append((row, at + tokens.asked - 1))
+                meant.append((sum(under, torch.zeros(len(visual))) > 0).float())
                 for place, which in tokens.objects:
                     looks.append((row, at + place - 1))
-                    covers.append(_cover(lesson.pictures, *turn.objects[which]))
+                    covers.append(under[which])
         return Batch(
             layout=layout,
             ids=ids,
@@ -143,8 +158,11 @@ class Writer:
             grid=images["image_grid_thw"],
             targets=targets,
             cells=torch.stack(maps),
+            marks=torch.stack([_mark_maps(lesson) for lesson in lessons]),
             looks=torch.tensor(looks, dtype=torch.long).reshape(-1, 2),
             covers=torch.stack(covers) if covers else torch.zeros(0, len(visual)),
+            asks=torch.tensor(asks, dtype=torch.long),
+            meant=torch.stack(meant),
             visual=visual,
         )
 
@@ -227,6 +245,32 @@ def cells(shown: Scene) -> Any:
             for name in thing.look:
                 out[row, column, 4 + names.index(name)] = 1
     return out.flatten(0, 1)
+
+
+def _mark_maps(lesson: Lesson) -> Any:
+    first, *others = lesson.pictures
+    plain = [torch.zeros(s.width * s.height // TOKEN_SIDE**2, MARK) for s in others]
+    return torch.cat([mark_cells(first, lesson.marks), *plain])
+
+
+def mark_cells(shown: Scene, marks: Sequence[Mark]) -> Any:
+    """What is known of the marks on every visual token of a picture: (tokens, MARK).
+
+    1 at the shape and at the colour of a mark that covers some pixels there.
+    """
+    across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+    out = torch.zeros(down, across, MARK)
+    for mark in marks:
+        parts = torch.from_numpy(mark.cover).reshape(down, TOKEN_SIDE, across, TOKEN_SIDE)
+        there = parts.sum((1, 3)) >= _SEEN_FROM
+        out[..., MARK_SHAPES.index(mark.shape)][there] = 1
+        if mark.colour != style.CONTRAST:
+            out[..., len(MARK_SHAPES) + MARK_COLOURS.index(mark.colour)][there] = 1
+    return out.flatten(0, 1)
+
+
+_SEEN_FROM = 8
+"""Pixels of a mark on a visual token, which has 576."""
 
 
 def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]]:

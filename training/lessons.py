@@ -35,6 +35,8 @@ from vlmeval_findit.data.rendered.scene import (
     scene,
     shot,
 )
+from vlmeval_findit.data.vp_questions.marking import Cover
+from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.table import MODELS
 
 NANO = MODELS["FindIt-Nano"]
@@ -65,10 +67,10 @@ class Shares:
 
 
 class Turn(NamedTuple):
-    """A request (the text after the pictures), its reply, and the objects that the reply names.
+    """A request (the text after the pictures), its reply, and the objects that the reply is about.
 
     ``objects[i]`` is the picture (counted from 0) and the box in its pixels of the i-th object of
-    the reply; each of them takes ``numbers`` coordinates.
+    the reply; each of them takes ``numbers`` coordinates, 0 where the reply is words.
     """
 
     request: str
@@ -77,15 +79,24 @@ class Turn(NamedTuple):
     numbers: int
 
 
+class Mark(NamedTuple):
+    """A mark on a lesson's picture: the pixels that it covers (height, width), and what it is."""
+
+    cover: Cover
+    shape: Shape
+    colour: str
+
+
 class Lesson(NamedTuple):
     """Pictures, the message that shows them, and turns that each begin after the pictures.
 
-    ``opening`` is the message up to and with its last picture.
+    ``opening`` is the message up to and with its last picture; ``marks`` are those on the first.
     """
 
     pictures: tuple[Scene, ...]
     opening: messages.Message
     turns: tuple[Turn, ...]
+    marks: tuple[Mark, ...] = ()
 
 
 def draw_variant(

@@ -13,7 +13,7 @@ from itertools import chain, islice, takewhile
 from itertools import count as count_from
 from typing import NamedTuple
 
-from training.lessons import Lesson, Turn
+from training.lessons import Lesson, Mark, Turn
 from vlmeval_findit.benchmarks.vpbench import prompts
 from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
 from vlmeval_findit.benchmarks.vpbench.question import parse
@@ -31,7 +31,7 @@ from vlmeval_findit.data.vp_questions.building import rows
 from vlmeval_findit.data.vp_questions.fields import NAMES, field_of
 from vlmeval_findit.data.vp_questions.making import easier_ways, options_of
 from vlmeval_findit.data.vp_questions.marking import Marked, Marker
-from vlmeval_findit.data.vp_questions.plan import Form, Slot, plan
+from vlmeval_findit.data.vp_questions.plan import Absence, Form, Slot, plan
 from vlmeval_findit.data.vp_questions.sources import outlines
 from vlmeval_findit.marks.style import Shape
 
@@ -66,13 +66,15 @@ def mark_lesson(seed: int, turns: int, count: tuple[int, int], size: tuple[int, 
     """
     asked = marked_questions(seed, turns, count, size)
     opening = prompts.message(asked.queries[0], QUESTION)[:-1]
-    return Lesson((asked.shown,), opening, tuple(map(_turn, asked.queries)))
+    made = tuple(map(turn, asked.posed, asked.queries))
+    return Lesson((asked.shown,), opening, made, asked.marks)
 
 
 class Asked(NamedTuple):
     """A scene with marks, the questions about them, and these as rows of a table."""
 
     shown: Scene
+    marks: tuple[Mark, ...]
     posed: tuple[Posed, ...]
     queries: tuple[VPQuery, ...]
 
@@ -86,11 +88,24 @@ def marked_questions(seed: int, turns: int, count: tuple[int, int], size: tuple[
         if len(found) >= turns:
             break
         found.setdefault(_row(rng, one), one)
-    return Asked(shown, tuple(found.values()), tuple(found))
+    return Asked(shown, _drawn(marks), tuple(found.values()), tuple(found))
 
 
-def _turn(query: VPQuery) -> Turn:
-    return Turn(prompts.message(query, QUESTION)[-1].value, query.answer, (), 0)
+def turn(posed: Posed, query: VPQuery) -> Turn:
+    """A question's turn; it is about the marked objects that it asks for."""
+    slot = posed.slot
+    # Those of another colour come last; and of a mark that is not there, none is asked for.
+    asked = () if slot.absence is Absence.TRUE else posed.marked[: slot.marks]
+    objects = tuple((0, one.box) for one in asked)
+    return Turn(prompts.message(query, QUESTION)[-1].value, query.answer, objects, 0)
+
+
+def _drawn(marks: _Marks) -> tuple[Mark, ...]:
+    found, shape = marks.drawn.found, marks.slot.style.shape
+    assert found is not None, "the first question was asked"
+    # What contrasts has a name once it is drawn, which only the first mark's is known of.
+    colours = [found.colour, *[*marks.drawn.colours.values()][1:]]
+    return tuple(Mark(cover, shape, c) for cover, c in zip(found.covers, colours, strict=True))
 
 
 def _row(rng: Rng, one: Posed) -> VPQuery:
@@ -134,17 +149,17 @@ class _Once(Marker):
 
     def __init__(self, marker: Marker) -> None:
         self._marker = marker
-        self._found: Marked | None = None
+        self.found: Marked | None = None
         self.colours: dict[int, str] = {}
 
     def marked(self, places: Sequence[int], colours: Sequence[str]) -> Marked | None:
         wanted = dict(zip(places, colours, strict=True))
-        if self._found is None:
-            self._found, self.colours = self._marker.marked(places, colours), wanted
-        if self._found is None or wanted != self.colours:
+        if self.found is None:
+            self.found, self.colours = self._marker.marked(places, colours), wanted
+        if self.found is None or wanted != self.colours:
             return None
-        covers = dict(zip(self.colours, self._found.covers, strict=True))
-        return self._found._replace(covers=tuple(covers[place] for place in places))
+        covers = dict(zip(self.colours, self.found.covers, strict=True))
+        return self.found._replace(covers=tuple(covers[place] for place in places))
 
 
 class _AnyOthers(Classes):

@@ -36,7 +36,9 @@ def pair_lesson(seed: int, turns: int, size: tuple[int, int]) -> Lesson:
     """
     pair = scene_pair(seed, size)
     said = dict(zip((side.key for side in Side), captions(pair), strict=True))
-    turn = Turn(_MESSAGE[-1].value, json.dumps(said), (), 0)
+    # The first of the things is the one that differs.
+    objects = tuple((i, one.things[0].box) for i, one in enumerate((pair.left, pair.right)))
+    turn = Turn(_MESSAGE[-1].value, json.dumps(said), objects, 0)
     return Lesson((pair.left, pair.right), _MESSAGE[:-1], (turn,))
 
 
