@@ -229,6 +229,18 @@ def test_at_a_request_s_end_it_is_told_what_is_meant(untrained: Training) -> Non
     assert not batch.meant[:, ~names].any()
 
 
+def test_words_that_name_something_end_with_a_token(untrained: Training) -> None:
+    lesson = mark_lesson(2**21, 6, (3, 5), (192, 144))
+    for turn in lesson.turns:
+        tokens = untrained.writer._tokens(turn)
+        assert len(tokens.named) == len(turn.named) > 0
+        for place, named in zip(tokens.named, turn.named, strict=True):
+            said = untrained.processor.tokenizer.decode(tokens.ids[: place + 1])
+            assert said == turn.request[: named.end]
+    batch = untrained.writer.batch([lesson], ROOMY)
+    assert len(batch.asks) == sum(1 + len(turn.named) for turn in lesson.turns)
+
+
 def test_of_a_visual_token_it_is_told_which_mark_lies_on_it(untrained: Training) -> None:
     lesson = mark_lesson(2**21, 3, (3, 5), (192, 144))
     batch = untrained.writer.batch([lesson], ROOMY)

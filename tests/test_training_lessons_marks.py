@@ -116,7 +116,7 @@ def test_a_question_is_about_the_marked_objects_that_it_asks_for(
     checked = Counter[int]()
     for one in (*asked, *counted):
         for posed, query in zip(one.posed, one.queries, strict=True):
-            objects = mark_lessons.turn(posed, query).objects
+            objects = mark_lessons.turn(posed, query, one.shown).objects
             boxes = {thing.box for thing in one.shown.things}
             assert all(picture == 0 and box in boxes for picture, box in objects)
             if query.absent:
@@ -127,6 +127,42 @@ def test_a_question_is_about_the_marked_objects_that_it_asks_for(
                 assert len(objects) == posed.slot.marks > 0
             checked[len(objects)] += 1
     assert {*checked} == {0, 1, 2, 3, 4}
+
+
+def test_options_name_what_lies_in_the_picture(asked: list[Asked]) -> None:
+    checked = Counter[Kind]()
+    for one in asked:
+        for posed, query in zip(one.posed, one.queries, strict=True):
+            turn = mark_lessons.turn(posed, query, one.shown)
+            question, *options = turn.named
+            assert turn.request[: question.end].endswith(posed.question)
+            assert question.objects == turn.objects
+            for named in options:
+                said = turn.request[: named.end].rpartition("\n")[2]
+                letter, _, words = said.partition(". ")
+                assert dict(query.options)[letter] == words
+                places = {centre(box) for _, box in named.objects}
+                wanted = {centre(box) for _, box in turn.objects}
+                is_right = letter == query.answer
+                if posed.slot.kind is Kind.LOCALISATION:
+                    ((_, field),) = named.objects
+                    assert is_right == any(lies_in(at, field) for at in wanted)
+                elif posed.slot.kind is Kind.REFERENCE:
+                    alike = {centre(t.box) for t in one.shown.things if t.look.shape == words}
+                    assert places == alike
+                    assert not is_right or wanted <= places
+                else:
+                    assert places == (wanted if is_right else set())
+                checked[posed.slot.kind] += 1
+    assert {*checked} == {Kind.LOCALISATION, Kind.REFERENCE, Kind.EXISTENCE}
+
+
+def centre(box: tuple[float, float, float, float]) -> tuple[float, float]:
+    return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+
+
+def lies_in(point: tuple[float, float], box: tuple[float, float, float, float]) -> bool:
+    return box[0] <= point[0] < box[2] and box[1] <= point[1] < box[3]
 
 
 def test_everything_is_asked_and_letters_are_balanced(asked: list[Asked]) -> None:

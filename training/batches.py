@@ -55,8 +55,9 @@ class Batch(NamedTuple):
     ``targets`` (B, T): the token that follows, :data:`IGNORED` outside replies.  ``cells``
     (B, V, CELL), ``marks`` (B, V, MARK).  ``looks`` (N, 2): row and place of a token that is
     followed by a coordinate of an object; ``covers`` (N, V): how that object lies over the visual
-    tokens, each row adding up to 1.  ``asks`` (M, 2): row and place of the last token of a request;
-    ``meant`` (M, V): 1 where a visual token lies on an object that the reply is about.
+    tokens, each row adding up to 1.  ``asks`` (M, 2): row and place of the last token of a request
+    or of words in it that name something; ``meant`` (M, V): 1 where a visual token lies on what the
+    reply is about, or on what is named.
     ``visual`` (V,): places of visual tokens.
     """
 
@@ -98,6 +99,8 @@ class Tokens(NamedTuple):
     asked: int
     objects: list[tuple[int, int]]
     """(place of a coordinate in ``ids``, which object of the turn it belongs to)."""
+    named: list[int]
+    """Places of the last tokens of words that name something, one for each of the turn's."""
 
 
 class Writer:
@@ -146,7 +149,11 @@ class Writer:
                 targets[row, at + tokens.asked - 1 : end - 1] = ids[row, at + tokens.asked : end]
                 under = [_cover(lesson.pictures, *one) for one in turn.objects]
                 asks.append((row, at + tokens.asked - 1))
-                meant.append((sum(under, torch.zeros(len(visual))) > 0).float())
+                meant.append(_covers(under, len(visual)))
+                for place, named in zip(tokens.named, turn.named, strict=True):
+                    asks.append((row, at + place))
+                    there = [_cover(lesson.pictures, *one) for one in named.objects]
+                    meant.append(_covers(there, len(visual)))
                 for place, which in tokens.objects:
                     looks.append((row, at + place - 1))
                     covers.append(under[which])
@@ -194,6 +201,7 @@ class Writer:
 
     def _tokens(self, turn: Turn) -> Tokens:
         asked = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
+        named = [len(self._ids(turn.request[: one.end])) - 1 for one in turn.named]
         reply = [*self._ids(turn.reply), self._tokenizer.eos_token_id]
         places = [
             i
@@ -207,7 +215,7 @@ class Writer:
             for i, place in enumerate(places)
             if turn.numbers != 8 or i % 8 not in _SAID_BEFORE
         ]
-        return Tokens([*asked, *reply], len(asked), objects)
+        return Tokens([*asked, *reply], len(asked), objects, named)
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
     def _counts_frames(self, token: int) -> bool:
@@ -285,6 +293,11 @@ def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]
     ]
     middle = (int((y1 + y2) / 2 / TOKEN_SIDE), int((x1 + x2) / 2 / TOKEN_SIDE))
     return found or [(min(middle[0], down - 1), min(middle[1], across - 1))]
+
+
+def _covers(parts: Sequence[Any], tokens: int) -> Any:
+    """1 where one of some maps lies over a visual token: (tokens,)."""
+    return (sum(parts, torch.zeros(tokens)) > 0).float()
 
 
 def _cover(pictures: Sequence[Scene], picture: int, box: Sequence[float]) -> Any:

@@ -66,17 +66,29 @@ class Shares:
     task: Mapping[str, float]
 
 
+Placed = tuple[tuple[int, Corners], ...]
+"""Objects: of each its picture, counted from 0, and its box in the picture's pixels."""
+
+
+class Named(NamedTuple):
+    """What the words of a request mean that end before character ``end`` of it."""
+
+    end: int
+    objects: Placed
+
+
 class Turn(NamedTuple):
     """A request (the text after the pictures), its reply, and the objects that the reply is about.
 
-    ``objects[i]`` is the picture (counted from 0) and the box in its pixels of the i-th object of
-    the reply; each of them takes ``numbers`` coordinates, 0 where the reply is words.
+    Each of ``objects`` takes ``numbers`` coordinates of the reply, 0 where that is words; ``named``
+    are words of the request that name something in the pictures.
     """
 
     request: str
     reply: str
-    objects: tuple[tuple[int, Corners], ...]
+    objects: Placed
     numbers: int
+    named: tuple[Named, ...] = ()
 
 
 class Mark(NamedTuple):
