@@ -20,6 +20,7 @@ from training.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, Room  # noqa: E
 from training.lessons import NANO, Lesson, Numbers, Shares  # noqa: E402
 from training.mark_lessons import mark_lesson  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
+from training.pair_lessons import pair_lesson  # noqa: E402
 from training.train import Training, read_recipe  # noqa: E402
 from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant, grid  # noqa: E402
@@ -238,7 +239,28 @@ def test_words_that_name_something_end_with_a_token(untrained: Training) -> None
             said = untrained.processor.tokenizer.decode(tokens.ids[: place + 1])
             assert said == turn.request[: named.end]
     batch = untrained.writer.batch([lesson], ROOMY)
-    assert len(batch.asks) == sum(1 + len(turn.named) for turn in lesson.turns)
+    named = [one for turn in lesson.turns for one in turn.named]
+    placed = [one for one in named if one.objects is not None]
+    assert len(batch.asks) == len(lesson.turns) + len(placed)
+    assert len(batch.options) == sum(one.right is not None for one in named)
+    assert batch.right.sum() == len(lesson.turns)
+
+
+def test_words_of_a_caption_look_at_what_they_describe(untrained: Training) -> None:
+    lesson = pair_lesson(2**21, 1, (192, 144))
+    batch = untrained.writer.batch([lesson], ROOMY)
+    (turn,) = lesson.turns
+    tokens = untrained.writer._tokens(turn)
+    words = {"left": "", "right": ""}
+    half = len(batch.visual) // 2
+    for (_, place), cover in zip(batch.looks.tolist(), batch.covers, strict=True):
+        side = "left" if cover[:half].any() else "right"
+        assert cover[half:].any() == (side == "right")
+        words[side] += untrained.processor.tokenizer.decode([int(batch.targets[0, place])])
+    said = [turn.reply[one.start : one.end] for one in turn.spoken]
+    for caption, word in zip(said, words.values(), strict=True):
+        assert caption in word
+    assert len(batch.looks) == len(tokens.objects) > 4
 
 
 def test_of_a_visual_token_it_is_told_which_mark_lies_on_it(untrained: Training) -> None:

@@ -136,23 +136,27 @@ def test_options_name_what_lies_in_the_picture(asked: list[Asked]) -> None:
             turn = mark_lessons.turn(posed, query, one.shown)
             question, *options = turn.named
             assert turn.request[: question.end].endswith(posed.question)
-            assert question.objects == turn.objects
+            assert (question.objects, question.right) == (turn.objects, None)
+            assert len(options) == len(query.options)
             for named in options:
                 said = turn.request[: named.end].rpartition("\n")[2]
                 letter, _, words = said.partition(". ")
                 assert dict(query.options)[letter] == words
+                assert named.right == (letter == query.answer)
+                if named.objects is None:
+                    assert words in {ABSENT, YES, NO} or words.isdigit()
+                    continue
                 places = {centre(box) for _, box in named.objects}
                 wanted = {centre(box) for _, box in turn.objects}
-                is_right = letter == query.answer
                 if posed.slot.kind is Kind.LOCALISATION:
                     ((_, field),) = named.objects
-                    assert is_right == any(lies_in(at, field) for at in wanted)
+                    assert named.right == any(lies_in(at, field) for at in wanted)
                 elif posed.slot.kind is Kind.REFERENCE:
                     alike = {centre(t.box) for t in one.shown.things if t.look.shape == words}
                     assert places == alike
-                    assert not is_right or wanted <= places
+                    assert not named.right or wanted <= places
                 else:
-                    assert places == (wanted if is_right else set())
+                    assert places == (wanted if named.right else set())
                 checked[posed.slot.kind] += 1
     assert {*checked} == {Kind.LOCALISATION, Kind.REFERENCE, Kind.EXISTENCE}
 
@@ -288,6 +292,11 @@ def test_captions_of_a_pair_are_true_of_their_own_picture_only(size: tuple[int, 
         assert {(s.width, s.height) for s in (left, right)} == {size}
         (one, box), (two, other_box) = turn.objects
         assert (one, two, turn.numbers) == (0, 1, 0)
+        assert [turn.reply[one.start : one.end] for one in turn.spoken] == [
+            said.left.caption,
+            said.right.caption,
+        ]
+        assert [one.which for one in turn.spoken] == [0, 1]
         assert box in {t.box for t in left.things}
         assert other_box in {t.box for t in right.things}
         for own, other, one in ((left, right, said.left), (right, left, said.right)):

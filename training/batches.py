@@ -8,7 +8,7 @@ pass teaches several questions at the price of one picture, and the shape alone 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -57,7 +57,8 @@ class Batch(NamedTuple):
     followed by a coordinate of an object; ``covers`` (N, V): how that object lies over the visual
     tokens, each row adding up to 1.  ``asks`` (M, 2): row and place of the last token of a request
     or of words in it that name something; ``meant`` (M, V): 1 where a visual token lies on what the
-    reply is about, or on what is named.
+    reply is about, or on what is named.  ``options`` (K, 2): row and place of the last token of an
+    option; ``right`` (K,): 1 of the right ones.
     ``visual`` (V,): places of visual tokens.
     """
 
@@ -73,6 +74,8 @@ class Batch(NamedTuple):
     covers: Any
     asks: Any
     meant: Any
+    options: Any
+    right: Any
     visual: Any
 
     def to(self, device: str) -> Batch:
@@ -98,7 +101,7 @@ class Tokens(NamedTuple):
     ids: list[int]
     asked: int
     objects: list[tuple[int, int]]
-    """(place of a coordinate in ``ids``, which object of the turn it belongs to)."""
+    """(place in ``ids`` of a coordinate or of a word, which object of the turn it belongs to)."""
     named: list[int]
     """Places of the last tokens of words that name something, one for each of the turn's."""
 
@@ -140,7 +143,7 @@ class Writer:
         positions = torch.cat([starts.expand(3, rows, -1), positions], -1)
         visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
         maps = [_maps(lesson.pictures) for lesson in lessons]
-        looks, covers, asks, meant = [], [], [], []
+        looks, covers, asks, meant, options, right = [], [], [], [], [], []
         for row, (lesson, said) in enumerate(zip(lessons, turns, strict=True)):
             for slot, (turn, tokens) in enumerate(said):
                 at = layout.opening + slot * layout.length
@@ -151,9 +154,13 @@ class Writer:
                 asks.append((row, at + tokens.asked - 1))
                 meant.append(_covers(under, len(visual)))
                 for place, named in zip(tokens.named, turn.named, strict=True):
-                    asks.append((row, at + place))
-                    there = [_cover(lesson.pictures, *one) for one in named.objects]
-                    meant.append(_covers(there, len(visual)))
+                    if named.objects is not None:
+                        asks.append((row, at + place))
+                        there = [_cover(lesson.pictures, *one) for one in named.objects]
+                        meant.append(_covers(there, len(visual)))
+                    if named.right is not None:
+                        options.append((row, at + place))
+                        right.append(float(named.right))
                 for place, which in tokens.objects:
                     looks.append((row, at + place - 1))
                     covers.append(under[which])
@@ -170,6 +177,8 @@ class Writer:
             covers=torch.stack(covers) if covers else torch.zeros(0, len(visual)),
             asks=torch.tensor(asks, dtype=torch.long),
             meant=torch.stack(meant),
+            options=torch.tensor(options, dtype=torch.long).reshape(-1, 2),
+            right=torch.tensor(right),
             visual=visual,
         )
 
@@ -215,7 +224,17 @@ class Writer:
             for i, place in enumerate(places)
             if turn.numbers != 8 or i % 8 not in _SAID_BEFORE
         ]
+        objects += [(len(asked) + place, which) for place, which in self._spoken(turn)]
         return Tokens([*asked, *reply], len(asked), objects, named)
+
+    def _spoken(self, turn: Turn) -> Iterator[tuple[int, int]]:
+        """Places in a reply of the tokens of words, and the object that each is of."""
+        if turn.spoken:
+            spans = self._tokenizer(turn.reply, return_offsets_mapping=True).offset_mapping
+            for place, (first, last) in enumerate(spans):
+                for one in turn.spoken:
+                    if one.start < last and first < one.end:
+                        yield place, one.which
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
     def _counts_frames(self, token: int) -> bool:

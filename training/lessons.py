@@ -71,17 +71,29 @@ Placed = tuple[tuple[int, Corners], ...]
 
 
 class Named(NamedTuple):
-    """What the words of a request mean that end before character ``end`` of it."""
+    """What the words of a request mean that end before character ``end`` of it.
+
+    ``objects`` is None of what has no place in the pictures, ``right`` of what is no option.
+    """
 
     end: int
-    objects: Placed
+    objects: Placed | None
+    right: bool | None = None
+
+
+class Spoken(NamedTuple):
+    """Characters ``start`` to ``end`` of a reply in words, and which of its objects they are of."""
+
+    start: int
+    end: int
+    which: int
 
 
 class Turn(NamedTuple):
     """A request (the text after the pictures), its reply, and the objects that the reply is about.
 
-    Each of ``objects`` takes ``numbers`` coordinates of the reply, 0 where that is words; ``named``
-    are words of the request that name something in the pictures.
+    Each of ``objects`` takes ``numbers`` coordinates of the reply, 0 where that is words, which
+    ``spoken`` tells apart; ``named`` are words of the request that name something, and options.
     """
 
     request: str
@@ -89,6 +101,7 @@ class Turn(NamedTuple):
     objects: Placed
     numbers: int
     named: tuple[Named, ...] = ()
+    spoken: tuple[Spoken, ...] = ()
 
 
 class Mark(NamedTuple):

@@ -2,8 +2,8 @@
 
 The reply's tokens; and, with heads that are thrown away afterwards, what makes a short training
 find its way: what object and what mark lie under each visual token, that a token before a
-coordinate looks at the object which that coordinate belongs to, and that at a request's end it is
-known which objects are meant, all of them or none.
+coordinate looks at the object which that coordinate belongs to, that at a request's end it is
+known which objects are meant, all of them or none, and at an option's end whether it is right.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _FAR = 72.0
 """Pixels: distances in the loss are counted in these."""
 _MARKS = 10.0
 """Weighs marks against objects: most of a map's places have none."""
+_OPTIONS = 0.3
+"""Weighs whether an option is right against which visual tokens are meant: most are not."""
 _SELDOM = 2.0
 """Before anything is known, one visual token in eight is taken to be meant."""
 _WORDS = 2.0
@@ -42,7 +44,8 @@ class Heads(nn.Module):  # type: ignore[misc]
         self.mark = nn.Linear(width, MARK)
         self.means = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
         self.meant = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
-        for new in (self.mark, *self.means):
+        self.right = nn.ModuleList([nn.Linear(width, 1) for _ in range(layers)])
+        for new in (self.mark, *self.means, *self.right):
             # They may come to a model that has learnt: they begin by saying nothing.
             nn.init.zeros_(new.weight)
             nn.init.zeros_(new.bias)
@@ -115,7 +118,8 @@ class Grader:
         marks = functional.binary_cross_entropy_with_logits(
             self._heads.mark(seen).float(), batch.marks
         )
-        looks, meant = self._looks(layers, batch), self._meant(layers, batch)
+        meant = self._meant(layers, batch) + _OPTIONS * self._options(layers, batch)
+        looks = self._looks(layers, batch)
         return Losses(reply, cells + _MARKS * marks, looks, meant, right, off)
 
     def _reply(self, hidden: Any, batch: Batch, softness: float) -> tuple[Any, float, float]:
@@ -179,4 +183,16 @@ class Grader:
             shown = meant(even[:, batch.visual])[rows]
             scores = (shown @ asked[..., None]).squeeze(-1).float() / _LOOK**0.5 - _SELDOM
             total = total + functional.binary_cross_entropy_with_logits(scores, batch.meant)
+        return total / len(layers)
+
+    def _options(self, layers: Any, batch: Batch) -> Any:
+        """Cross-entropy of whether an option is right, a mean over layers."""
+        total = batch.right.new_zeros(())
+        if not len(batch.right):
+            return total
+        rows, places = batch.options.T
+        for right, hidden in zip(self._heads.right, layers, strict=True):
+            even = functional.rms_norm(hidden[rows, places], hidden.shape[-1:])
+            scores = right(even).squeeze(-1).float()
+            total = total + functional.binary_cross_entropy_with_logits(scores, batch.right)
         return total / len(layers)

@@ -103,10 +103,9 @@ def turn(posed: Posed, query: VPQuery, shown: Scene) -> Turn:
     request = prompts.message(query, QUESTION)[-1].value
     named = [Named(request.index(posed.question) + len(posed.question), objects)]
     for letter, option in query.options:
-        meant = _meant(option, posed, shown)
-        if meant is not None:
-            line = f"\n{letter}. {option}"
-            named.append(Named(request.index(f"{line}\n") + len(line), meant))
+        line = f"\n{letter}. {option}"
+        end = request.index(f"{line}\n") + len(line)
+        named.append(Named(end, _meant(option, posed, shown), letter == query.answer))
     return Turn(request, query.answer, objects, 0, tuple(named))
 
 
