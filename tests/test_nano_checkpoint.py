@@ -42,7 +42,7 @@ LEAST = {
     "_multilabel": 97.0,
     "_refexp": 95.0,
     "_insdet": 99.0,
-    "_described": 88.0,
+    "_described": 95.0,
     "_video_f4": 85.0,
     "_video_f8": 75.0,
 }
