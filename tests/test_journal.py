@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.sweep import journal_lines as lines_of
 from vlmeval_findit.sweep.calls import _sha256
-from vlmeval_findit.sweep.journal import Journal, NotOursError, records
+from vlmeval_findit.sweep.journal import Journal, NotOursError
 from vlmeval_findit.sweep.journal_errors import DiskFullError, JournalError
 from vlmeval_findit.sweep.journal_lines import as_line
+from vlmeval_findit.sweep.journal_reading import records
 
 IMAGE = "1" * 64
 

@@ -30,8 +30,9 @@ from ..sweep.answering import ModelStoppedError
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
 from ..sweep.cell_files import adopt_others, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
-from ..sweep.journal import Journal, records
+from ..sweep.journal import Journal
 from ..sweep.journal_lines import Record
+from ..sweep.journal_reading import delete, records
 from ..sweep.keeping import (
     Calls,
     Keeping,
@@ -248,7 +249,7 @@ def _take_in_others(journal: Journal, run: HostRun) -> None:
     for other in Ranks.others(run.journal):
         journal.append(filter(journal.is_news, records(other)))
         journal.sync()
-        other.unlink()
+        delete(other)
 
 
 def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
