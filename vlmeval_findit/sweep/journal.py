@@ -31,8 +31,8 @@ from typing import Any
 from ..core.files import replacing
 from .journal_errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep
 from .journal_keys import Line, standing
-from .journal_lines import Record, kept, lines, problem_of
-from .journal_reading import beside, is_sealed, plain_records
+from .journal_lines import Record, kept, lines
+from .journal_reading import beside, is_sealed, plain_records, problem_of
 from .journal_sealed import Sealed, line_of
 from .journal_segments import segments_of
 

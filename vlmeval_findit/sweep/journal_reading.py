@@ -18,7 +18,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..core.files import file_sha256, sha256_of
 from .journal_errors import JournalError
-from .journal_lines import lines, problem_of
+from .journal_lines import lines
+from .journal_lines import problem_of as problem_of_file
 from .journal_segments import Segment, folder_of, frames, segments_of
 
 
@@ -77,6 +78,16 @@ def is_sealed(live: BufferedReader, last: Segment) -> bool:
     same = hashlib.file_digest(live, "sha256").hexdigest() == last.sha256
     live.seek(0)
     return same
+
+
+def problem_of(path: Path) -> str | None:
+    """Why a file is no journal and must not be written to; None where it is one, or is not there.
+
+    Behind segments a file may begin with what a crash left of a line.
+    """
+    if path.is_file() and segments_of(path):
+        return None
+    return problem_of_file(path)
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .journal_errors import JournalError
-from .journal_lines import MAX_LINE, plain_record, problem_of
-from .journal_reading import Snapshot, snapshot
+from .journal_lines import MAX_LINE, plain_record
+from .journal_reading import Snapshot, problem_of, snapshot
 from .journal_segments import Segment, frames
 
 AT_A_TIME = 8 << 20
