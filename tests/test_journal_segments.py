@@ -15,12 +15,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from engine_fakes import FakeHost, FakeModel, demo_sweep, go
+from engine_fakes import files as result_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_journal import content, key, record
 
 from vlmeval_findit.sweep import journal as journal_module
 from vlmeval_findit.sweep import journal_sealed, journal_segments
+from vlmeval_findit.sweep.finished import NAME
 from vlmeval_findit.sweep.journal import Journal, NotOursError
 from vlmeval_findit.sweep.journal_errors import JournalError
 from vlmeval_findit.sweep.journal_lines import as_line
@@ -563,3 +566,32 @@ def test_warnings_name_what_was_left_out(
     assert set(found) < set(map(str, range(12)))
     assert f"{segment.path}: " in caplog.text
     assert "bytes are spoilt and left out, from byte 0 on" in caplog.text
+
+
+def test_a_sweep_over_a_sealed_journal_leaves_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = []
+    for size in (1 << 40, 1):
+        monkeypatch.setattr(journal_module, "SEGMENT", size)
+        sweep = demo_sweep(tmp_path / str(size))
+        go(sweep, FakeHost(FakeModel()))
+        left.append(result_files(sweep.work_dir))
+    assert len(segments_of(sweep.journal)) > 10
+    assert left[0] == left[1]
+    asked: list[Any] = []
+    again = FakeModel(lambda *call: asked.append(call))
+    with monkeypatch.context() as patch:
+        # What is finished is found out without a look into a segment.
+        patch.setattr(journal_segments, "_frame", None)
+        patch.setattr(journal_sealed, "lines_at", None)
+        assert len(go(sweep, FakeHost(again))) == 8
+    (sweep.work_dir / NAME).unlink()
+    assert len(go(sweep, FakeHost(again))) == 8
+    assert result_files(sweep.work_dir) == left[0]
+    # A segment fewer: its calls are asked again, and nothing else.
+    segments_of(sweep.journal)[3].path.unlink()
+    shutil.rmtree(sweep.work_dir)
+    go(sweep, FakeHost(again))
+    assert 1 <= len(asked) <= 8
+    assert result_files(sweep.work_dir) == left[0]

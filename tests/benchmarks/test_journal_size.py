@@ -25,7 +25,7 @@ from vlmeval_findit.sweep.calls import _sha256
 from vlmeval_findit.sweep.journal import Journal
 from vlmeval_findit.sweep.journal_segments import folder_of, segments_of
 
-CALLS, FEW = 20_000, 400
+CALLS, FEW = 5_000, 400
 """Calls of the smaller journal when it is measured, and when it is only run."""
 
 BYTES, OPENING, GROWTH_MIB = 300, 0.05, 8
@@ -140,7 +140,7 @@ print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 def calls(measures: bool, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     # So that the smaller one has several segments too.
-    monkeypatch.setattr(journal_module, "SEGMENT", 2 << 20 if measures else 40_000)
+    monkeypatch.setattr(journal_module, "SEGMENT", 1 << 20 if measures else 40_000)
     return CALLS if measures else FEW
 
 

@@ -236,26 +236,30 @@ class Journal:
 
     def _ours(self) -> bool:
         """Whether nobody else wrote the file, took it away, or took our lock."""
-        whole = os.fstat(self._file).st_size == self._end
-        return whole and self._is_there() and self._lock.held()
+        there = os.fstat(self._file)
+        return there.st_size == self._end and there.st_nlink > 0 and self._lock.held()
 
     def _is_there(self) -> bool:
         """Whether the file that is open still is the one that has the name."""
         try:
-            return os.path.samestat(os.fstat(self._file), self.path.stat())
+            there = os.stat(self.path)
         except OSError:
             return False
+        return (there.st_dev, there.st_ino) == self._name
 
     def _opened(self) -> int:
         how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        return os.open(self.path, how, 0o666)
+        file = os.open(self.path, how, 0o666)
+        there = os.fstat(file)
+        self._name = there.st_dev, there.st_ino
+        return file
 
     def _seal_when_large(self) -> None:
         """Compress the lines of the file once they are enough, and begin a new one.
 
         Where there is no room for it the file grows on: nothing is lost, and it is tried again.
         """
-        if not self._end or self._end < self._seal_at or not self._ours():
+        if self._end < self._seal_at or not self._end or not self._ours():
             return
         self._seal_at = self._end + SEGMENT
         try:
@@ -269,7 +273,7 @@ class Journal:
         noted = ((key, line) for key, known in self._lines.items() for line in known)
         with self._begun_anew(self._end):
             self._sealed.add(self._file, self._end, noted)
-            if not self._ours():
+            if not (self._ours() and self._is_there()):
                 raise OSError("something else writes it")
 
     @contextmanager
