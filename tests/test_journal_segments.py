@@ -572,12 +572,12 @@ def test_a_sweep_over_a_sealed_journal_leaves_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = []
-    for size in (1 << 40, 1):
+    for size in (1 << 40, 4000):
         monkeypatch.setattr(journal_module, "SEGMENT", size)
         sweep = demo_sweep(tmp_path / str(size))
         go(sweep, FakeHost(FakeModel()))
         left.append(result_files(sweep.work_dir))
-    assert len(segments_of(sweep.journal)) > 10
+    assert len(segments_of(sweep.journal)) > 5
     assert left[0] == left[1]
     asked: list[Any] = []
     again = FakeModel(lambda *call: asked.append(call))
