@@ -45,8 +45,15 @@ class VariantError(QuestionError):
     """A name that is no variant; the message says why and what is nearest."""
 
 
+class _Looked:
+    """Room for what was looked up once: no field, and no part of what is compared or written."""
+
+    __slots__ = ("_row",)
+    _row: Dataset
+
+
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(_Looked):
     """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`.
 
     ``judged_by`` are the ways of judging answers that its benchmark has figures of.
@@ -68,7 +75,13 @@ class Variant:
 
     @property
     def data(self) -> Dataset:
-        return DATASETS[self.dataset]
+        """The row of its dataset, looked up once: every word of a message asks for it."""
+        try:
+            return self._row
+        except AttributeError:
+            row = DATASETS[self.dataset]
+            object.__setattr__(self, "_row", row)
+            return row
 
     @property
     def table(self) -> str:
