@@ -45,6 +45,9 @@ class VariantError(QuestionError):
     """A name that is no variant; the message says why and what is nearest."""
 
 
+_OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family in Family}
+
+
 class _Looked:
     """Room for what was looked up once: no field, and no part of what is compared or written."""
 
@@ -92,7 +95,7 @@ class Variant(_Looked):
     def family(self) -> Family:
         """The family that is asked: a video dataset with one frame is an image task."""
         family = self.data.family
-        return Family(family.value.removesuffix("_video")) if self.frames == 1 else family
+        return _OF_ONE_FRAME[family] if self.frames == 1 else family
 
     @property
     def max_new_tokens(self) -> int:
