@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +28,14 @@ from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, grid, problem
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.places import Folder
-from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
+from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts, keyed, keys_of
+from vlmeval_findit.sweep.journal import Journal
+from vlmeval_findit.sweep.keeping import Unanswered, Waiting, calls_left
 from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
 from vlmeval_findit.sweep.run import Tables
 from vlmeval_findit.sweep.search import STAGES
+
+Settings = Mapping[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +137,76 @@ def test_equal_calls_are_one(tables: Tables, images: ImageHashes) -> None:
     assert len(calls) == 19
     assert all(call.wanted_by == (0, 1) for call in calls)
     assert twice.keys(0) == twice.keys(1)
+
+
+def test_calls_come_in_the_order_of_the_images_of_cells(plan: Plan, images: ImageHashes) -> None:
+    """As if all were in memory: by the first use of their images, then by cell and row."""
+    by_images: dict[tuple[Path, ...], dict[str, tuple[str, int]]] = {}
+    for cell in plan.cells:
+        for row in cell.rows:
+            made = keyed(cell, row, images)
+            by_images.setdefault(made.images, {}).setdefault(made.key, (cell.question.name, row))
+    found = [(call.key, (call.cell.question.name, call.row)) for call in plan.calls]
+    assert found == [one for calls in by_images.values() for one in calls.items()]
+
+
+def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell:
+    """A cell that asks the same of some pictures, one a row; rows count from a number."""
+    query = cell.task.queries[0]
+    queries = {at: replace(query, index=at, images=(name,)) for at, name in enumerate(names, first)}
+    task = replace(cell.task, queries=queries)
+    prompts = Prompts(task, Folder("Demo", folder, "test"), message)
+    return replace(cell, prompts=prompts, rows=tuple(queries))
+
+
+def test_pictures_of_the_same_content_are_asked_about_once(tables: Tables, tmp_path: Path) -> None:
+    """Wherever they lie: who comes first makes the call, and all that wait for it have it."""
+    for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
+        (tmp_path / name).write_bytes(content)
+    asked, other = cells_of(tables, ["Demo"], Axes(("xyxy", "yxyx"), ("json",)))
+    hashes = ImageHashes()
+    within = make_plan([over(tmp_path, asked, ["a", "b", "c", "b"])], hashes)
+    assert [(call.row, call.images[0].name) for call in within.calls] == [(0, "a"), (2, "c")]
+    keys = within.keys(0)
+    assert keys[0] == keys[1] == keys[3] != keys[2]
+    cells = [
+        over(tmp_path, other, ["b"]),
+        over(tmp_path, asked, ["b"]),
+        over(tmp_path, asked, ["c", "a"]),
+        over(tmp_path, other, ["c", "a"]),
+    ]
+    plan = make_plan(cells, hashes)
+    found = [(call.images[0].name, call.row, call.wanted_by) for call in plan.calls]
+    assert found == [("b", 0, (0, 3)), ("b", 0, (1, 2)), ("c", 0, (2,)), ("c", 0, (3,))]
+
+
+def test_a_cell_waits_for_each_of_its_calls_once(tables: Tables, tmp_path: Path) -> None:
+    for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
+        (tmp_path / name).write_bytes(content)
+    (asked,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    cells = [over(tmp_path, asked, ["a", "b", "a"]), over(tmp_path, asked, ["b", "c"])]
+    plan = make_plan(cells, ImageHashes())
+    first, second = plan.calls
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        left = calls_left(plan, journal, Unanswered(journal, False), {second.key, "of others"})
+    assert left == (2, 2, (1, 2), frozenset(), {second.key})
+    waiting = Waiting(left.waits)
+    assert waiting.complete() == []
+    assert waiting.made([first]) == [0]
+    assert waiting.made([second]) == [1]
+    assert waiting.complete() == [0, 1]
+
+
+@pytest.mark.parametrize("settings", [{}, {"é": 1.5, "a": [None, "}"]}, {"n": {3: 1, 10: 2}}])
+def test_a_key_is_the_hash_of_what_a_record_says(tables: Tables, settings: Settings) -> None:
+    (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    cell = replace(cell, model='a "model"', settings=settings)
+    for name in ("0" * 64, 'not read: "\u00fc"'):
+        made = keyed(cell, 3, lambda path, name=name: name)
+        parts = [cell.model, settings, made.prompt_sha256, made.image_sha256]
+        text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+        assert made.key == hashlib.sha256(text.encode()).hexdigest()
+        assert keys_of(cell, lambda path, name=name: name)[3] == made.key
 
 
 def test_what_an_answer_depends_on_is_in_its_key(

@@ -147,7 +147,8 @@ class Call(NamedTuple):
         makes of a question beside its message.
         """
         asked = self.cell.question
-        schema = _ENCODER.encode(asked.reply_schema)
+        held = asked.reply_schema
+        schema = None if held is None else _ENCODER.encode(held)
         return asked.images, asked.frames, asked.has_references, asked.max_new_tokens, schema
 
 
