@@ -27,6 +27,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, grid, problem
 from vlmeval_findit.core.benchmark import PromptSet
+from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts, keyed, keys_of
 from vlmeval_findit.sweep.journal import Journal
@@ -197,15 +198,24 @@ def test_a_cell_waits_for_each_of_its_calls_once(tables: Tables, tmp_path: Path)
     assert waiting.complete() == [0, 1]
 
 
+def sha256_of_json(value: object) -> str:
+    said = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
 @pytest.mark.parametrize("settings", [{}, {"é": 1.5, "a": [None, "}"]}, {"n": {3: 1, 10: 2}}])
 def test_a_key_is_the_hash_of_what_a_record_says(tables: Tables, settings: Settings) -> None:
     (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
-    cell = replace(cell, model='a "model"', settings=settings)
+    words = 'é "\n\\ \ud83d'
+    prompts = Prompts(cell.task, cell.prompts.folder, lambda query, variant: (
+        text(words), image(query.images[0]), text("")
+    ))  # fmt: skip
+    cell = replace(cell, model='a "model"', prompts=prompts, settings=settings)
+    said = sha256_of_json([("text", words), ("image", ""), ("text", "")])
     for name in ("0" * 64, 'not read: "\u00fc"'):
         made = keyed(cell, 3, lambda path, name=name: name)
-        parts = [cell.model, settings, made.prompt_sha256, made.image_sha256]
-        text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-        assert made.key == hashlib.sha256(text.encode()).hexdigest()
+        assert (made.prompt_sha256, made.image_sha256) == (said, (name,))
+        assert made.key == sha256_of_json([cell.model, settings, said, [name]])
         assert keys_of(cell, lambda path, name=name: name)[3] == made.key
 
 
