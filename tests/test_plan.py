@@ -216,7 +216,7 @@ def test_a_key_is_the_hash_of_what_a_record_says(tables: Tables, settings: Setti
         made = keyed(cell, 3, lambda path, name=name: name)
         assert (made.prompt_sha256, made.image_sha256) == (said, (name,))
         assert made.key == sha256_of_json([cell.model, settings, said, [name]])
-        assert keys_of(cell, lambda path, name=name: name)[3] == made.key
+        assert list(keys_of(cell, lambda path, name=name: name))[3] == made.key
 
 
 def test_what_an_answer_depends_on_is_in_its_key(

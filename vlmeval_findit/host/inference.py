@@ -264,7 +264,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     output = run.output
     if left.left:
         output = found_here(output, on_this_machine(run.entry, output.identity.answering))
-    output = made_before(output, plan.keys(0), journal)
+    output = made_before(output, keys_of(cell, hashes), journal)
     if ranks.is_first:
         for path in dict.fromkeys((run.kept, output.path)):
             begin(replace(output, path=path))
@@ -303,7 +303,7 @@ INTERRUPTED = 130
 
 def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> int:
     cell = run.output.cell
-    keys = keys_of(cell, hashes)
+    keys = list(keys_of(cell, hashes))
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
     return count_failed(cell, keys, journal)
 

@@ -12,7 +12,7 @@ from ..core.question import Question
 from ..core.work import Answer
 from .batch_ledger import Ledger, refuse_calls_in_batches
 from .batches import BatchExecutor
-from .calls import Call, ImageHash
+from .calls import Call, ImageHash, keys_of
 from .cell_files import finish
 from .config import ModelEntry, Sweep
 from .executors import Executor
@@ -217,9 +217,13 @@ def ask(
         else found_here(output, around.host.on_this_machine(entry, output.identity.answering))
         for at, output in enumerate(outputs)
     ]
-    outputs = [
-        begin(made_before(output, plan.keys(at) if at in left.known else (), journal))
+    known_keys = [
+        keys_of(output.cell, engine.hashes) if at in left.known else ()
         for at, output in enumerate(outputs)
+    ]
+    outputs = [
+        begin(made_before(output, keys, journal))
+        for output, keys in zip(outputs, known_keys, strict=True)
     ]
     _tell(engine, entry, Planned(len(plan.cells), left.calls, left.calls - left.left), known)
     done = 0

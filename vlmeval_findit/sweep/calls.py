@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -253,10 +253,11 @@ def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
     return Keying(cell, image_hash)(index)
 
 
-def keys_of(cell: Cell, image_hash: ImageHash) -> list[str]:
-    """The keys of the calls of a cell, row by row."""
+def keys_of(cell: Cell, image_hash: ImageHash) -> Iterator[str]:
+    """The keys of the calls of a cell, row by row; each is made when it is asked for."""
     keying = Keying(cell, image_hash)
-    return [keying(index).key for index in cell.rows]
+    for index in cell.rows:
+        yield keying(index).key
 
 
 def key_fits(record: Mapping[str, Any]) -> bool:

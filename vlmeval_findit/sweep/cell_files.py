@@ -72,7 +72,7 @@ def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
     if not any(output.path.with_suffix(suffix).is_file() for suffix in PREDICTION_FORMATS):
         return
     cell = output.cell
-    keys = keys_of(cell, hashes)
+    keys = list(keys_of(cell, hashes))
     if not holds_rows(output.path, prediction_rows(cell, keys, journal)):
         adopt(output, keys, journal, hashes)
 

@@ -69,7 +69,7 @@ class Plan:
 
     def keys(self, at: int) -> list[str]:
         """The keys of the rows of a cell, in the order of its rows."""
-        return keys_of(self.cells[at], self.image_hash)
+        return list(keys_of(self.cells[at], self.image_hash))
 
     @property
     def queries(self) -> int:

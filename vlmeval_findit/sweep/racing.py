@@ -152,7 +152,7 @@ class Racing:
         }
 
     def _keys(self, output: Output) -> list[str]:
-        return keys_of(output.cell, self._engine.hashes)
+        return list(keys_of(output.cell, self._engine.hashes))
 
     def _score(self, lane: Lane) -> RunScore:
         """The score over the rows that the race has asked, whatever else there is."""
