@@ -227,7 +227,7 @@ def _is_known(output: Output) -> bool:
         return False
     folder, queries = cell.prompts.folder.path, cell.task.queries
     return all(
-        {*cell.prompts.prompt(row).images} <= {folder / name for name in _pictures(queries[row])}
+        {*cell.prompts.images(row)} <= {folder / name for name in _pictures(queries[row])}
         for row in cell.rows
     )
 
