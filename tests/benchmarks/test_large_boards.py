@@ -1,7 +1,7 @@
 """What ``leaderboard`` and ``report`` cost over many runs: seconds of the processor, and memory.
 
-Each board and each page is made in a process of its own.  Measured are 100 and 300 runs of 1,000 rows, and those
-that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
+Each board and each page is made in a process of its own.  Measured are 100 and 300 runs of 1,000
+rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
 
     pytest tests/benchmarks/test_large_boards.py --benchmark-enable -s
 """

@@ -100,8 +100,7 @@ def gather(
             recorded = run.basis.identity.chosen if run.basis.identity else {}
             made = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
             rows = detailed(run)
-            for row in rows:
-                _check(made, row)
+            _check(made, rows)
         except RunError:
             raise
         except (FileNotFoundError, ValueError) as error:
@@ -109,6 +108,7 @@ def gather(
             continue
         seen(made, rows)
         found.append(made)
+        del rows  # Before those of the next run are read.
     return found, missing
 
 
@@ -129,20 +129,21 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
     return made
 
 
-def _check(transcript: Transcript, row: ScoredRow) -> None:
+def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
     """Details come from a file that anybody may have changed: each is drawn once, for nothing."""
     run = transcript.run
-    if row.index not in transcript.task.queries:
-        raise TranscriptError(
-            f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
-        )
-    try:
-        drawn_values(transcript.draw(row), transcript.pictures, lambda picture: 0)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise TranscriptError(
-            f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score it "
-            f"again: python run_findit.py score {run.path}"
-        ) from None
+    for row in rows:
+        if row.index not in transcript.task.queries:
+            raise TranscriptError(
+                f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
+            )
+        try:
+            drawn_values(transcript.draw(row), transcript.pictures, lambda picture: 0)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise TranscriptError(
+                f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score "
+                f"it again: python run_findit.py score {run.path}"
+            ) from None
 
 
 def _words(run: Run, task: AnyTask) -> PromptSet | None:
