@@ -15,9 +15,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from training import architecture, lessons, saving, train  # noqa: E402
-from training.batches import IGNORED, Room  # noqa: E402
+from training.architecture import TOKEN_SIDE  # noqa: E402
+from training.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, Room  # noqa: E402
 from training.lessons import NANO, Lesson, Numbers, Shares  # noqa: E402
+from training.mark_lessons import mark_lesson  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
+from training.pair_lessons import pair_lesson  # noqa: E402
 from training.train import Training, read_recipe  # noqa: E402
 from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant, grid  # noqa: E402
@@ -212,6 +215,70 @@ def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: Tr
     assert len(batch.looks) == coordinates
 
 
+def test_at_a_request_s_end_it_is_told_what_is_meant(untrained: Training) -> None:
+    lesson = lessons.scene_lesson(2**21, 40, EVEN, (3, 5), (192, 144))
+    batch = untrained.writer.batch([lesson], Room(40, 2000))
+    said = {tuple(one) for one in batch.asks.tolist()}
+    first = batch.targets[0] != IGNORED
+    first[1:] &= batch.targets[0, :-1] == IGNORED
+    assert said == {(0, place) for place in first.nonzero().flatten().tolist()}
+    # The longest turns come first; of those that are about nothing nothing is meant.
+    nothing = sum(not turn.objects for turn in lesson.turns)
+    assert 0 < nothing < 40
+    assert (batch.meant.sum(-1) == 0).sum() == nothing
+    names = batch.cells[0, :, 4:].sum(-1) > 0
+    assert not batch.meant[:, ~names].any()
+
+
+def test_words_that_name_something_end_with_a_token(untrained: Training) -> None:
+    lesson = mark_lesson(2**21, 6, (3, 5), (192, 144))
+    for turn in lesson.turns:
+        tokens = untrained.writer._tokens(turn)
+        assert len(tokens.named) == len(turn.named) > 0
+        for place, named in zip(tokens.named, turn.named, strict=True):
+            said = untrained.processor.tokenizer.decode(tokens.ids[: place + 1])
+            assert said == turn.request[: named.end]
+    batch = untrained.writer.batch([lesson], ROOMY)
+    named = [one for turn in lesson.turns for one in turn.named]
+    placed = [one for one in named if one.objects is not None]
+    assert len(batch.asks) == len(lesson.turns) + len(placed)
+    assert len(batch.options) == sum(one.right is not None for one in named)
+    assert batch.right.sum() == len(lesson.turns)
+
+
+def test_words_of_a_caption_look_at_what_they_describe(untrained: Training) -> None:
+    lesson = pair_lesson(2**21, 1, (192, 144))
+    batch = untrained.writer.batch([lesson], ROOMY)
+    (turn,) = lesson.turns
+    tokens = untrained.writer._tokens(turn)
+    words = {"left": "", "right": ""}
+    half = len(batch.visual) // 2
+    for (_, place), cover in zip(batch.looks.tolist(), batch.covers, strict=True):
+        side = "left" if cover[:half].any() else "right"
+        assert cover[half:].any() == (side == "right")
+        words[side] += untrained.processor.tokenizer.decode([int(batch.targets[0, place])])
+    said = [turn.reply[one.start : one.end] for one in turn.spoken]
+    for caption, word in zip(said, words.values(), strict=True):
+        assert caption in word
+    assert len(batch.looks) == len(tokens.objects) > 4
+
+
+def test_of_a_visual_token_it_is_told_which_mark_lies_on_it(untrained: Training) -> None:
+    lesson = mark_lesson(2**21, 3, (3, 5), (192, 144))
+    batch = untrained.writer.batch([lesson], ROOMY)
+    (mark, *_) = lesson.marks
+    shapes, colours = batch.marks[0].split([len(MARK_SHAPES), len(MARK_COLOURS)], -1)
+    there = shapes.any(-1).reshape(144 // TOKEN_SIDE, 192 // TOKEN_SIDE)
+    rows, columns = mark.cover.nonzero()
+    assert there[int(rows.mean()) // TOKEN_SIDE].any()
+    assert there.sum() <= len({*zip(rows // TOKEN_SIDE, columns // TOKEN_SIDE, strict=True)})
+    assert {MARK_SHAPES[i] for i in shapes.nonzero()[:, 1]} == {mark.shape}
+    drawn = {one.colour for one in lesson.marks}
+    assert {MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
+    plain = untrained.writer.batch([LESSONS["scene"]()], ROOMY)
+    assert not plain.marks.any()
+
+
 def test_turns_that_do_not_fit_are_left_out(untrained: Training) -> None:
     lesson = LESSONS["scene"]()
     batch = untrained.writer.batch([lesson], Room(1, 2000))
@@ -321,6 +388,7 @@ def test_the_losses_fall(untrained: Training) -> None:
     assert last["reply"] < first["reply"]
     assert last["cells"] < first["cells"]
     assert last["looks"] < first["looks"]
+    assert last["meant"] < first["meant"]
 
 
 def test_two_processes_share_a_step_s_scenes() -> None:
@@ -331,10 +399,14 @@ def test_two_processes_share_a_step_s_scenes() -> None:
     ]
 
 
-def test_a_recipe_that_is_misspelt_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "recipe.yaml"
-    path.write_text(train.RECIPE.read_text().replace("warmup", "warm_up"))
-    with pytest.raises(ValueError, match=r"recipe\.yaml.*warm_up"):
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("warmup", "warm_up"), ("formats: {output", "formats: {out_put")]
+)
+def test_a_recipe_that_is_misspelt_is_refused(right: str, wrong: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "recipe.yaml", train.RECIPE.read_text()
+    assert right in text
+    path.write_text(text.replace(right, wrong))
+    with pytest.raises(ValueError, match=rf"recipe\.yaml.*{wrong.split()[-1].lstrip('{')}"):
         read_recipe(path)
 
 

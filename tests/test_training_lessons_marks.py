@@ -70,7 +70,7 @@ def test_a_lesson_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> 
     for row, turn in zip(rows, lesson.turns, strict=True):
         assert prompts.message(row, question) == (*lesson.opening, messages.text(turn.request))
         assert read(turn.reply, dict(row.options)).letter == row.answer == turn.reply
-        assert (turn.objects, turn.numbers) == ((), 0)
+        assert turn.numbers == 0
     assert len({turn.request for turn in lesson.turns}) > 4
 
 
@@ -94,6 +94,79 @@ def test_lessons_are_the_same_each_time_and_their_things_those_of_a_scene(
     (same,) = [one for one in plain if one.things == first.shown.things]
     changed = (same.pixels != first.shown.pixels).any(axis=2).mean()
     assert 0 < changed < 0.4
+
+
+def test_marks_are_said_to_cover_what_they_changed(asked: list[Asked]) -> None:
+    changed_somewhere = 0
+    for i, one in enumerate(asked):
+        plain = (scene(FIRST + 100 * i + j, (3, 5), SIZES[i % 3]) for j in range(100))
+        same = next(s for s in plain if s.things == one.shown.things)
+        changed = (same.pixels != one.shown.pixels).any(axis=2)
+        covered = np.any([mark.cover for mark in one.marks], axis=0)
+        assert not (changed & ~covered).any()
+        assert (changed & covered).sum() > 0.5 * covered.sum()
+        assert {mark.shape for mark in one.marks} == {one.posed[0].slot.style.shape}
+        changed_somewhere += int(changed.any())
+    assert changed_somewhere == LESSONS
+
+
+def test_a_question_is_about_the_marked_objects_that_it_asks_for(
+    asked: list[Asked], counted: list[Asked]
+) -> None:
+    checked = Counter[int]()
+    for one in (*asked, *counted):
+        for posed, query in zip(one.posed, one.queries, strict=True):
+            objects = mark_lessons.turn(posed, query, one.shown).objects
+            boxes = {thing.box for thing in one.shown.things}
+            assert all(picture == 0 and box in boxes for picture, box in objects)
+            if query.absent:
+                assert objects == ()
+            elif posed.right.isdigit():
+                assert len(objects) == int(posed.right)
+            else:
+                assert len(objects) == posed.slot.marks > 0
+            checked[len(objects)] += 1
+    assert {*checked} == {0, 1, 2, 3, 4}
+
+
+def test_options_name_what_lies_in_the_picture(asked: list[Asked]) -> None:
+    checked = Counter[Kind]()
+    for one in asked:
+        for posed, query in zip(one.posed, one.queries, strict=True):
+            turn = mark_lessons.turn(posed, query, one.shown)
+            question, *options = turn.named
+            assert turn.request[: question.end].endswith(posed.question)
+            assert (question.objects, question.right) == (turn.objects, None)
+            assert len(options) == len(query.options)
+            for named in options:
+                said = turn.request[: named.end].rpartition("\n")[2]
+                letter, _, words = said.partition(". ")
+                assert dict(query.options)[letter] == words
+                assert named.right == (letter == query.answer)
+                if named.objects is None:
+                    assert words in {ABSENT, YES, NO} or words.isdigit()
+                    continue
+                places = {centre(box) for _, box in named.objects}
+                wanted = {centre(box) for _, box in turn.objects}
+                if posed.slot.kind is Kind.LOCALISATION:
+                    ((_, field),) = named.objects
+                    assert named.right == any(lies_in(at, field) for at in wanted)
+                elif posed.slot.kind is Kind.REFERENCE:
+                    alike = {centre(t.box) for t in one.shown.things if t.look.shape == words}
+                    assert places == alike
+                    assert not named.right or wanted <= places
+                else:
+                    assert places == (wanted if named.right else set())
+                checked[posed.slot.kind] += 1
+    assert {*checked} == {Kind.LOCALISATION, Kind.REFERENCE, Kind.EXISTENCE}
+
+
+def centre(box: tuple[float, float, float, float]) -> tuple[float, float]:
+    return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+
+
+def lies_in(point: tuple[float, float], box: tuple[float, float, float, float]) -> bool:
+    return box[0] <= point[0] < box[2] and box[1] <= point[1] < box[3]
 
 
 def test_everything_is_asked_and_letters_are_balanced(asked: list[Asked]) -> None:
@@ -217,6 +290,15 @@ def test_captions_of_a_pair_are_true_of_their_own_picture_only(size: tuple[int, 
         said = caption_reading.read(turn.reply)
         left, right = lesson.pictures
         assert {(s.width, s.height) for s in (left, right)} == {size}
+        (one, box), (two, other_box) = turn.objects
+        assert (one, two, turn.numbers) == (0, 1, 0)
+        assert [turn.reply[one.start : one.end] for one in turn.spoken] == [
+            said.left.caption,
+            said.right.caption,
+        ]
+        assert [one.which for one in turn.spoken] == [0, 1]
+        assert box in {t.box for t in left.things}
+        assert other_box in {t.box for t in right.things}
         for own, other, one in ((left, right, said.left), (right, left, said.right)):
             assert one.caption is not None
             assert is_true(one.caption, own), (one.caption, described(own.things[0], own))

@@ -8,17 +8,19 @@ pass teaches several questions at the price of one picture, and the shape alone 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 
 from training.architecture import PATCH, TOKEN_SIDE, coordinates
-from training.lessons import Lesson, Turn
+from training.lessons import Lesson, Mark, Turn
 from vlmeval_findit.core.messages import Message
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 from vlmeval_findit.data.rendered.scene import Scene
+from vlmeval_findit.marks import style
+from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.local.encoding import Encoder
 from vlmeval_findit.models.table import MODELS
 
@@ -27,6 +29,11 @@ IGNORED = -100
 
 CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
 """What is known of a visual token: four sides, then a place for every name (see :func:`cells`)."""
+
+MARK_SHAPES = tuple(Shape)
+MARK_COLOURS = tuple(style.COLOURS)
+MARK = len(MARK_SHAPES) + len(MARK_COLOURS)
+"""What is known of the mark on a visual token: a place for every name (see :func:`mark_cells`)."""
 
 
 class Layout(NamedTuple):
@@ -46,8 +53,12 @@ class Batch(NamedTuple):
 
     ``ids`` (B, T); ``positions`` (3, B, T); ``pixels`` and ``grid`` as the processor gives them;
     ``targets`` (B, T): the token that follows, :data:`IGNORED` outside replies.  ``cells``
-    (B, V, CELL).  ``looks`` (N, 2): row and place of a token that is followed by a coordinate of an
-    object; ``covers`` (N, V): how that object lies over the visual tokens, each row adding up to 1.
+    (B, V, CELL), ``marks`` (B, V, MARK).  ``looks`` (N, 2): row and place of a token that is
+    followed by a coordinate of an object; ``covers`` (N, V): how that object lies over the visual
+    tokens, each row adding up to 1.  ``asks`` (M, 2): row and place of the last token of a request
+    or of words in it that name something; ``meant`` (M, V): 1 where a visual token lies on what the
+    reply is about, or on what is named.  ``options`` (K, 2): row and place of the last token of an
+    option; ``right`` (K,): 1 of the right ones.
     ``visual`` (V,): places of visual tokens.
     """
 
@@ -58,8 +69,13 @@ class Batch(NamedTuple):
     grid: Any
     targets: Any
     cells: Any
+    marks: Any
     looks: Any
     covers: Any
+    asks: Any
+    meant: Any
+    options: Any
+    right: Any
     visual: Any
 
     def to(self, device: str) -> Batch:
@@ -85,7 +101,9 @@ class Tokens(NamedTuple):
     ids: list[int]
     asked: int
     objects: list[tuple[int, int]]
-    """(place of a coordinate in ``ids``, which object of the turn it belongs to)."""
+    """(place in ``ids`` of a coordinate or of a word, which object of the turn it belongs to)."""
+    named: list[int]
+    """Places of the last tokens of words that name something, one for each of the turn's."""
 
 
 class Writer:
@@ -125,16 +143,27 @@ class Writer:
         positions = torch.cat([starts.expand(3, rows, -1), positions], -1)
         visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
         maps = [_maps(lesson.pictures) for lesson in lessons]
-        looks, covers = [], []
+        looks, covers, asks, meant, options, right = [], [], [], [], [], []
         for row, (lesson, said) in enumerate(zip(lessons, turns, strict=True)):
             for slot, (turn, tokens) in enumerate(said):
                 at = layout.opening + slot * layout.length
                 end = at + len(tokens.ids)
                 ids[row, at:end] = torch.tensor(tokens.ids)
                 targets[row, at + tokens.asked - 1 : end - 1] = ids[row, at + tokens.asked : end]
+                under = [_cover(lesson.pictures, *one) for one in turn.objects]
+                asks.append((row, at + tokens.asked - 1))
+                meant.append(_covers(under, len(visual)))
+                for place, named in zip(tokens.named, turn.named, strict=True):
+                    if named.objects is not None:
+                        asks.append((row, at + place))
+                        there = [_cover(lesson.pictures, *one) for one in named.objects]
+                        meant.append(_covers(there, len(visual)))
+                    if named.right is not None:
+                        options.append((row, at + place))
+                        right.append(float(named.right))
                 for place, which in tokens.objects:
                     looks.append((row, at + place - 1))
-                    covers.append(_cover(lesson.pictures, *turn.objects[which]))
+                    covers.append(under[which])
         return Batch(
             layout=layout,
             ids=ids,
@@ -143,8 +172,13 @@ class Writer:
             grid=images["image_grid_thw"],
             targets=targets,
             cells=torch.stack(maps),
+            marks=torch.stack([_mark_maps(lesson) for lesson in lessons]),
             looks=torch.tensor(looks, dtype=torch.long).reshape(-1, 2),
             covers=torch.stack(covers) if covers else torch.zeros(0, len(visual)),
+            asks=torch.tensor(asks, dtype=torch.long),
+            meant=torch.stack(meant),
+            options=torch.tensor(options, dtype=torch.long).reshape(-1, 2),
+            right=torch.tensor(right),
             visual=visual,
         )
 
@@ -176,6 +210,7 @@ class Writer:
 
     def _tokens(self, turn: Turn) -> Tokens:
         asked = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
+        named = [len(self._ids(turn.request[: one.end])) - 1 for one in turn.named]
         reply = [*self._ids(turn.reply), self._tokenizer.eos_token_id]
         places = [
             i
@@ -189,7 +224,17 @@ class Writer:
             for i, place in enumerate(places)
             if turn.numbers != 8 or i % 8 not in _SAID_BEFORE
         ]
-        return Tokens([*asked, *reply], len(asked), objects)
+        objects += [(len(asked) + place, which) for place, which in self._spoken(turn)]
+        return Tokens([*asked, *reply], len(asked), objects, named)
+
+    def _spoken(self, turn: Turn) -> Iterator[tuple[int, int]]:
+        """Places in a reply of the tokens of words, and the object that each is of."""
+        if turn.spoken:
+            spans = self._tokenizer(turn.reply, return_offsets_mapping=True).offset_mapping
+            for place, (first, last) in enumerate(spans):
+                for one in turn.spoken:
+                    if one.start < last and first < one.end:
+                        yield place, one.which
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
     def _counts_frames(self, token: int) -> bool:
@@ -229,6 +274,32 @@ def cells(shown: Scene) -> Any:
     return out.flatten(0, 1)
 
 
+def _mark_maps(lesson: Lesson) -> Any:
+    first, *others = lesson.pictures
+    plain = [torch.zeros(s.width * s.height // TOKEN_SIDE**2, MARK) for s in others]
+    return torch.cat([mark_cells(first, lesson.marks), *plain])
+
+
+def mark_cells(shown: Scene, marks: Sequence[Mark]) -> Any:
+    """What is known of the marks on every visual token of a picture: (tokens, MARK).
+
+    1 at the shape and at the colour of a mark that covers some pixels there.
+    """
+    across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+    out = torch.zeros(down, across, MARK)
+    for mark in marks:
+        parts = torch.from_numpy(mark.cover).reshape(down, TOKEN_SIDE, across, TOKEN_SIDE)
+        there = parts.sum((1, 3)) >= _SEEN_FROM
+        out[..., MARK_SHAPES.index(mark.shape)][there] = 1
+        if mark.colour != style.CONTRAST:
+            out[..., len(MARK_SHAPES) + MARK_COLOURS.index(mark.colour)][there] = 1
+    return out.flatten(0, 1)
+
+
+_SEEN_FROM = 8
+"""Pixels of a mark on a visual token, which has 576."""
+
+
 def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]]:
     """(row, column) of the visual tokens whose middle a box holds, by a margin of three pixels."""
     x1, y1, x2, y2 = box
@@ -241,6 +312,11 @@ def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]
     ]
     middle = (int((y1 + y2) / 2 / TOKEN_SIDE), int((x1 + x2) / 2 / TOKEN_SIDE))
     return found or [(min(middle[0], down - 1), min(middle[1], across - 1))]
+
+
+def _covers(parts: Sequence[Any], tokens: int) -> Any:
+    """1 where one of some maps lies over a visual token: (tokens,)."""
+    return (sum(parts, torch.zeros(tokens)) > 0).float()
 
 
 def _cover(pictures: Sequence[Scene], picture: int, box: Sequence[float]) -> Any:

@@ -35,6 +35,8 @@ from vlmeval_findit.data.rendered.scene import (
     scene,
     shot,
 )
+from vlmeval_findit.data.vp_questions.marking import Cover
+from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.table import MODELS
 
 NANO = MODELS["FindIt-Nano"]
@@ -64,28 +66,62 @@ class Shares:
     task: Mapping[str, float]
 
 
-class Turn(NamedTuple):
-    """A request (the text after the pictures), its reply, and the objects that the reply names.
+Placed = tuple[tuple[int, Corners], ...]
+"""Objects: of each its picture, counted from 0, and its box in the picture's pixels."""
 
-    ``objects[i]`` is the picture (counted from 0) and the box in its pixels of the i-th object of
-    the reply; each of them takes ``numbers`` coordinates.
+
+class Named(NamedTuple):
+    """What the words of a request mean that end before character ``end`` of it.
+
+    ``objects`` is None of what has no place in the pictures, ``right`` of what is no option.
+    """
+
+    end: int
+    objects: Placed | None
+    right: bool | None = None
+
+
+class Spoken(NamedTuple):
+    """Characters ``start`` to ``end`` of a reply in words, and which of its objects they are of."""
+
+    start: int
+    end: int
+    which: int
+
+
+class Turn(NamedTuple):
+    """A request (the text after the pictures), its reply, and the objects that the reply is about.
+
+    Each of ``objects`` takes ``numbers`` coordinates of the reply, 0 where that is words, which
+    ``spoken`` tells apart; ``named`` are words of the request that name something, and options.
     """
 
     request: str
     reply: str
-    objects: tuple[tuple[int, Corners], ...]
+    objects: Placed
     numbers: int
+    named: tuple[Named, ...] = ()
+    spoken: tuple[Spoken, ...] = ()
+
+
+class Mark(NamedTuple):
+    """A mark on a lesson's picture: the pixels that it covers (height, width), and what it is."""
+
+    cover: Cover
+    shape: Shape
+    colour: str
 
 
 class Lesson(NamedTuple):
     """Pictures, the message that shows them, and turns that each begin after the pictures.
 
-    ``opening`` is the message up to and with its last picture.
+    ``opening`` is the message up to and with its last picture; ``marks`` are those on the first.
     """
 
     pictures: tuple[Scene, ...]
     opening: messages.Message
     turns: tuple[Turn, ...]
+    marks: tuple[Mark, ...] = ()
 
 
 def draw_variant(

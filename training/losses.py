@@ -1,8 +1,9 @@
 """What FindIt-Nano is trained to lessen.
 
-The reply's tokens; and, with heads that are thrown away afterwards, two things that make a short
-training find its way: what object lies under each visual token, and that a token before a
-coordinate looks at the object which that coordinate belongs to.
+The reply's tokens; and, with heads that are thrown away afterwards, what makes a short training
+find its way: what object and what mark lie under each visual token, that a token before a
+coordinate looks at the object which that coordinate belongs to, that at a request's end it is
+known which objects are meant, all of them or none, and at an option's end whether it is right.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ from torch.nn import functional
 
 from training import attention
 from training.architecture import coordinate_ids
-from training.batches import IGNORED, Batch
+from training.batches import IGNORED, MARK, Batch
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 
 _LOOK = 64
 _FAR = 72.0
 """Pixels: distances in the loss are counted in these."""
+_MARKS = 10.0
+"""Weighs marks against objects: most of a map's places have none."""
+_OPTIONS = 0.3
+"""Weighs whether an option is right against which visual tokens are meant: most are not."""
+_SELDOM = 2.0
+"""Before anything is known, one visual token in eight is taken to be meant."""
+_WORDS = 2.0
+"""Weighs what is no coordinate: which objects there are is a word or two of a long reply."""
 
 
 class Heads(nn.Module):  # type: ignore[misc]
@@ -32,6 +41,14 @@ class Heads(nn.Module):  # type: ignore[misc]
         self.cell = nn.Linear(width, 1 + 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES))
         self.asks = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
         self.answers = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.mark = nn.Linear(width, MARK)
+        self.means = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.meant = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.right = nn.ModuleList([nn.Linear(width, 1) for _ in range(layers)])
+        for new in (self.mark, *self.means, *self.right):
+            # They may come to a model that has learnt: they begin by saying nothing.
+            nn.init.zeros_(new.weight)
+            nn.init.zeros_(new.bias)
 
 
 class Losses(NamedTuple):
@@ -44,6 +61,7 @@ class Losses(NamedTuple):
     reply: Any
     cells: Any
     looks: Any
+    meant: Any
     right: float
     off: float
 
@@ -97,7 +115,12 @@ class Grader:
         reply, right, off = self._reply(out.last_hidden_state, batch, softness)
         layers = out.hidden_states[-1 - len(self._heads.asks) : -1]
         cells = self._cells(seen.float(), batch.cells)
-        return Losses(reply, cells, self._looks(layers, batch), right, off)
+        marks = functional.binary_cross_entropy_with_logits(
+            self._heads.mark(seen).float(), batch.marks
+        )
+        meant = self._meant(layers, batch) + _OPTIONS * self._options(layers, batch)
+        looks = self._looks(layers, batch)
+        return Losses(reply, cells + _MARKS * marks, looks, meant, right, off)
 
     def _reply(self, hidden: Any, batch: Batch, softness: float) -> tuple[Any, float, float]:
         asked = batch.targets != IGNORED
@@ -115,7 +138,7 @@ class Grader:
         right = (scores.argmax(-1) == target).float().mean().item()
         wrong = (self._numbers[among.argmax(-1)] - self._numbers[place]).abs()
         off = wrong.mean().item() if len(wrong) else 0.0
-        return (hard + soft) / len(target), right, off
+        return (_WORDS * hard + soft) / len(target), right, off
 
     def _cells(self, seen: Any, cells: Any) -> Any:
         """Whether an object is there, its sides, its shape, colour and texture."""
@@ -148,4 +171,28 @@ class Grader:
             shown = answers(hidden[:, batch.visual])[rows]
             scores = (shown @ asked[..., None]).squeeze(-1).float() / _LOOK**0.5
             total = total - (torch.log_softmax(scores, -1) * batch.covers).sum(-1).mean()
+        return total / len(layers)
+
+    def _meant(self, layers: Any, batch: Batch) -> Any:
+        """Cross-entropy of which visual tokens lie on what is meant, a mean over layers."""
+        rows, places = batch.asks.T
+        total = batch.meant.new_zeros(())
+        for means, meant, hidden in zip(self._heads.means, self._heads.meant, layers, strict=True):
+            even = functional.rms_norm(hidden, hidden.shape[-1:])
+            asked = means(even[rows, places])
+            shown = meant(even[:, batch.visual])[rows]
+            scores = (shown @ asked[..., None]).squeeze(-1).float() / _LOOK**0.5 - _SELDOM
+            total = total + functional.binary_cross_entropy_with_logits(scores, batch.meant)
+        return total / len(layers)
+
+    def _options(self, layers: Any, batch: Batch) -> Any:
+        """Cross-entropy of whether an option is right, a mean over layers."""
+        total = batch.right.new_zeros(())
+        if not len(batch.right):
+            return total
+        rows, places = batch.options.T
+        for right, hidden in zip(self._heads.right, layers, strict=True):
+            even = functional.rms_norm(hidden[rows, places], hidden.shape[-1:])
+            scores = right(even).squeeze(-1).float()
+            total = total + functional.binary_cross_entropy_with_logits(scores, batch.right)
         return total / len(layers)

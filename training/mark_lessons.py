@@ -7,16 +7,17 @@ where a table marks a picture anew for each.  Nothing here needs torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, takewhile
 from itertools import count as count_from
 from typing import NamedTuple
 
-from training.lessons import Lesson, Turn
+from training.lessons import Lesson, Mark, Named, Placed, Turn
 from vlmeval_findit.benchmarks.vpbench import prompts
 from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
 from vlmeval_findit.benchmarks.vpbench.question import parse
+from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
 from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of, scene_and_owners
 from vlmeval_findit.data.vp_questions.annotated import (
@@ -28,11 +29,12 @@ from vlmeval_findit.data.vp_questions.annotated import (
 )
 from vlmeval_findit.data.vp_questions.asking import Choice, Posed, Shown, choices, marker_of, posed
 from vlmeval_findit.data.vp_questions.building import rows
-from vlmeval_findit.data.vp_questions.fields import NAMES, field_of
+from vlmeval_findit.data.vp_questions.fields import NAMES, Fields, field_of
 from vlmeval_findit.data.vp_questions.making import easier_ways, options_of
 from vlmeval_findit.data.vp_questions.marking import Marked, Marker
-from vlmeval_findit.data.vp_questions.plan import Form, Slot, plan
+from vlmeval_findit.data.vp_questions.plan import Absence, Form, Slot, plan
 from vlmeval_findit.data.vp_questions.sources import outlines
+from vlmeval_findit.data.vp_questions.wording import ABSENT
 from vlmeval_findit.marks.style import Shape
 
 QUESTION = parse("VPBench_Scenes")
@@ -66,13 +68,16 @@ def mark_lesson(seed: int, turns: int, count: tuple[int, int], size: tuple[int, 
     """
     asked = marked_questions(seed, turns, count, size)
     opening = prompts.message(asked.queries[0], QUESTION)[:-1]
-    return Lesson((asked.shown,), opening, tuple(map(_turn, asked.queries)))
+    both = zip(asked.posed, asked.queries, strict=True)
+    made = tuple(turn(posed, query, asked.shown) for posed, query in both)
+    return Lesson((asked.shown,), opening, made, asked.marks)
 
 
 class Asked(NamedTuple):
     """A scene with marks, the questions about them, and these as rows of a table."""
 
     shown: Scene
+    marks: tuple[Mark, ...]
     posed: tuple[Posed, ...]
     queries: tuple[VPQuery, ...]
 
@@ -86,11 +91,58 @@ def marked_questions(seed: int, turns: int, count: tuple[int, int], size: tuple[
         if len(found) >= turns:
             break
         found.setdefault(_row(rng, one), one)
-    return Asked(shown, tuple(found.values()), tuple(found))
+    return Asked(shown, _drawn(marks), tuple(found.values()), tuple(found))
 
 
-def _turn(query: VPQuery) -> Turn:
-    return Turn(prompts.message(query, QUESTION)[-1].value, query.answer, (), 0)
+def turn(posed: Posed, query: VPQuery, shown: Scene) -> Turn:
+    """A question's turn; it is about the marked objects that it asks for."""
+    slot = posed.slot
+    # Those of another colour come last; and of a mark that is not there, none is asked for.
+    asked = () if slot.absence is Absence.TRUE else posed.marked[: slot.marks]
+    objects = _placed(one.box for one in asked)
+    request = prompts.message(query, QUESTION)[-1].value
+    named = [Named(request.index(posed.question) + len(posed.question), objects)]
+    for letter, option in query.options:
+        line = f"\n{letter}. {option}"
+        end = request.index(f"{line}\n") + len(line)
+        named.append(Named(end, _meant(option, posed, shown), letter == query.answer))
+    return Turn(request, query.answer, objects, 0, tuple(named))
+
+
+def _placed(boxes: Iterable[Corners]) -> Placed:
+    return tuple((0, box) for box in boxes)
+
+
+def _meant(option: str, posed: Posed, shown: Scene) -> Placed | None:
+    """What an option names in the picture; None where it names nothing that has a place."""
+    if posed.slot.kind is Kind.LOCALISATION:
+        box = _field_box(option, posed.slot.fields, shown.width, shown.height)
+        return None if box is None else _placed([box])
+    if posed.slot.kind is Kind.REFERENCE:
+        same = [thing.box for thing in shown.things if thing.look.shape == option]
+        return _placed(same) if option in SHAPES else None
+    if posed.slot.form is Form.WHICH and option != ABSENT:
+        there = posed.slot.absence is not Absence.TRUE and option == posed.right
+        return _placed(one.box for one in posed.marked) if there else ()
+    return None
+
+
+def _field_box(name: str, fields: Fields, width: int, height: int) -> Corners | None:
+    """The box of a field in pixels of the picture; None of what is no field."""
+    parts = fields.value
+    for field, called in NAMES[fields].items():
+        if called == name:
+            x, y = field.across * width / parts, field.down * height / parts
+            return x, y, x + width / parts, y + height / parts
+    return None
+
+
+def _drawn(marks: _Marks) -> tuple[Mark, ...]:
+    found, shape = marks.drawn.found, marks.slot.style.shape
+    assert found is not None, "the first question was asked"
+    # What contrasts has a name once it is drawn, which only the first mark's is known of.
+    colours = [found.colour, *[*marks.drawn.colours.values()][1:]]
+    return tuple(Mark(cover, shape, c) for cover, c in zip(found.covers, colours, strict=True))
 
 
 def _row(rng: Rng, one: Posed) -> VPQuery:
@@ -134,17 +186,17 @@ class _Once(Marker):
 
     def __init__(self, marker: Marker) -> None:
         self._marker = marker
-        self._found: Marked | None = None
+        self.found: Marked | None = None
         self.colours: dict[int, str] = {}
 
     def marked(self, places: Sequence[int], colours: Sequence[str]) -> Marked | None:
         wanted = dict(zip(places, colours, strict=True))
-        if self._found is None:
-            self._found, self.colours = self._marker.marked(places, colours), wanted
-        if self._found is None or wanted != self.colours:
+        if self.found is None:
+            self.found, self.colours = self._marker.marked(places, colours), wanted
+        if self.found is None or wanted != self.colours:
             return None
-        covers = dict(zip(self.colours, self._found.covers, strict=True))
-        return self._found._replace(covers=tuple(covers[place] for place in places))
+        covers = dict(zip(self.colours, self.found.covers, strict=True))
+        return self.found._replace(covers=tuple(covers[place] for place in places))
 
 
 class _AnyOthers(Classes):

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
 from training.dual_encoder.lessons import ATTRIBUTES, phrase, values_of
-from training.lessons import Lesson, Turn
+from training.lessons import Lesson, Spoken, Turn
 from vlmeval_findit.benchmarks.selfretrieval import prompts
 from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side, parse
 from vlmeval_findit.data.rendered.pairs import ScenePair, scene_pair
@@ -36,7 +36,14 @@ def pair_lesson(seed: int, turns: int, size: tuple[int, int]) -> Lesson:
     """
     pair = scene_pair(seed, size)
     said = dict(zip((side.key for side in Side), captions(pair), strict=True))
-    turn = Turn(_MESSAGE[-1].value, json.dumps(said), (), 0)
+    # The first of the things is the one that differs.
+    objects = tuple((i, one.things[0].box) for i, one in enumerate((pair.left, pair.right)))
+    reply = json.dumps(said)
+    spoken, start = [], 0
+    for which, caption in enumerate(said.values()):
+        start = reply.index(caption, start)
+        spoken.append(Spoken(start, start := start + len(caption), which))
+    turn = Turn(_MESSAGE[-1].value, reply, objects, 0, spoken=tuple(spoken))
     return Lesson((pair.left, pair.right), _MESSAGE[:-1], (turn,))
 
 

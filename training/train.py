@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +43,8 @@ class Stage:
     """A part of the training, up to step ``until``, of ``rows`` scenes a step.
 
     ``objects`` are the fewest and most of a scene; ``kinds`` how many batches are of each of
-    :data:`KINDS`, as weights; ``task`` and ``representation`` go before the recipe's own shares.
+    :data:`KINDS`, as weights; ``task`` are the shares of tasks, and ``formats`` those of other axes
+    that are not the recipe's own.
     """
 
     until: int
@@ -51,12 +52,12 @@ class Stage:
     objects: tuple[int, int]
     kinds: Mapping[str, float]
     task: Mapping[str, float]
-    representation: Mapping[str, float] | None = None
+    formats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def shares(self, of: Shares) -> Shares:
         """A recipe's shares as they are here."""
-        said = of.representation if self.representation is None else self.representation
-        return replace(of, task=self.task, representation=said)
+        changed: dict[str, Any] = {"task": self.task, **self.formats}
+        return replace(of, **changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class Recipe:
     each kind.  ``rate`` is the greatest learning rate, reached after
     ``warmup`` steps and falling to nothing along a half cosine; ``matrices`` is Muon's, as a
     multiple of it.  ``softness`` is the width of a coordinate's target at the beginning and at the
-    end, in the coordinate's units; ``cells`` and ``looks`` weigh the auxiliary losses, which fade
-    to a tenth.
+    end, in the coordinate's units; ``cells``, ``looks`` and ``meant`` weigh the auxiliary losses,
+    which fade to a tenth.
     """
 
     model: str
@@ -88,6 +89,7 @@ class Recipe:
     softness: tuple[float, float]
     cells: float
     looks: float
+    meant: float
     save_every: int
     evaluate_every: int
     shares: Shares
@@ -119,6 +121,8 @@ def read_recipe(path: Path) -> Recipe:
         shares = {**values["shares"], "numbers": Numbers(values["shares"]["numbers"])}
         changed = {"softness": tuple(values["softness"]), "shares": Shares(**shares)}
         recipe = Recipe(**{**values, **changed, "stages": stages})
+        for stage in stages:
+            stage.shares(recipe.shares)
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     for kind in (kind for stage in stages for kind in stage.kinds):
@@ -175,7 +179,7 @@ KINDS: Mapping[str, Kind] = {
     "marks": Kind(
         lambda seed, d: mark_lesson(seed, 6, d.objects, d.size), ((1.0, Room(6, 128)),), rows=0.75
     ),
-    "pairs": Kind(lambda seed, d: pair_lesson(seed, 1, d.size), ((1.0, Room(1, 128)),), rows=0.75),
+    "pairs": Kind(lambda seed, d: pair_lesson(seed, 1, d.size), ((1.0, Room(1, 128)),), rows=1.5),
     "wild": Kind(
         lambda seed, d: wild_lesson(seed, 5, d.shares, d.size),
         ((1.0, Room(4, 96)),),
@@ -299,7 +303,8 @@ class Training:
         reduced = self.precision is not torch.float32
         with torch.autocast(self.model.device.type, self.precision, enabled=reduced):
             losses = self.grader.grade(batch.to(self.device), softness)
-        total = losses.reply + aside * (recipe.cells * losses.cells + recipe.looks * losses.looks)
+        beside = recipe.cells * losses.cells + recipe.looks * losses.looks
+        total = losses.reply + aside * (beside + recipe.meant * losses.meant)
         total.backward()
         weights = [*self.model.parameters(), *self.heads.parameters()]
         if ranks > 1:
@@ -310,8 +315,8 @@ class Training:
             rate_at(self.step, recipe.steps, recipe.rate, recipe.warmup),
         )
         self.step += 1
-        parts = {"reply": losses.reply, "cells": losses.cells, "looks": losses.looks}
-        figures = {name: part.item() for name, part in parts.items()}
+        names = ("reply", "cells", "looks", "meant")
+        figures = {name: getattr(losses, name).item() for name in names}
         return figures | {"right": losses.right, "off": losses.off, "norm": norm.item()}
 
 
