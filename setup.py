@@ -158,6 +158,8 @@ setup(
         "rich>=13",
         "requests>=2.31",
         "filelock>=4",
+        # The zstd of Python 3.14, for older ones: sealed parts of a journal.
+        "backports.zstd>=1; python_version < '3.14'",
         "matplotlib>=3.8",
         "jinja2>=3.1",
         # Models over HTTP: requests with one deadline, and what is worth another attempt.

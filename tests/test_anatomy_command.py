@@ -27,9 +27,9 @@ from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.runs.anatomy import (
     NoAnatomyError,
     anatomy_of,
+    causes_of,
     compare,
     parts_of,
-    row_causes,
 )
 from vlmeval_findit.runs.intervals import StatisticsError
 from vlmeval_findit.runs.scored_run import Run
@@ -87,13 +87,12 @@ def test_three_things_stay_three(world: World) -> None:
 
 def test_causes_of_a_row(world: World) -> None:
     run = world.run("Model", NAME, ODD)
-    anatomy = run.benchmark.anatomy
-    assert [row_causes(anatomy, row) for row in run.rows[:3]] == [
+    assert causes_of(run)[:3] == [
         (lost("refused"),),
         (lost("not readable"),),
         (lost("failed call"),),
     ]
-    assert row_causes(anatomy, world.run("Best", NAME, speaking(NAME, 1.0)).rows[0]) == ()
+    assert causes_of(world.run("Best", NAME, speaking(NAME, 1.0)))[0] == ()
 
 
 def test_details_say_what_went_wrong(world: World) -> None:

@@ -23,8 +23,9 @@ from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.sweep.batch_ledger import Ledger, Route
-from vlmeval_findit.sweep.journal import Journal, records
+from vlmeval_findit.sweep.journal import Journal
 from vlmeval_findit.sweep.journal_errors import DiskFullError
+from vlmeval_findit.sweep.journal_reading import records
 
 NAMES = ("openai", "anthropic")
 

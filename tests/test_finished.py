@@ -24,8 +24,8 @@ from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.runs import provenance
 from vlmeval_findit.sweep import answering, finished, run
 from vlmeval_findit.sweep.config import ModelEntry, Sweep
-from vlmeval_findit.sweep.journal import records
 from vlmeval_findit.sweep.journal_errors import JournalError
+from vlmeval_findit.sweep.journal_reading import records
 
 ROWS = 6
 GRID = """

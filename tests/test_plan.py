@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +27,16 @@ from vlmeval_findit.benchmarks.findit.grid import (
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, grid, problem
 from vlmeval_findit.core.benchmark import PromptSet
+from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
-from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
+from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts, keyed, keys_of
+from vlmeval_findit.sweep.journal import Journal
+from vlmeval_findit.sweep.keeping import Unanswered, Waiting, calls_left
 from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
 from vlmeval_findit.sweep.run import Tables
 from vlmeval_findit.sweep.search import STAGES
+
+Settings = Mapping[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +120,10 @@ def test_a_mark_is_not_taken_where_there_is_no_reference_picture() -> None:
 def test_every_row_of_every_cell_has_a_call(plan: Plan) -> None:
     assert len(plan.cells) == 3 * 6
     assert plan.queries == 6 * (19 + 6 + 12) == sum(len(cell.rows) for cell in plan.cells)
-    assert {key for keys in plan.keys for key in keys} == {call.key for call in plan.calls}
-    assert len({call.key for call in plan.calls}) == len(plan.calls) == plan.queries
+    calls = list(plan.calls)
+    keys = {key for at in range(len(plan.cells)) for key in plan.keys(at)}
+    assert keys == {call.key for call in calls}
+    assert len(keys) == len(calls) == plan.queries
 
 
 def test_all_variants_of_one_image_come_together(plan: Plan) -> None:
@@ -123,8 +134,91 @@ def test_all_variants_of_one_image_come_together(plan: Plan) -> None:
 def test_equal_calls_are_one(tables: Tables, images: ImageHashes) -> None:
     cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     twice = make_plan([*cells, *cells], images)
-    assert len(twice.calls) == 19
-    assert twice.keys[0] == twice.keys[1]
+    calls = list(twice.calls)
+    assert len(calls) == 19
+    assert all(call.wanted_by == (0, 1) for call in calls)
+    assert twice.keys(0) == twice.keys(1)
+
+
+def test_calls_come_in_the_order_of_the_images_of_cells(plan: Plan, images: ImageHashes) -> None:
+    """As if all were in memory: by the first use of their images, then by cell and row."""
+    mixed = [cell for at in range(6) for cell in plan.cells[at::6]]
+    plan = make_plan(mixed, images)
+    by_images: dict[tuple[Path, ...], dict[str, tuple[str, int]]] = {}
+    for cell in plan.cells:
+        for row in cell.rows:
+            made = keyed(cell, row, images)
+            by_images.setdefault(made.images, {}).setdefault(made.key, (cell.question.name, row))
+    found = [(call.key, (call.cell.question.name, call.row)) for call in plan.calls]
+    assert found == [one for calls in by_images.values() for one in calls.items()]
+
+
+def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell:
+    """A cell that asks the same of some pictures, one a row; rows count from a number."""
+    query = cell.task.queries[0]
+    queries = {at: replace(query, index=at, images=(name,)) for at, name in enumerate(names, first)}
+    task = replace(cell.task, queries=queries)
+    prompts = Prompts(task, Folder("Demo", folder, "test"), message)
+    return replace(cell, prompts=prompts, rows=tuple(queries))
+
+
+def test_pictures_of_the_same_content_are_asked_about_once(tables: Tables, tmp_path: Path) -> None:
+    """Wherever they lie: who comes first makes the call, and all that wait for it have it."""
+    for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
+        (tmp_path / name).write_bytes(content)
+    asked, other = cells_of(tables, ["Demo"], Axes(("xyxy", "yxyx"), ("json",)))
+    hashes = ImageHashes()
+    within = make_plan([over(tmp_path, asked, ["a", "b", "c", "b"])], hashes)
+    assert [(call.row, call.images[0].name) for call in within.calls] == [(0, "a"), (2, "c")]
+    keys = within.keys(0)
+    assert keys[0] == keys[1] == keys[3] != keys[2]
+    cells = [
+        over(tmp_path, other, ["b"]),
+        over(tmp_path, asked, ["b"]),
+        over(tmp_path, asked, ["c", "a"]),
+        over(tmp_path, other, ["c", "a"]),
+    ]
+    plan = make_plan(cells, hashes)
+    found = [(call.images[0].name, call.row, call.wanted_by) for call in plan.calls]
+    assert found == [("b", 0, (0, 3)), ("b", 0, (1, 2)), ("c", 0, (2,)), ("c", 0, (3,))]
+
+
+def test_a_cell_waits_for_each_of_its_calls_once(tables: Tables, tmp_path: Path) -> None:
+    for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
+        (tmp_path / name).write_bytes(content)
+    (asked,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    cells = [over(tmp_path, asked, ["a", "b", "a"]), over(tmp_path, asked, ["b", "c"])]
+    plan = make_plan(cells, ImageHashes())
+    first, second = plan.calls
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        left = calls_left(plan, journal, Unanswered(journal, False), {second.key, "of others"})
+    assert left == (2, 2, (1, 2), frozenset(), {second.key})
+    waiting = Waiting(left.waits)
+    assert waiting.complete() == []
+    assert waiting.made([first]) == [0]
+    assert waiting.made([second]) == [1]
+    assert waiting.complete() == [0, 1]
+
+
+def sha256_of_json(value: object) -> str:
+    said = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("settings", [{}, {"é": 1.5, "a": [None, "}"]}, {"n": {3: 1, 10: 2}}])
+def test_a_key_is_the_hash_of_what_a_record_says(tables: Tables, settings: Settings) -> None:
+    (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    words = 'é "\n\\ \ud83d'
+    prompts = Prompts(cell.task, cell.prompts.folder, lambda query, variant: (
+        text(words), image(query.images[0]), text("")
+    ))  # fmt: skip
+    cell = replace(cell, model='a "model"', prompts=prompts, settings=settings)
+    said = sha256_of_json([("text", words), ("image", ""), ("text", "")])
+    for name in ("0" * 64, 'not read: "\u00fc"'):
+        made = keyed(cell, 3, lambda path, name=name: name)
+        assert (made.prompt_sha256, made.image_sha256) == (said, (name,))
+        assert made.key == sha256_of_json([cell.model, settings, said, [name]])
+        assert list(keys_of(cell, lambda path, name=name: name))[3] == made.key
 
 
 def test_what_an_answer_depends_on_is_in_its_key(
@@ -133,7 +227,7 @@ def test_what_an_answer_depends_on_is_in_its_key(
     (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
 
     def keys(other: Cell) -> set[str]:
-        return set(make_plan([other], ImageHashes()).keys[0])
+        return set(make_plan([other], ImageHashes()).keys(0))
 
     same = keys(cell)
     assert keys(replace(cell, model="Other")).isdisjoint(same)
@@ -156,7 +250,7 @@ def test_what_an_answer_depends_on_is_in_its_key(
     assert 0 < len(same - changed) < len(same)
 
 
-def test_the_hash_of_all_messages_makes_each_once(tables: Tables) -> None:
+def test_the_hash_of_all_messages_is_worked_out_once(tables: Tables) -> None:
     (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     made: list[int] = []
 
@@ -166,8 +260,8 @@ def test_the_hash_of_all_messages_makes_each_once(tables: Tables) -> None:
 
     prompts = Prompts(cell.task, cell.prompts.folder, counted)
     assert prompts.hash == PromptSet("ours", message).hash(cell.task) == prompts.hash
-    assert [prompts.prompt(row) for row in cell.rows] == list(map(cell.prompts.prompt, cell.rows))
     assert made == list(cell.task.queries)
+    assert [prompts.prompt(row) for row in cell.rows] == list(map(cell.prompts.prompt, cell.rows))
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -193,7 +287,7 @@ def test_a_single_format_is_cut_into_batches(tables: Tables, images: ImageHashes
 def test_few_calls_over_one_image_are_part_of_a_batch(tables: Tables, images: ImageHashes) -> None:
     """The demonstration asks two or three labels of most of its photographs."""
     cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
-    calls = make_plan(cells, images).calls
+    calls = list(make_plan(cells, images).calls)
     assert [len(u.calls) for u in units(calls, UnitSizes(batch=8, shared_from=8))] == [8, 8, 3]
     shared = [unit for unit in units(calls, UnitSizes(batch=8)) if unit.shares_images]
     assert len(shared) > 3

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from scored_runs import saying, small_world, speaking
-from test_report_browser import EVIL, JSON, TEXT, browser, choose, count, pytestmark
+from test_report_browser import EVIL, JSON, TEXT, browser, choose, count, pytestmark, shown
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.beside import Written, write_page
@@ -53,12 +53,6 @@ def loaded(browser: Any) -> list[str]:
     return sorted(name.rsplit("-", 1)[0] for name in names)
 
 
-def shown(browser: Any, script: str) -> Any:
-    """What the script returns once it is true, which it must be soon."""
-    wait = pytest.importorskip("selenium.webdriver.support.wait")
-    return wait.WebDriverWait(browser, 10).until(lambda one: one.execute_script(script))
-
-
 PICTURES = "return document.querySelectorAll('#cards image').length === 24"
 
 
@@ -94,7 +88,7 @@ def test_an_answer_that_is_turned_to_brings_its_file(opened: Any) -> None:
     opened.execute_script("document.querySelector('#cards .card').click()")
     reply = "return document.getElementById('reply').textContent"
     assert shown(opened, reply).startswith("seldom")
-    assert opened.execute_script("return document.querySelectorAll('#detail image').length") == 1
+    shown(opened, "return document.querySelectorAll('#detail image').length === 1")
 
 
 def test_a_search_finds_replies_that_were_not_loaded(opened: Any) -> None:

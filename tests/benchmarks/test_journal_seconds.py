@@ -11,8 +11,9 @@ import pytest
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.core.replies import Recorded
-from vlmeval_findit.sweep.journal import Journal, records
+from vlmeval_findit.sweep.journal import Journal
 from vlmeval_findit.sweep.journal_lines import as_line
+from vlmeval_findit.sweep.journal_reading import records
 
 LINES = 20_000
 

@@ -1,7 +1,7 @@
-"""What ``run_findit.py leaderboard`` costs over many runs: seconds of the processor, and memory.
+"""What ``score``, ``leaderboard`` and ``report`` cost over many runs: seconds and memory.
 
-Each board is made in a process of its own.  Measured are 100 and 300 runs of 1,000 rows, and those
-that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
+Each is a process of its own, and its seconds are those of the processor.  Measured are 100 and 300
+runs of 1,000 rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
 
     pytest tests/benchmarks/test_large_boards.py --benchmark-enable -s
 """
@@ -29,15 +29,15 @@ RUNS, LEAST = (100, 300), (8,)
 
 ROWS, FEW_ROWS = 1000, 40
 
-MIB_A_RUN, SECONDS_A_RUN = 0.32, 0.3
-"""At most: beside the 80 MiB of any leaderboard, 1,000 runs fit 400 MiB and five minutes."""
+MOST = {"score": (0.05, 0.9), "leaderboard": (0.32, 0.3), "report": (0.4, 0.6)}
+"""MiB and seconds a run, at most: 1,000 fit 400 MiB, and take minutes."""
 
 _COMMAND = """
 import sys, time
 from pathlib import Path
 from vlmeval_findit.cli import main
 
-status = main(["leaderboard", sys.argv[1], "--out", sys.argv[2]])
+status = main(sys.argv[1:])
 lines = Path("/proc/self/status").read_text().splitlines()
 peak = next(line.split()[1] for line in lines if line.startswith("VmHWM:"))
 print(status, time.process_time(), int(peak) / 2**10)
@@ -50,20 +50,31 @@ class Cost(NamedTuple):
     mib: float
 
 
-def cost(folder: Path, runs: int, rows: int, formats: int) -> Cost:
-    """What the board of so many runs costs, every model in so many formats."""
+def cost(what: str, folder: Path, runs: int, rows: int, formats: int) -> Cost:
+    """What a command costs over so many runs, every model in so many formats."""
     made = make_runs(folder, runs, rows, FORMATS[:formats])
-    command = [sys.executable, "-c", _COMMAND, str(made), str(folder / "board")]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    status, seconds, mib = said.splitlines()[-1].split()
+    out = folder / ("report.html" if what == "report" else "board")
+    how = ["--space", "grid1000"] if what == "score" else ["--out", str(out)]
+    command = [sys.executable, "-c", _COMMAND, what, str(made), *how]
+    at_hand = {"FINDIT_TABLES": str(folder), "FINDIT_IMAGES": f"Pascal={folder / 'pictures'}"}
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, env={**os.environ, **at_hand}
+    )
+    status, seconds, mib = done.stdout.splitlines()[-1].split()
     assert status == "0"
-    assert len((folder / "board" / "formats.csv").read_text().splitlines()) == 1 + runs
+    assert len(list(made.glob("*_score.csv"))) == (runs if what == "score" else 0)
+    if what == "leaderboard":
+        assert len((out / "formats.csv").read_text().splitlines()) == 1 + runs
+    elif what == "report":
+        assert f" of {runs * rows:,} answers" in out.read_text("utf-8")
+        assert "Runs without a gallery" not in out.read_text("utf-8")
     return Cost(runs, float(seconds), float(mib))
 
 
+@pytest.mark.parametrize("what", MOST)
 @pytest.mark.parametrize("formats", [len(FORMATS), 1], ids="{} formats a model".format)
-def test_a_board_grows_by_little_a_run(
-    formats: int, tmp_path: Path, measures: bool, capsys: pytest.CaptureFixture[str]
+def test_a_run_more_costs_little(
+    what: str, formats: int, tmp_path: Path, measures: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if formats == 1 and not measures:
         pytest.skip("measures only with --benchmark-enable")
@@ -74,9 +85,9 @@ def test_a_board_grows_by_little_a_run(
     for runs in sizes:
         folder = tmp_path / str(runs)
         folder.mkdir()
-        costs.append(cost(folder, runs, rows, formats))
+        costs.append(cost(what, folder, runs, rows, formats))
     with capsys.disabled():
-        print(f"\nleaderboard, runs of {rows:,} rows, models in {formats} formats:")
+        print(f"\n{what}, runs of {rows:,} rows, models in {formats} formats:")
         for one in costs:
             print(f"  {one.runs:>5} runs: {one.seconds:6.1f} s, {one.mib:6.0f} MiB")
     if not measures:
@@ -89,5 +100,6 @@ def test_a_board_grows_by_little_a_run(
             f"  {first.seconds - seconds * first.runs:.1f} s + {seconds:.3f} s a run, "
             f"{first.mib - mib * first.runs:.0f} MiB + {mib:.2f} MiB a run"
         )
-    assert mib < MIB_A_RUN
-    assert seconds < SECONDS_A_RUN
+    most_mib, most_seconds = MOST[what]
+    assert mib < most_mib
+    assert seconds < most_seconds

@@ -22,7 +22,7 @@ from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 from scale_runs import GRID, Seconds, import_table, stages_timed
 
 from vlmeval_findit.sweep.finished import NAME
-from vlmeval_findit.sweep.journal import records
+from vlmeval_findit.sweep.journal_reading import records
 
 ROWS, LEAST = 500, 20
 """Rows of the table when it is measured, and when it is only run; each is asked in 40 formats."""

@@ -71,7 +71,7 @@ def add_board_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def boards_from(args: argparse.Namespace, keep: Keep = Keep.DETAILS) -> list[Board]:
+def boards_from(args: argparse.Namespace, keep: Keep) -> list[Board]:
     """The leaderboards that :func:`add_board_flags` asks for, one a benchmark."""
     return boards(load_runs(args.runs, _say_left_out, keep), args.format)
 

@@ -12,6 +12,7 @@ from ..leaderboard.board import Board
 from ..report.beside import write_page
 from ..report.cards import CARDS
 from ..report.pairs import FLAG, Side, sides_of
+from ..runs.scored_run import Keep
 from .leaderboard import add_board_flags, boards_from, print_remarks
 from .parsing import Parser
 
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         return _watched(args)
     if args.every is not None:
         raise ValueError("--every is of a page that follows a sweep: --watch")
-    made = boards_from(args)
+    made = boards_from(args, Keep.GOODNESS)
     sides = sides_of(args.compare, made)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     for board in made:

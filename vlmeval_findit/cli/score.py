@@ -6,9 +6,10 @@ With --protocol ref-l4 or self-retrieval, by that protocol: files of other progr
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from ..benchmarks.findit.rejection import rejection_line
 from ..benchmarks.refl4 import PROTOCOL as REF_L4
@@ -21,7 +22,7 @@ from ..core.spelling import nearest
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
 from ..runs.salvage import salvaged_line
-from ..runs.score import score_file
+from ..runs.score import RunScore, score_file
 from .parsing import Parser
 from .printing import print_rows
 
@@ -32,22 +33,30 @@ def main(argv: Sequence[str]) -> int:
     settings = _settings(args)
     if args.protocol is not None:
         return _by_protocol(args, settings)
-    runs = []
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
     for path in prediction_files(args.predictions):
         run = score_file(path, settings, args.dataset)
         write_score(run, path)
-        runs.append(run)
-    print_rows(score_row(run) for run in runs)
-    for run in runs:
-        for note in run.forced:
-            print(f"forced: {run.model} {run.task.name}: {note}")
-        if run.doctor is not None:
-            see = as_called("(see: run_findit.py doctor)")
-            print(f"{run.model} {run.task.name}: {run.doctor} {see}")
-        salvaged = salvaged_line(run.benchmark, run.rows, run.sums)
-        for line in filter(None, (rejection_line(run.sums), salvaged)):
-            print(f"{run.model} {run.task.name}: {line}")
+        # All that is kept of a run: the answers of thousands do not fit.
+        rows.append(score_row(run))
+        notes += _notes(run)
+    print_rows(rows)
+    for note in notes:
+        print(note)
     return 0
+
+
+def _notes(run: RunScore) -> Iterator[str]:
+    """What is said of a run below the table."""
+    name = f"{run.model} {run.task.name}"
+    for note in run.forced:
+        yield f"forced: {name}: {note}"
+    if run.doctor is not None:
+        yield f"{name}: {run.doctor} {as_called('(see: run_findit.py doctor)')}"
+    salvaged = salvaged_line(run.benchmark, run.rows, run.sums)
+    for line in filter(None, (rejection_line(run.sums), salvaged)):
+        yield f"{name}: {line}"
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

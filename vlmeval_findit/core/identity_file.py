@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def identity_bytes(run: Identity) -> bytes:
 
 def as_values(run: Identity) -> dict[str, Any]:
     """A run as plain values; :func:`from_values` reads them back."""
-    values = asdict(run) | {
+    values = asdict(replace(run, rows=None, left_out=())) | {
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
     }

@@ -57,9 +57,16 @@ def _as_json(rows: Iterable[PredictionRow]) -> Iterator[str]:
     before = "["
     for row in rows:
         yield before
-        yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
+        if any(isinstance(value, dict | list | tuple) for value in row.values()):
+            yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
+        else:
+            # The same text; JSON's writer in C does not indent.
+            yield f"\n    {{\n        {_FLAT.encode(row)[1:-1]}\n    }}"
         before = ","
     yield "[]" if before == "[" else "\n]"
+
+
+_FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n        ", ": "))
 
 
 def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:

@@ -110,6 +110,8 @@ def recorded(value: object) -> Recorded:
     What is not of its type, or not finite, is left out: all of it can be written as JSON again.
     """
     record = record_in(value)
+    if not record:
+        return Recorded()
     tokens = {key: n for key, n in _plain_object(record.get("tokens")).items() if _is_count(n)}
     model = _plain_object(record.get("model"))
     return Recorded(

@@ -86,6 +86,7 @@ class RowTable(Sequence[ScoredRow]):
     """Rows without details; sums and slices are by their names.
 
     ``counted`` are the sums once the events of an anatomy are counted (None: they are the same).
+    ``goodness`` is how good every answer is, in percent (None: that was not kept).
     """
 
     indices: Column
@@ -95,6 +96,7 @@ class RowTable(Sequence[ScoredRow]):
     sums: Mapping[str, Column]
     slices: Mapping[str, Texts]
     counted: Mapping[str, Column] | None = None
+    goodness: NDArray[np.float64] | None = None
 
     def with_events(self) -> RowTable:
         """The rows with their events counted."""
@@ -119,7 +121,11 @@ class RowTable(Sequence[ScoredRow]):
             yield ScoredRow(index, source, _at(sums, at), failed, reason, _at(slices, at))
 
 
-def table_of(rows: Sequence[ScoredRow], counted: Sequence[ScoredRow]) -> RowTable:
+def table_of(
+    rows: Sequence[ScoredRow],
+    counted: Sequence[ScoredRow],
+    goodness: Sequence[float] | None = None,
+) -> RowTable:
     """Rows as a table; ``counted`` are the same rows with the events of their anatomy counted."""
     more = any(one.sums != row.sums for one, row in zip(counted, rows, strict=True))
     kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
@@ -131,6 +137,7 @@ def table_of(rows: Sequence[ScoredRow], counted: Sequence[ScoredRow]) -> RowTabl
         sums=_columns(rows),
         slices={sys.intern(kind): texts([row.slices.get(kind) for row in rows]) for kind in kinds},
         counted=_columns(counted) if more else None,
+        goodness=None if goodness is None else np.array(goodness, dtype=float),
     )
 
 
@@ -170,6 +177,13 @@ def _added_up(
             before = found[at]
             found[at] = (0 if before is None else before) + value
     return {key: total for key, total in zip(keys, found, strict=True) if total is not None}
+
+
+def indices(rows: Sequence[ScoredRow]) -> list[int]:
+    """The indices of rows, in their order."""
+    if isinstance(rows, RowTable):
+        return [int(index) for index in rows.indices.values.tolist()]
+    return [row.index for row in rows]
 
 
 def failures(rows: Sequence[ScoredRow]) -> int:

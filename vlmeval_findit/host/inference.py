@@ -27,14 +27,17 @@ from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.work import Answer, Asker
 from ..sweep.answering import ModelStoppedError
-from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keyed
+from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keys_of
 from ..sweep.cell_files import adopt_others, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
-from ..sweep.journal import Journal, records
+from ..sweep.journal import Journal
 from ..sweep.journal_lines import Record
+from ..sweep.journal_reading import delete, records
 from ..sweep.keeping import (
     Calls,
     Keeping,
+    Left,
+    Unanswered,
     Waiting,
     answer_calls,
     calls_left,
@@ -42,7 +45,7 @@ from ..sweep.keeping import (
 )
 from ..sweep.model_asker import asker_of
 from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of
-from ..sweep.plan import Plan, UnitSizes, make_plan
+from ..sweep.plan import UnitSizes, make_plan
 from ..sweep.stopping import stopped_by_signals
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
@@ -248,7 +251,7 @@ def _take_in_others(journal: Journal, run: HostRun) -> None:
     for other in Ranks.others(run.journal):
         journal.append(filter(journal.is_news, records(other)))
         journal.sync()
-        other.unlink()
+        delete(other)
 
 
 def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
@@ -257,15 +260,16 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     plan = make_plan([cell], hashes)
     done = Answered(journal, run.journal if not ranks.is_first else None, how.again)
-    left = {key for key in calls_left(plan, journal) if not done.holds(key, cell.confidences)}
+    unanswered = _Unanswered(journal, cell.confidences, done)
+    left = calls_left(plan, journal, unanswered)
     output = run.output
-    if left:
+    if left.left:
         output = found_here(output, on_this_machine(run.entry, output.identity.answering))
-    output = made_before(output, plan.keys[0], journal)
+    output = made_before(output, keys_of(cell, hashes), journal)
     if ranks.is_first:
         for path in dict.fromkeys((run.kept, output.path)):
             begin(replace(output, path=path))
-    if not left:
+    if not left.left:
         log.info("FindIt: nothing is left to ask of %s on %s", cell.model, cell.task.name)
         return
     arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
@@ -277,10 +281,10 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     def record(call: Call, answer: Answer) -> Record:
         return record_of(cell, call.row, answer, call.asked, output.identity, cell.confidences)
 
-    calls = Calls(plan, left, _SIZES, hashes)
-    with CallsBar(cell, plan, len(plan.calls) - len(left)) as bar, stopped_by_signals() as stop:
+    calls = Calls(plan, unanswered, _SIZES)
+    with CallsBar(cell, left) as bar, stopped_by_signals() as stop:
         # The host scores, when the whole file is written.
-        keeping = Keeping(journal, Waiting(plan, left), bar.answered, lambda at: None, record)
+        keeping = Keeping(journal, Waiting(left.waits), bar.answered, lambda at: None, record)
         try:
             answer_calls(calls, executor, keeping, stop)
         except KeyboardInterrupt:
@@ -300,7 +304,7 @@ INTERRUPTED = 130
 
 def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> int:
     cell = run.output.cell
-    keys = [keyed(cell, row, hashes).key for row in cell.rows]
+    keys = list(keys_of(cell, hashes))
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
     return count_failed(cell, keys, journal)
 
@@ -330,12 +334,25 @@ class Answered:
         return not self._again and key not in self._journal and self._journal.get(key) is not None
 
 
+class _Unanswered(Unanswered):
+    """Those of them that no other process has, and that did not fail where failures stand."""
+
+    def __init__(self, journal: Journal, confidences: bool, done: Answered) -> None:
+        super().__init__(journal, confidences)
+        self._done = done
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) and not self._done.holds(str(key), self._confidences)
+
+
 class CallsBar:
     """The host's own kind of bar, over the calls of a run."""
 
-    def __init__(self, cell: Cell, plan: Plan, finished: int) -> None:
+    def __init__(self, cell: Cell, left: Left) -> None:
         self._bar = tqdm(
-            total=len(plan.calls), initial=finished, desc=f"Infer {cell.model}/{cell.task.name}"
+            total=left.calls,
+            initial=left.calls - left.left,
+            desc=f"Infer {cell.model}/{cell.task.name}",
         )
 
     def __enter__(self) -> CallsBar:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..core.question import Query
+from ..core.row_table import indices
 from ..core.scored_row import ScoredRow
-from ..runs.anatomy import row_causes
-from ..runs.scored_run import Run
+from ..runs.anatomy import causes_of
+from ..runs.scored_run import Run, detailed
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
@@ -19,21 +24,18 @@ CARDS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One answer of one run.
+    """One answer of one run, with its details.
 
     ``goodness`` is its benchmark's, in percent; ``spread`` is how far the formats of its model
-    disagree on the query: the largest goodness minus the smallest.
+    disagree on the query: the largest goodness minus the smallest; ``causes`` are the keys of what
+    it lost points by.
     """
 
     transcript: Transcript
     row: ScoredRow
     goodness: float
     spread: float
-
-    @property
-    def causes(self) -> tuple[str, ...]:
-        """The keys of what the answer lost points by."""
-        return row_causes(self.transcript.run.benchmark.anatomy, self.row)
+    causes: tuple[str, ...]
 
     @property
     def query(self) -> Query:
@@ -55,14 +57,17 @@ class Choice:
     Where there are more answers than cards, half of them go to the answers in which pairs differ
     most, where there are such, and every run gets an equal share of the rest: by turns of its worst
     answers, its best, those of every cause, and those on which formats of its model, or runs of its
-    column, disagree most.  The cards of a run are made when they are wanted: those of all runs at
-    once may be millions.
+    column, disagree most.  The cards of a run are made when they are wanted, and only the details
+    of those are read then: those of all runs at once may be millions.
+
+    ``places`` are those of queries, by their indices, in the spreads of a column; ``spreads`` are
+    how far the runs of a key disagree on every query.
     """
 
     share: int
     first: Mapping[Key, frozenset[int]]
-    by_model: Spreads
-    by_column: Spreads
+    places: Mapping[str, Mapping[int, int]]
+    spreads: Mapping[tuple[str, ...], NDArray[np.float64]]
 
     @classmethod
     def among(
@@ -71,39 +76,67 @@ class Choice:
         """The choice of at most ``limit`` answers, but of three of every run."""
         first = _first(pairs, limit // 2)
         spent = sum(map(len, first.values()))
-        by_model: Spreads = {}
-        by_column: Spreads = {}
+        share = max(3, (limit - spent) // max(1, len(found)))
+        places: dict[str, dict[int, int]] = {}
         for one in found:
-            of_model = by_model.setdefault(_of_model(one.run), {})
-            of_column = by_column.setdefault(_of_column(one.run), {})
-            for row in one.run.rows:
-                good = one.run.benchmark.goodness(row)
-                for spreads in (of_model, of_column):
-                    low, high = spreads.get(row.index, (good, good))
-                    spreads[row.index] = (min(low, good), max(high, good))
-        return cls(max(3, (limit - spent) // max(1, len(found))), first, by_model, by_column)
+            known = places.setdefault(one.run.question.column, {})
+            for index in indices(one.run.rows):
+                known.setdefault(index, len(known))
+        return cls(share, first, places, _spreads([one.run for one in found], places))
 
     def cards(self, one: Transcript) -> list[Card]:
         """The cards of one run, by row."""
         run = one.run
-        model, column = self.by_model[_of_model(run)], self.by_column[_of_column(run)]
-        mine = [
-            Card(one, row, run.benchmark.goodness(row), _spread(model[row.index]))
-            for row in run.rows
+        at = _at(run, self.places)
+        model, column = (
+            self.spreads[key][at].tolist() for key in (_of_model(run), _of_column(run))
+        )
+        given = zip(indices(run.rows), run.goodness, model, column, causes_of(run), strict=True)
+        chosen = [_Answer(place, *values) for place, values in enumerate(given)]
+        if len(chosen) > self.share:
+            chosen = _some(chosen, self.share, self.first.get(key_of(run), frozenset()))
+        rows = detailed(run, [answer.place for answer in chosen])
+        return [
+            Card(one, row, answer.goodness, answer.spread, answer.causes)
+            for row, answer in zip(rows, chosen, strict=True)
         ]
-        if len(mine) <= self.share:
-            return mine
-        apart = {row.index: _spread(column[row.index]) for row in run.rows}
-        return _some(mine, self.share, apart, self.first.get(key_of(run), frozenset()))
 
 
-Spreads = dict[tuple[str, ...], dict[int, tuple[float, float]]]
-"""The smallest and the largest goodness of every query, over the runs of a key."""
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What decides whether an answer is on the page; ``place`` is that among the run's rows.
+
+    ``apart`` is how far the runs of its column disagree on the query.
+    """
+
+    place: int
+    index: int
+    goodness: float
+    spread: float
+    apart: float
+    causes: tuple[str, ...]
 
 
-def _spread(bounds: tuple[float, float]) -> float:
-    low, high = bounds
-    return high - low
+def _spreads(
+    runs: Sequence[Run], places: Mapping[str, Mapping[int, int]]
+) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    """The largest goodness minus the smallest of every query, over the runs of a key."""
+    low: dict[tuple[str, ...], NDArray[np.float64]] = {}
+    high: dict[tuple[str, ...], NDArray[np.float64]] = {}
+    for run in runs:
+        at, good = _at(run, places), run.goodness
+        queries = len(places[run.question.column])
+        for key in (_of_model(run), _of_column(run)):
+            np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)
+            np.maximum.at(high.setdefault(key, np.full(queries, -np.inf)), at, good)
+    # A query that no run of a key was asked has none, and nobody asks for it.
+    return {key: np.where(low[key] <= high[key], high[key] - low[key], 0.0) for key in low}
+
+
+def _at(run: Run, places: Mapping[str, Mapping[int, int]]) -> NDArray[Any]:
+    """The places of a run's rows among the queries of its column."""
+    known = places[run.question.column]
+    return np.array([known[index] for index in indices(run.rows)], dtype=np.intp)
 
 
 def _of_model(run: Run) -> tuple[str, ...]:
@@ -125,26 +158,21 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
     return found
 
 
-def _some(
-    cards: Sequence[Card], share: int, column: Mapping[int, float], first: frozenset[int]
-) -> list[Card]:
-    """A share of one run's cards: ``first``, then by turns the next of every order."""
-    worst = sorted(cards, key=lambda card: card.goodness)
-    causes = dict.fromkeys(cause for card in cards for cause in card.causes)
+def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list[_Answer]:
+    """A share of one run's answers: ``first``, then by turns the next of every order."""
+    worst = sorted(answers, key=lambda one: one.goodness)
+    causes = dict.fromkeys(cause for one in answers for cause in one.causes)
     orders = [
         worst,
         worst[::-1],
-        *([card for card in worst if cause in card.causes] for cause in causes),
-        sorted((card for card in cards if card.spread), key=lambda card: -card.spread),
-        sorted(
-            (card for card in cards if column[card.row.index]),
-            key=lambda card: -column[card.row.index],
-        ),
+        *([one for one in worst if cause in one.causes] for cause in causes),
+        sorted((one for one in answers if one.spread), key=lambda one: -one.spread),
+        sorted((one for one in answers if one.apart), key=lambda one: -one.apart),
     ]
-    chosen = {card.row.index: None for card in cards if card.row.index in first}
+    chosen = {one.index: None for one in answers if one.index in first}
     most = len(chosen) + share
     for turn in zip_longest(*orders):
-        for card in filter(None, turn):
+        for one in filter(None, turn):
             if len(chosen) < most:
-                chosen[card.row.index] = None
-    return [card for card in cards if card.row.index in chosen]
+                chosen[one.index] = None
+    return [one for one in answers if one.index in chosen]

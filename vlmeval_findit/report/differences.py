@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ..core.evidence import Evidence
@@ -13,7 +13,7 @@ from ..core.statistics import Difference, correct, difference, difference_interv
 from ..runs.anatomy import NoAnatomyError, loss_evidence
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
-from .pairs import FOUND, Pair, goodness, key_of
+from .pairs import FOUND, MODELS, Pair, goodness, key_of
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,18 @@ def pair_values(
     cause took, their p-values corrected for the number of causes; ``counts`` are of queries: all,
     those that both answered, those of them that ``differ`` in their figure, and by who found them.
     """
-    of = {key_of(run): _Answers(run) for run in runs}
     place = {key_of(run): at for at, run in enumerate(runs)}
+
+    # Pairs come column by column, so a few runs are wanted again soon; those of all do not fit.
+    @lru_cache(2 * MODELS)
+    def of(at: int) -> _Answers:
+        return _Answers(runs[at])
+
+    sides = [(place[key_of(pair.left)], place[key_of(pair.right)]) for pair in pairs]
     return [
-        {
-            "column": pair.column,
-            "left": place[key_of(pair.left)],
-            "right": place[key_of(pair.right)],
-            **_values(of[key_of(pair.left)], of[key_of(pair.right)], metrics),
-        }
-        for pair in pairs
+        {"column": pair.column, "left": left, "right": right}
+        | _values(of(left), of(right), metrics)
+        for pair, (left, right) in zip(pairs, sides, strict=True)
     ]
 
 

@@ -155,8 +155,11 @@ def pairs_note(board: Board) -> str:
 
 def goodness(run: Run) -> dict[int, float]:
     """The goodness of every answer, by index; a failed call has none."""
-    of = run.benchmark.goodness
-    return {row.index: round(of(row), 1) for row in run.rows if not row.failed}
+    return {
+        row.index: round(good, 1)
+        for row, good in zip(run.rows, run.goodness, strict=True)
+        if not row.failed
+    }
 
 
 def most_different(pair: Pair, most: int) -> list[int]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.drawing import Curve
 from ..core.metric import Metric
+from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board
 from ..leaderboard.columns import Column
 from ..runs.scored_run import Run
+from .pairs import Key, key_of
 from .plots import HeatMap, curves, heat_map
 from .svg import Plot
 from .transcripts import Transcript
@@ -59,18 +61,31 @@ def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | Non
     return heat_map(name, model, shown) if shown.values else None
 
 
-def curve_plots(board: Board, found: Sequence[Transcript]) -> Iterator[Plot]:
+class Curves:
+    """The curves of the reported runs of a board, which take the details of all their rows."""
+
+    def __init__(self, board: Board) -> None:
+        self._reported = {key_of(one.run) for one in board.cells.values() if one.run is not None}
+        self.made: dict[Key, Curve] = {}
+
+    def see(self, one: Transcript, rows: Sequence[ScoredRow]) -> None:
+        """Take note of a run; see :func:`.transcripts.gather`."""
+        key = key_of(one.run)
+        made = one.run.benchmark.curve(one.task, rows) if key in self._reported else None
+        if made is not None:
+            self.made[key] = made
+
+
+def curve_plots(board: Board, made: Mapping[Key, Curve]) -> Iterator[Plot]:
     """A plot of every column whose benchmark has a threshold that can be turned."""
-    at_hand = {one.run.path: one for one in found}
     places = {model: place for place, model in enumerate(board.models)}
     for at, column in enumerate(board.columns):
         shown: dict[str, Curve] = {}
         for model in board.models:
             cell = board.cells.get((model, column.name))
-            one = at_hand.get(cell.run.path) if cell and cell.run else None
-            made = board.benchmark.curve(one.task, one.run.rows) if one is not None else None
-            if made is not None:
-                shown[model] = made
+            one = made.get(key_of(cell.run)) if cell and cell.run else None
+            if one is not None:
+                shown[model] = one
         if shown:
             yield curves(f"curves{at}", column.name, shown, places)
 

@@ -6,7 +6,7 @@ there, or is not what was scored, is left out with a reason that the page shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from ..core.places import image_folder
 from ..core.prediction_reader import read_predictions
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
-from ..runs.scored_run import Run
+from ..runs.scored_run import Run, RunError, detailed
 from .drawn import drawn_values
 
 
@@ -72,8 +72,22 @@ class TranscriptError(ValueError):
     """What is at hand is not what was scored; the message says what differs."""
 
 
-def gather(runs: Iterable[Run]) -> tuple[list[Transcript], list[Missing]]:
-    """The transcripts of runs, and the runs whose table is not at hand."""
+Seen = Callable[[Transcript, Sequence[ScoredRow]], None]
+"""Is given a run's rows with their details, which are let go of after it."""
+
+
+def gather(
+    runs: Iterable[Run], seen: Seen = lambda one, rows: None
+) -> tuple[list[Transcript], list[Missing]]:
+    """The transcripts of runs, and the runs whose table is not at hand.
+
+    Args:
+        runs: any; the details of one are read at a time where they were not kept.
+        seen: is called for every transcript.
+
+    Raises:
+        RunError: details changed after they were read first.
+    """
     tasks: dict[tuple[str, str], AnyTask] = {}
     found: list[Transcript] = []
     missing: list[Missing] = []
@@ -84,9 +98,17 @@ def gather(runs: Iterable[Run]) -> tuple[list[Transcript], list[Missing]]:
                 tasks[key] = benchmarks.load(run.question.name)
             task = replace(tasks[key], question=run.question)
             recorded = run.basis.identity.chosen if run.basis.identity else {}
-            found.append(_transcript(run, run.benchmark.for_model(task, run.model, recorded)))
+            made = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
+            rows = detailed(run)
+            _check(made, rows)
+        except RunError:
+            raise
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
+            continue
+        seen(made, rows)
+        found.append(made)
+        del rows  # Before those of the next run are read.
     return found, missing
 
 
@@ -104,25 +126,24 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
         pictures=image_folder(run.question.images).path,
     )
     made.read_replies()
-    for row in run.rows:
-        _check(made, row)
     return made
 
 
-def _check(transcript: Transcript, row: ScoredRow) -> None:
+def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
     """Details come from a file that anybody may have changed: each is drawn once, for nothing."""
     run = transcript.run
-    if row.index not in transcript.task.queries:
-        raise TranscriptError(
-            f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
-        )
-    try:
-        drawn_values(transcript.draw(row), transcript.pictures, lambda picture: 0)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise TranscriptError(
-            f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score it "
-            f"again: python run_findit.py score {run.path}"
-        ) from None
+    for row in rows:
+        if row.index not in transcript.task.queries:
+            raise TranscriptError(
+                f"{run.path}: row {row.index} was not scored over {transcript.task.table}"
+            )
+        try:
+            drawn_values(transcript.draw(row), transcript.pictures, lambda picture: 0)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise TranscriptError(
+                f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score "
+                f"it again: python run_findit.py score {run.path}"
+            ) from None
 
 
 def _words(run: Run, task: AnyTask) -> PromptSet | None:

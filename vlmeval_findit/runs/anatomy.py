@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import NamedTuple
 
-from ..core.anatomy import Anatomy, Cause, evidence_of_losses, with_events
+from ..core.anatomy import Cause, evidence_of_losses, with_events
 from ..core.evidence import Evidence, clustered
 from ..core.row_table import totals_of
 from ..core.scored_row import ScoredRow
@@ -41,10 +41,12 @@ class Loss:
     interval: Interval | None
 
 
-def row_causes(anatomy: Anatomy, row: ScoredRow) -> tuple[str, ...]:
-    """The keys of the causes that a row has events of, in the order of causes."""
-    found = anatomy.events(row)
-    return tuple(one.key for one in anatomy.causes if found.get(one.key))
+def causes_of(run: Run) -> list[tuple[str, ...]]:
+    """By row the keys of the causes that it has events of, in the order of causes."""
+    anatomy = run.benchmark.anatomy
+    keys = [one.key for one in anatomy.causes]
+    counted = with_events(anatomy, run.rows)
+    return [tuple(key for key in keys if row.sums.get(key)) for row in counted]
 
 
 def anatomy_of(run: Run) -> tuple[Loss, ...]:

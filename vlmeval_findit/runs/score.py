@@ -216,7 +216,11 @@ def looked_at(run: RunScore) -> RunScore:
 
 def without_details(run: RunScore) -> RunScore:
     """What a run's summary needs: no boxes, no texts."""
-    return replace(run, rows=tuple(replace(row, details={}) for row in run.rows))
+    rows = tuple(
+        ScoredRow(row.index, row.source, row.sums, row.failed, row.reason, row.slices)
+        for row in run.rows
+    )
+    return replace(run, rows=rows)
 
 
 # --- what contradicts -----------------------------------------------------------------------------

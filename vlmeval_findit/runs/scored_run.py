@@ -7,7 +7,7 @@ asked and the annotation table is not needed.  Every score becomes one frozen :c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -21,7 +21,7 @@ from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
 from ..core.metric import figures
 from ..core.question import Question, QuestionError
-from ..core.row_table import failures, table_of, totals_of
+from ..core.row_table import RowTable, failures, table_of, totals_of
 from ..core.run_files import PROVENANCE, run_of
 from ..core.scored_row import ScoredRow, add_up
 from .details import row_of
@@ -33,6 +33,7 @@ class Keep(Enum):
     """What is kept of the rows of a run."""
 
     DETAILS = "everything"
+    GOODNESS = "what figures rest on, and how good every answer is"
     SUMS = "what figures rest on: sums and slices, without the details"
 
 
@@ -44,7 +45,8 @@ class RunError(ValueError):
 class Run:
     """One scored run: a model over one question.  ``path`` is its prediction file.
 
-    ``rows`` have no details where only their sums were kept (:class:`Keep`).
+    ``details`` is the file that the details of the rows lie in where they were not kept
+    (:class:`Keep`); :func:`detailed` reads them again.
     """
 
     model: str
@@ -52,6 +54,7 @@ class Run:
     path: Path
     rows: Sequence[ScoredRow]
     basis: Basis
+    details: Path | None = None
 
     @property
     def benchmark(self) -> Benchmark:
@@ -66,6 +69,14 @@ class Run:
     def figures(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics."""
         return figures(self.benchmark.metrics, self.sums)
+
+    @property
+    def goodness(self) -> list[float]:
+        """How good every answer is, in percent, in the order of the rows."""
+        if isinstance(self.rows, RowTable) and self.rows.goodness is not None:
+            known: list[float] = self.rows.goodness.tolist()
+            return known
+        return list(map(self.benchmark.goodness, self.rows))
 
     @property
     def failed(self) -> int:
@@ -175,7 +186,31 @@ def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
     _check(run, values, provenance)
     if keep is Keep.DETAILS:
         return run
-    return replace(run, rows=table_of(rows, with_events(run.benchmark.anatomy, rows)))
+    counted = with_events(run.benchmark.anatomy, rows)
+    table = table_of(rows, counted, run.goodness if keep is Keep.GOODNESS else None)
+    return replace(run, rows=table, details=details)
+
+
+def detailed(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:
+    """Rows with their details, which are read again where they were not kept.
+
+    Args:
+        run: a scored run.
+        places: of the wanted ones among its rows, ascending (None: all of them).
+
+    Raises:
+        RunError: the details are gone, or are not those any more that the run was read from.
+    """
+    known = run.rows if places is None else [run.rows[at] for at in places]
+    if run.details is None:
+        return known
+    try:
+        found = list(_rows(run.details, places))
+    except FileNotFoundError:
+        raise RunError(f"{run.details} is missing; {_again(run.path)}") from None
+    if [replace(row, details={}) for row in found] != list(known):
+        raise RunError(f"{run.details}: changed after it was read; start this command again")
+    return found
 
 
 def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
@@ -208,9 +243,12 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
         raise RunError(f"{run.path}: changed after it was scored; {_again(run.path)}")
 
 
-def _rows(details: Path) -> Iterator[ScoredRow]:
+def _rows(details: Path, wanted: Collection[int] | None = None) -> Iterator[ScoredRow]:
+    """The rows of a file, or those of them at the wanted places."""
     with details.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
+            if wanted is not None and number - 1 not in wanted:
+                continue
             try:
                 yield row_of(line)
             except KeyError as error:

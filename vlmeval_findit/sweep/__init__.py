@@ -6,6 +6,9 @@
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, appended and never changed; ``journal_lines``: one line of it,
                       ``journal_errors``: why replies cannot be kept
+``journal_sealed``    what of a large one is compressed (``journal_segments``) and found by key
+                      (``journal_keys``); ``journal_reading``: how others read it,
+                      ``journal_tail``: how they follow it
 ``plan``              from cells to calls, so ordered that all variants of one image come together
 ``model_asker``       one piece of work and one model object: the adapter to what it can do
 ``executors``         who answers: this process, threads; ``ray_executor``: a Ray cluster

@@ -10,16 +10,16 @@ from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
-from .batch_ledger import refuse_calls_in_batches
+from .batch_ledger import Ledger, refuse_calls_in_batches
 from .batches import BatchExecutor
-from .calls import Call, ImageHash
+from .calls import Call, ImageHash, keys_of
 from .cell_files import finish
 from .config import ModelEntry, Sweep
 from .executors import Executor
 from .finished import Memory
 from .journal import Journal
 from .journal_lines import Record
-from .keeping import Calls, Keeping, Waiting, answer_calls, calls_left, count_failed
+from .keeping import Calls, Keeping, Unanswered, Waiting, answer_calls, calls_left, count_failed
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import UnitSizes, make_plan, unfinished, units
 from .results import Result, result_of
@@ -181,8 +181,8 @@ def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None
     executor = engine.around.host.executor(entry)
     if isinstance(executor, BatchExecutor):
         plan = make_plan([output.cell for output in outputs], engine.hashes)
-        calls = units(plan.calls, UnitSizes())
-        executor.submit(unfinished(calls, calls_left(plan, engine.journal)), engine.around.stop)
+        left = Unanswered(engine.journal, engine.sweep.confidences)
+        executor.submit(unfinished(units(plan.calls, UnitSizes()), left), engine.around.stop)
 
 
 def ask(
@@ -204,28 +204,33 @@ def ask(
     """
     journal, around = engine.journal, engine.around
     plan = make_plan([output.cell for output in outputs], engine.hashes)
-    left = calls_left(plan, journal)
+    unanswered = Unanswered(journal, engine.sweep.confidences)
+    ledger = Ledger(journal.path)
+    left = calls_left(plan, journal, unanswered, ledger.live)
     if engine.sweep.batch is None:
-        refuse_calls_in_batches(journal.path, left)
-    waiting = Waiting(plan, left)
-    complete = waiting.complete()
+        refuse_calls_in_batches(ledger, left.noted)
+    waiting = Waiting(left.waits)
+    complete = frozenset(waiting.complete())
     outputs = [
         output
         if at in complete
         else found_here(output, around.host.on_this_machine(entry, output.identity.answering))
         for at, output in enumerate(outputs)
     ]
+    known_keys = [
+        keys_of(output.cell, engine.hashes) if at in left.known else ()
+        for at, output in enumerate(outputs)
+    ]
     outputs = [
         begin(made_before(output, keys, journal))
-        for output, keys in zip(outputs, plan.keys, strict=True)
+        for output, keys in zip(outputs, known_keys, strict=True)
     ]
-    calls = len(plan.calls)
-    _tell(engine, entry, Planned(len(plan.cells), calls, calls - len(left)), known)
+    _tell(engine, entry, Planned(len(plan.cells), left.calls, left.calls - left.left), known)
     done = 0
 
     def write(at: int) -> None:
         nonlocal done
-        made(at, outputs[at], plan.keys[at])
+        made(at, outputs[at], plan.keys(at))
         done += 1
 
     by = {id(output.cell): output.identity for output in outputs}
@@ -238,7 +243,7 @@ def ask(
     keeping.write_complete()
     inference = engine.sweep.inference
     sizes = UnitSizes(inference.variants, inference.batch_size)
-    answer_calls(Calls(plan, left, sizes, engine.hashes), executor, keeping, around.stop)
+    answer_calls(Calls(plan, unanswered, sizes), executor, keeping, around.stop)
     around.watcher.took(entry.name, executor.took)
     if keeping.error is not None:
         raise keeping.error

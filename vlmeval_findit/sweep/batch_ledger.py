@@ -69,6 +69,11 @@ class Ledger:
         """All batches, in the order in which they were submitted."""
         return list(self._batches.values())
 
+    @property
+    def live(self) -> frozenset[str]:
+        """The keys of all calls that are on their way."""
+        return frozenset().union(*(one.live for one in self._batches.values()))
+
     def with_any(self, keys: Set[str]) -> list[Noted]:
         """The batches that some of these calls are on their way in."""
         return [one for one in self._batches.values() if one.live & keys]
@@ -160,13 +165,12 @@ class Ledger:
         self._batches[name] = replace(known, live=known.live.difference(line.get("collected", ())))
 
 
-def refuse_calls_in_batches(journal: Path, left: Set[str]) -> None:
+def refuse_calls_in_batches(ledger: Ledger, left: Set[str]) -> None:
     """Refuse to ask calls one by one that are on their way in batches: they would be paid twice.
 
     Raises:
         ValueError: some are.
     """
-    ledger = Ledger(journal)
     for one in ledger.with_any(left):
         raise ValueError(
             f"{len(one.live & left)} of these calls are on their way in {_named(one)}: run with "

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ ImageHash = Callable[[Path], str]
 
 
 class Prompt(NamedTuple):
-    """What is kept of a message: the files of its images, and the SHA-256 of its other parts."""
+    """Of a message the files of its images, and the SHA-256 of its other parts."""
 
     images: tuple[Path, ...]
     sha256: str
@@ -38,51 +39,51 @@ class Prompt(NamedTuple):
 class Prompts:
     """The messages of a question, one a row of its table.
 
-    A message is built when it is sent.  Its :class:`Prompt` is kept, so that a message is not built
-    again for another model, for a file that lies there already, or for the journal.
+    Nothing is kept of a message: there are as many as calls, and each is made in microseconds.
     """
 
     def __init__(self, task: AnyTask, folder: Folder, make: MessageMaker) -> None:
         self.task = task
         self.folder = folder
         self._make = make
-        self._known: dict[int, Prompt] = {}
         self._hash: str | None = None
 
     @property
     def hash(self) -> str:
-        """The hash of the messages of all rows (:meth:`.PromptSet.hash`); what is kept of each is
-        kept on the way, so that no message is made twice for a run.
-        """
+        """The hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
         if self._hash is None:
-            self._hash = prompt_hash(map(self._kept, self.task.queries))
+            self._hash = prompt_hash(map(self._parts, self.task.queries))
         return self._hash
-
-    def _kept(self, index: int) -> Message:
-        parts = self._parts(index)
-        self._known.setdefault(index, self._prompt(parts))
-        return parts
 
     def message(self, index: int) -> Message:
         """The message of a row, images as paths of files."""
         return located(self._parts(index), self.folder.path)
 
     def prompt(self, index: int) -> Prompt:
-        """What is kept of the message of a row."""
-        if index not in self._known:
-            self._kept(index)
-        return self._known[index]
+        """What a key is made of, of the message of a row."""
+        parts = self._parts(index)
+        words = ",".join(
+            '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
+            for kind, value in parts
+        )
+        return Prompt(self._images(parts), hashlib.sha256(f"[{words}]".encode()).hexdigest())
 
-    def _prompt(self, parts: Message) -> Prompt:
+    def images(self, index: int) -> tuple[Path, ...]:
+        """The files of the images in the message of a row."""
+        return self._images(self._parts(index))
+
+    def _images(self, parts: Message) -> tuple[Path, ...]:
         base = self.folder.path
-        images = tuple(base / value for kind, value in parts if kind is PartKind.IMAGE)
-        words = [
-            ("image", "") if kind is PartKind.IMAGE else ("text", value) for kind, value in parts
-        ]
-        return Prompt(images, _sha256(words))
+        return tuple(_file(base, value) for kind, value in parts if kind is PartKind.IMAGE)
 
     def _parts(self, index: int) -> Message:
         return self._make(self.task.queries[index], self.task.question)
+
+
+@lru_cache(maxsize=1 << 16)
+def _file(folder: Path, name: str) -> Path:
+    """An image's path: the same one for all questions about it, which is compared at once."""
+    return folder / name
 
 
 def prompts_of(task: AnyTask) -> Prompts:
@@ -117,11 +118,15 @@ class Cell:
 
 
 class Call(NamedTuple):
-    """One call: what it is known by, and the first cell and row that want it."""
+    """One call: what it is known by, and the first cell and row that want it.
+
+    ``wanted_by`` are the places of all cells of its plan that do.
+    """
 
     asked: Keyed
     cell: Cell
     row: int
+    wanted_by: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:
@@ -143,7 +148,8 @@ class Call(NamedTuple):
         makes of a question beside its message.
         """
         asked = self.cell.question
-        schema = _ENCODER.encode(asked.reply_schema)
+        held = asked.reply_schema
+        schema = None if held is None else _ENCODER.encode(held)
         return asked.images, asked.frames, asked.has_references, asked.max_new_tokens, schema
 
 
@@ -154,9 +160,10 @@ class ImageHashes:
         self._known: dict[Path, str] = {}
 
     def __call__(self, path: Path) -> str:
-        if path not in self._known:
-            self._known[path] = self._read(path)
-        return self._known[path]
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._read(path)
+        return known
 
     def _read(self, path: Path) -> str:
         try:
@@ -215,12 +222,42 @@ class Keyed(NamedTuple):
     image_sha256: tuple[str, ...]
 
 
+class Keying:
+    """Makes the keys of a cell's calls.
+
+    A key is the SHA-256 of ``[model, settings, prompt, images]`` as JSON; what all rows share of it
+    is worked out once.
+
+    Args:
+        cell: whose calls.
+        image_hash: names the content of images.
+    """
+
+    def __init__(self, cell: Cell, image_hash: ImageHash) -> None:
+        self._prompts = cell.prompts
+        self._image_hash = image_hash
+        shared = _ENCODER.encode([cell.model, cell.settings])
+        self._begun = hashlib.sha256(shared[:-1].encode())
+
+    def __call__(self, index: int) -> Keyed:
+        """The key of a row's call, and what it is made of."""
+        prompt = self._prompts.prompt(index)
+        hashes = tuple(map(self._image_hash, prompt.images))
+        digest = self._begun.copy()
+        digest.update(f',"{prompt.sha256}",[{",".join(map(_quoted, hashes))}]]'.encode())
+        return Keyed(digest.hexdigest(), prompt.images, prompt.sha256, hashes)
+
+
 def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
     """The key of a row's call, and what it is made of."""
-    prompt = cell.prompts.prompt(index)
-    hashes = tuple(map(image_hash, prompt.images))
-    key = _sha256([cell.model, cell.settings, prompt.sha256, hashes])
-    return Keyed(key, prompt.images, prompt.sha256, hashes)
+    return Keying(cell, image_hash)(index)
+
+
+def keys_of(cell: Cell, image_hash: ImageHash) -> Iterator[str]:
+    """The keys of the calls of a cell, row by row; each is made when it is asked for."""
+    keying = Keying(cell, image_hash)
+    for index in cell.rows:
+        yield keying(index).key
 
 
 def key_fits(record: Mapping[str, Any]) -> bool:
@@ -245,6 +282,9 @@ def _numbered(value: Any) -> Any:
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 
+
+_quoted = json.encoder.encode_basestring_ascii
+"""A text as JSON writes it; to have lists of texts written by an encoder takes twice as long."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 

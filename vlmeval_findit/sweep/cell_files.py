@@ -26,7 +26,7 @@ from ..runs.details import lines_of
 from ..runs.provenance import provenance_of
 from ..runs.results import write_score
 from ..runs.score import RunScore, joined, looked_at, score, without_details
-from .calls import Cell, ImageHash, keyed
+from .calls import Cell, ImageHash, keys_of
 from .journal import Journal
 from .outputs import Output, adopt
 
@@ -72,7 +72,7 @@ def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
     if not any(output.path.with_suffix(suffix).is_file() for suffix in PREDICTION_FORMATS):
         return
     cell = output.cell
-    keys = [keyed(cell, row, hashes).key for row in cell.rows]
+    keys = list(keys_of(cell, hashes))
     if not holds_rows(output.path, prediction_rows(cell, keys, journal)):
         adopt(output, keys, journal, hashes)
 

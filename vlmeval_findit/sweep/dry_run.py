@@ -7,11 +7,12 @@ no weight.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..benchmarks.findit.formats import Format
 from ..core.files import file_sha256
@@ -20,7 +21,7 @@ from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load, Scale
 from .calls import Call, Cell
 from .config import ModelEntry, Race, Sweep, questions_of
-from .journal import records
+from .journal_reading import records
 from .plan import Plan, make_plan
 from .race import rounds_of
 from .run import Chosen, Tables, wanted_formats
@@ -71,31 +72,42 @@ def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
     """Count cells, queries, images, calls, finished calls, and what calls over HTTP send."""
     names, scale = _ImageNames(), Scale()
     finished = _finished(journal)
-    plans: dict[Any, Plan] = {}
+    counted: dict[Any, _Counted] = {}
     counts = []
     for group in groups:
         # Models that are asked the same are planned once: a key has the model's name in it, so
         # not where the journal knows one.
         known = group.model if group.model in finished else None
         same = (known, *map(_asked_in, group.cells))
-        if same not in plans:
-            plans[same] = make_plan(group.cells, names)
-        plan, done = plans[same], finished.get(group.model, frozenset())
-        left = [call for call in plan.calls if call.key not in done]
-        load = None if group.chat is None else _load(left, group.chat, scale).paid(group.share)
-        finished_calls = len(plan.calls) - len(left)
+        if same not in counted:
+            counted[same] = _counted(make_plan(group.cells, names), finished.get(known or ""))
+        plan, calls, left, pictures = counted[same]
+        load = None
+        if group.chat is not None:
+            made = (call for call in plan.calls if call.key not in finished.get(group.model, ()))
+            load = _load(made, pictures, group.chat, scale).paid(group.share)
         counts.append(
-            Count(
-                group.name,
-                len(plan.cells),
-                plan.queries,
-                plan.images,
-                len(plan.calls),
-                finished_calls,
-                load,
-            )
+            Count(group.name, len(plan.cells), plan.queries, plan.images, calls, calls - left, load)
         )
     return DryRun(tuple(counts), len(names.seen), len(names.missing))
+
+
+class _Counted(NamedTuple):
+    """A plan, its calls, those that are left, and how many of these are over each picture."""
+
+    plan: Plan
+    calls: int
+    left: int
+    pictures: Counter[tuple[str, ...]]
+
+
+def _counted(plan: Plan, finished: Container[str] | None) -> _Counted:
+    calls, pictures = 0, Counter[tuple[str, ...]]()
+    for call in plan.calls:
+        calls += 1
+        if finished is None or call.key not in finished:
+            pictures[call.asked.image_sha256] += 1
+    return _Counted(plan, calls, pictures.total(), pictures)
 
 
 def _asked_in(cell: Cell) -> tuple[object, ...]:
@@ -163,7 +175,13 @@ def all_formats(sweep: Sweep, entry: ModelEntry, chosen: Chosen | None) -> list[
     return list(found)
 
 
-def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
+_AT_A_TIME = 1024
+"""Calls whose images are looked at before their loads are added up."""
+
+
+def _load(
+    calls: Iterable[Call], pictures: Counter[tuple[str, ...]], chat: ChatModel, scale: Scale
+) -> Load:
     def one(call: Call) -> Load:
         question = call.cell.question
         space = chat.space(question)
@@ -174,13 +192,13 @@ def _load(calls: Sequence[Call], chat: ChatModel, scale: Scale) -> Load:
             return Load()
 
     prices = chat.row.api.prices if chat.row is not None and chat.row.api is not None else None
-    pictures, seen = Counter(call.asked.image_sha256 for call in calls), Counter[tuple[str, ...]]()
-    total = Load()
+    seen, total, coming = Counter[tuple[str, ...]](), Load(), iter(calls)
     with ThreadPoolExecutor(4) as pool:
-        for call, load in zip(calls, pool.map(one, calls), strict=True):
-            over = call.asked.image_sha256
-            total += load.priced(seen[over], pictures[over], prices)
-            seen[over] += 1
+        while some := list(islice(coming, _AT_A_TIME)):
+            for call, load in zip(some, pool.map(one, some), strict=True):
+                over = call.asked.image_sha256
+                total += load.priced(seen[over], pictures[over], prices)
+                seen[over] += 1
     return total
 
 

@@ -26,8 +26,8 @@ from ..core.settings import Settings
 from ..runs import provenance
 from .calls import Cell
 from .config import Sweep
-from .journal import is_whole
 from .journal_errors import JournalError
+from .journal_reading import content_sha256, content_size, is_whole
 from .outputs import Output
 from .picture_hashes import PictureHashes, Seen
 from .results import Result
@@ -96,7 +96,7 @@ class Memory:
         )
         cells = values["cells"] if values and _is_journal(sweep.journal, values) else {}
         self._cells = {name: Remembered(**one) for name, one in cells.items()}
-        self._journal_size = _size(sweep.journal)
+        self._journal_size = content_size(sweep.journal)
 
     @property
     def has_any(self) -> bool:
@@ -136,7 +136,7 @@ class Memory:
 
     def is_at_work(self) -> None:
         """From now on nobody else writes the journal; if somebody did since, nothing holds."""
-        if _size(self._sweep.journal) != self._journal_size:
+        if content_size(self._sweep.journal) != self._journal_size:
             self._cells.clear()
 
     def write(self, error: BaseException | None) -> None:
@@ -159,7 +159,7 @@ class Memory:
             {
                 "form": _FORM,
                 "journal": str(journal.resolve()),
-                "journal_sha256": file_sha256(journal),
+                "journal_sha256": content_sha256(journal),
                 "pictures": self.hashes.seen,
                 "cells": {name: one._asdict() for name, one in sorted(self._cells.items())},
             }
@@ -211,14 +211,6 @@ def _spoilt(error: Exception) -> bool:
     return isinstance(error, JournalError | OSError)
 
 
-def _size(journal: Path) -> int:
-    """The bytes of a journal; 0 where there is none."""
-    try:
-        return journal.stat().st_size
-    except OSError:
-        return 0
-
-
 def _is_known(output: Output) -> bool:
     """Whether all that decides a cell is in its rows, its question and the code of this package.
 
@@ -235,7 +227,7 @@ def _is_known(output: Output) -> bool:
         return False
     folder, queries = cell.prompts.folder.path, cell.task.queries
     return all(
-        {*cell.prompts.prompt(row).images} <= {folder / name for name in _pictures(queries[row])}
+        {*cell.prompts.images(row)} <= {folder / name for name in _pictures(queries[row])}
         for row in cell.rows
     )
 
@@ -267,7 +259,7 @@ def _is_journal(journal: Path, values: Mapping[str, Any]) -> bool:
         return (
             values["journal"] == str(journal.resolve())
             and is_whole(journal)
-            and values["journal_sha256"] == file_sha256(journal)
+            and values["journal_sha256"] == content_sha256(journal)
         )
     except OSError:
         return False

@@ -1,5 +1,9 @@
 """Finished calls, one JSON line a call: appended, never changed, the single source of all results.
 
+When the file has ``SEGMENT`` bytes, its lines are sealed: compressed and indexed beside it
+(:mod:`.journal_segments`, :mod:`.journal_keys`), and an empty file takes its place.  So opening a
+journal reads the lines of the file and not those of its segments.
+
 A line is written with one system call as soon as its reply is there, so a killed process loses
 nothing that it had received; what the operating system holds is made to last (``fsync``) at most a
 second later.  A line that was torn by a crash is cut off when the journal is opened again, one that
@@ -16,21 +20,29 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
+import shutil
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ..core.files import replacing
 from .journal_errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep
-from .journal_lines import Record, kept, lines, problem_of
+from .journal_keys import Line, standing
+from .journal_lines import Record, kept, lines
+from .journal_reading import beside, is_sealed, plain_records, problem_of
+from .journal_sealed import Sealed, line_of
+from .journal_segments import segments_of
 
 log = logging.getLogger(__name__)
 
 RESERVE = 1 << 20
 """Bytes that are kept free for the replies that are on their way when the disk is full."""
+
+SEGMENT = 64 << 20
+"""Bytes of lines after which a journal is sealed; a smaller one has no segments."""
 
 SYNC_SECONDS = 1.0
 """At most so long what was appended is only in the operating system's hands."""
@@ -44,20 +56,6 @@ class NotOursError(JournalError):
             f"{path}: something else writes this journal too, or took it away, so this run stops. "
             f"Every reply is kept in {kept}: run again to go on."
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Where a record lies in the file; ``confidences``: it was asked for with them."""
-
-    start: int
-    length: int
-    failed: bool
-    confidences: bool
-
-    @classmethod
-    def of(cls, record: Record, start: int, length: int) -> _Line:
-        return cls(start, length, bool(record["error"]), bool(record.get("confidences")))
 
 
 class Journal:
@@ -79,17 +77,21 @@ class Journal:
             raise JournalError(f"{path} {problem}: nothing is written to it. Name another journal.")
         self._lock = lock_of_a_sweep(path.with_name(f"{path.name}.lock"))
         self._beside = path.with_name(f"{path.name}.{self._lock.token}.jsonl")
-        self._lines: dict[str, _Line] = {}
-        self._before: dict[str, list[_Line]] = {}
-        self._synced, self._dirty = time.monotonic(), False
+        self._lines: dict[str, tuple[Line, ...]] = {}
+        self._synced, self._dirty, self._seal_at = time.monotonic(), False, SEGMENT
         with ExitStack() as undo:
             undo.callback(self._lock.release)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-            undo.callback(os.close, self._file)
+            if not path.exists() and segments_of(path):
+                log.warning("%s is not there, but its segments are, and are read", path)
+            self._file = self._opened()
+            undo.callback(lambda: os.close(self._file))
+            self._sealed = Sealed(path)
+            undo.callback(self._sealed.close)
             self._end = self._read()
             self._hold(reserve)
             undo.callback(self._give_up_reserve)
             self._take_in()
+            self._seal_when_large()
             undo.pop_all()
 
     def __enter__(self) -> Journal:
@@ -100,35 +102,56 @@ class Journal:
 
     def __contains__(self, key: str) -> bool:
         """Whether a call is answered; a failed one is not."""
-        line = self._lines.get(key)
-        return line is not None and not line.failed
+        return self.serves(key, confidences=False)
 
     def __len__(self) -> int:
-        """How many calls are answered."""
-        return sum(not line.failed for line in self._lines.values())
+        """How many calls are answered; every key is read."""
+        sealed = {key for key, line in self._sealed.noted() if not line.failed}
+        return len(sealed.union(key for key, known in self._lines.items() if not known[-1].failed))
 
     def __getitem__(self, key: str) -> dict[str, Any]:
         """The record of a call: its answer, or the last of its failures.
 
         Raises:
             KeyError: it was never made.
+            JournalError: it is in a segment and spoilt.
         """
-        return self._record(self._lines[key])
+        stood = self._standing(key)
+        if not stood:
+            raise KeyError(key)
+        return self._record(stood[-1])
 
-    def _record(self, line: _Line) -> dict[str, Any]:
-        record: dict[str, Any] = json.loads(os.pread(self._file, line.length, line.start))
+    def _all(self, key: str) -> Sequence[Line]:
+        """The lines of a call that may have stood for it, in their order."""
+        here = self._lines.get(key, ())
+        return [*self._sealed.lines(key), *here] if self._sealed else here
+
+    def _standing(self, key: str) -> list[Line]:
+        return standing(self._all(key))
+
+    def _record(self, line: Line) -> dict[str, Any]:
+        if line.segment:
+            raw = self._sealed.raw(line)
+        else:
+            raw = os.pread(self._file, line.length, line.start)
+        record: dict[str, Any] = json.loads(raw)
         record.pop("crc32", None)
         return record
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The record of a call, or None where it was never made."""
-        return self[key] if key in self._lines else None
+        stood = self._standing(key)
+        return self._record(stood[-1]) if stood else None
 
     def serves(self, key: str, *, confidences: bool) -> bool:
         """Whether a call is answered as it is wanted: with ``confidences`` only if the answer was
         asked for with them, whether or not they could be had.
         """
-        return key in self and (not confidences or self._lines[key].confidences)
+        # Of the answers to a call one that was asked for with them always stands.
+        for line in self._all(key):
+            if not line.failed and (line.confidences or not confidences):
+                return True
+        return False
 
     def is_news(self, record: Record) -> bool:
         """Whether a record from elsewhere says more of its call than is known here."""
@@ -137,14 +160,16 @@ class Journal:
 
     def replies(self, key: str) -> list[str]:
         """The texts of all answers that stood for a call, one after the other."""
-        lines = [*self._before.get(key, ()), *([self._lines[key]] if key in self else [])]
-        return [self._record(line)["reply"] for line in lines]
+        return [self._record(line)["reply"] for line in self._standing(key) if not line.failed]
 
     def answers_of(self, model: str, dataset: str) -> Iterator[dict[str, Any]]:
         """The answers to calls that a model got first for a dataset; every record is read."""
-        for line in self._lines.values():
-            record = {} if line.failed else self._record(line)
-            if (record.get("model"), record.get("dataset")) == (model, dataset):
+        here = (line for known in self._lines.values() for line in known)
+        for line, record in chain(
+            self._sealed.records(), ((line, self._record(line)) for line in here)
+        ):
+            wanted = (record.get("model"), record.get("dataset")) == (model, dataset)
+            if wanted and not line.failed and self._standing(record["key"])[-1] == line:
                 yield record
 
     def append(self, records: Iterable[Record]) -> None:
@@ -168,15 +193,20 @@ class Journal:
             full = True
         alone = start == self._end
         for record, line in made:
-            self._note(record["key"], _Line.of(record, start, len(line)))
+            self._note(record["key"], line_of(record, start, len(line)))
             start += len(line)
         self._end, self._dirty = start, True
         if time.monotonic() - self._synced >= SYNC_SECONDS:
             self.sync()
         if full:
             raise DiskFullError(self.path, 0)
+        if not self._is_there():
+            # Somebody sealed the journal, or took it away, in the middle of the write.
+            self._write_beside(whole)
+            raise NotOursError(self.path, self._beside)
         if not alone:
             raise NotOursError(self.path, self.path)
+        self._seal_when_large()
 
     def sync(self) -> None:
         """Have the disk hold what was appended."""
@@ -195,6 +225,7 @@ class Journal:
         finally:
             self._give_up_reserve()
             os.close(self._file)
+            self._sealed.close()
             self._lock.release()
 
     # --- the file ---------------------------------------------------------------------------------
@@ -207,6 +238,62 @@ class Journal:
         """Whether nobody else wrote the file, took it away, or took our lock."""
         there = os.fstat(self._file)
         return there.st_size == self._end and there.st_nlink > 0 and self._lock.held()
+
+    def _is_there(self) -> bool:
+        """Whether the file that is open still is the one that has the name."""
+        try:
+            there = os.stat(self.path)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == self._name
+
+    def _opened(self) -> int:
+        how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        file = os.open(self.path, how, 0o666)
+        there = os.fstat(file)
+        self._name = there.st_dev, there.st_ino
+        return file
+
+    def _seal_when_large(self) -> None:
+        """Compress the lines of the file once they are enough, and begin a new one.
+
+        Where there is no room for it the file grows on: nothing is lost, and it is tried again.
+        """
+        if self._end < self._seal_at or not self._end or not self._ours():
+            return
+        self._seal_at = self._end + SEGMENT
+        try:
+            self.sync()
+            self._seal()
+            self._sealed.tidy()
+        except OSError as error:
+            log.warning("%s: could not be sealed (%s)", self.path, error)
+
+    def _seal(self) -> None:
+        noted = ((key, line) for key, known in self._lines.items() for line in known)
+        with self._begun_anew(self._end):
+            self._sealed.add(self._file, self._end, noted)
+            if not (self._ours() and self._is_there()):
+                raise OSError("something else writes it")
+
+    @contextmanager
+    def _begun_anew(self, sealed: int) -> Iterator[None]:
+        """Have an empty file in place of this one, whose first bytes are sealed within the block.
+
+        The old one is not cut: who reads it reads it to its end.
+        """
+        real = Path(os.path.realpath(self.path))
+        with replacing(real) as empty:  # made first: it needs room too
+            shutil.copymode(real, empty)
+            yield
+        old, self._file = self._file, self._opened()
+        try:
+            # Somebody may have written the old one until the moment when it was replaced.
+            if more := os.pread(old, os.fstat(old).st_size - sealed, sealed):
+                self._write_beside(more)
+        finally:
+            os.close(old)
+        self._lines, self._end, self._seal_at = {}, os.fstat(self._file).st_size, SEGMENT
 
     def _write(self, data: bytes) -> int | None:
         """Where the data was written, behind all that is there; None where it does not fit."""
@@ -238,12 +325,12 @@ class Journal:
 
     def _take_in(self) -> None:
         """Take in what processes kept beside the journal that had lost it."""
-        for side in _beside(self.path):
+        for side in beside(self.path):
             # Whoever still writes there sees by the name that it is too late.
             taken = side.with_name(side.name.removesuffix(".taken") + ".taken")
             side.replace(taken)
             new = 0
-            for record in _records(taken):
+            for record in plain_records(taken):
                 if self.is_news(record):
                     self.append([record])
                     new += 1
@@ -266,27 +353,21 @@ class Journal:
         self._reserve.unlink(missing_ok=True)
         return there
 
-    def _note(self, key: str, line: _Line) -> None:
-        """Remember where a call's record is: its first answer, else its last failure.
-
-        An answer that was asked for with log-probabilities takes the place of one that was not.
-        """
+    def _note(self, key: str, line: Line) -> None:
+        """Remember where a call's record is."""
         known = self._lines.get(key)
-        if known is None or known.failed:
-            self._lines[key] = line
-        elif line.confidences and not line.failed and not known.confidences:
-            self._before.setdefault(key, []).append(known)
-            self._lines[key] = line
+        self._lines[key] = (line,) if known is None else tuple(standing([*known, line]))
 
     def _read(self) -> int:
         """Index the file and cut off a torn end; returns where the file ends."""
+        self._drop_what_is_sealed()
         end = 0
         spoilt: list[int] = []
         with os.fdopen(os.dup(self._file), "rb") as f:
             f.seek(0)
             for line in lines(f):
                 if line.record is not None:
-                    at = _Line.of(line.record, line.start, line.length)
+                    at = line_of(line.record, line.start, line.length)
                     self._note(line.record["key"], at)
                 elif line.ended:
                     spoilt.append(line.start)
@@ -303,6 +384,15 @@ class Journal:
             )
         return self._repaired(end)
 
+    def _drop_what_is_sealed(self) -> None:
+        """Begin a new file where a process was killed just before it did."""
+        last = self._sealed.last
+        with os.fdopen(os.dup(self._file), "rb") as f:
+            if last is None or not is_sealed(f, last):
+                return
+        with self._begun_anew(last.size):
+            pass
+
     def _repaired(self, end: int) -> int:
         """Cut the file where its last whole line ends, and end that line."""
         size = os.fstat(self._file).st_size
@@ -312,40 +402,3 @@ class Journal:
         if end and os.pread(self._file, 1, end - 1) != b"\n":
             end += os.write(self._file, b"\n")
         return end
-
-
-def _beside(path: Path) -> list[Path]:
-    """What processes kept beside a journal; what was half taken in comes before what is new."""
-    name = re.compile(re.escape(path.name) + r"\.[0-9a-f]{32}\.jsonl(\.taken)?")
-    if not path.parent.is_dir():
-        return []
-    found = (p for p in path.parent.iterdir() if name.fullmatch(p.name))
-    return sorted(found, reverse=True)
-
-
-def is_whole(path: Path) -> bool:
-    """Whether a journal is all in one file, and ends with a whole line."""
-    with path.open("rb") as f:
-        size = f.seek(0, os.SEEK_END)
-        f.seek(max(0, size - 1))
-        return f.read() == b"\n" and not _beside(path)
-
-
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as f:
-        for line in lines(f):
-            if line.record is not None:
-                yield line.record
-
-
-def records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a journal that may be in use, in order; what is torn or spoilt is left out.
-
-    Raises:
-        JournalError: it is no journal.
-    """
-    problem = problem_of(path)
-    if problem:
-        raise JournalError(f"{path} {problem}")
-    for part in (path, *_beside(path)):
-        yield from _records(part)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..core.work import NOT_MADE, Answer
-from .calls import Call, Cell, ImageHash, unread
+from .calls import Call, Cell, unread
 from .executors import Executor
 from .journal import Journal
 from .journal_errors import JournalError, full_disk
@@ -88,12 +88,11 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The calls of a plan that are left."""
+    """The calls of a plan that are left, by their keys."""
 
     plan: Plan
-    left: Set[str]
+    left: Container[str]
     sizes: UnitSizes
-    hashes: ImageHash
 
 
 def answer_calls(calls: Calls, executor: Executor, keeping: Keeping, asked: Stopping) -> None:
@@ -105,11 +104,10 @@ def answer_calls(calls: Calls, executor: Executor, keeping: Keeping, asked: Stop
         keeping: who keeps the answers; it says in the end whether all could be made and kept.
         asked: who asks to stop; what is on its way then is still kept.
     """
-    stop, left = Stopping(asked), set(calls.left)
-    for unit, answers in unread_calls(calls.plan, left, calls.hashes):
+    stop = Stopping(asked)
+    for unit, answers in unread_calls(calls.plan, calls.left):
         keeping.take(unit, answers)
-        left.discard(unit.calls[0].key)
-    work = unfinished(units(calls.plan.calls, calls.sizes), left)
+    work = readable(unfinished(units(calls.plan.calls, calls.sizes), calls.left))
     for unit, answers in () if keeping.ended else executor.run(work, stop):
         # An interruption must not come between a reply and the journal.
         with asked.shielded():
@@ -119,29 +117,78 @@ def answer_calls(calls: Calls, executor: Executor, keeping: Keeping, asked: Stop
             stop.set()
 
 
-def unread_calls(
-    plan: Plan, left: Set[str], hashes: ImageHash
-) -> Iterator[tuple[Unit, list[Answer]]]:
+def unread_calls(plan: Plan, left: Container[str]) -> Iterator[tuple[Unit, list[Answer]]]:
     """The calls whose images cannot be read, each with its failure."""
-    for call in plan.calls:
-        why = next(filter(None, (unread(hashes(path)) for path in call.images)), None)
-        if why is not None and call.key in left:
+    for call in plan.unread:
+        if call.key in left:
+            why = next(filter(None, map(unread, call.asked.image_sha256)))
             yield Unit((call,), False), [Answer("", error=f"an image cannot be read: {why}")]
 
 
-def calls_left(plan: Plan, journal: Journal) -> set[str]:
-    """The keys of the calls whose answers the journal does not have as the plan wants them."""
-    left = {
-        call.key
-        for call in plan.calls
-        if not journal.serves(call.key, confidences=call.cell.confidences)
-    }
-    again = sum(key in journal for key in left)
+def readable(whole: Iterable[Unit]) -> Iterator[Unit]:
+    """The units with those of their calls whose images can be read."""
+    for unit in whole:
+        calls = tuple(call for call in unit.calls if not any(map(unread, call.asked.image_sha256)))
+        if calls:
+            yield Unit(calls, unit.shares_images)
+
+
+class Unanswered(Container[str]):
+    """The keys whose answers a journal does not have as they are wanted.
+
+    Args:
+        journal: what is answered.
+        confidences: whether log-probabilities are wanted.
+    """
+
+    def __init__(self, journal: Journal, confidences: bool) -> None:
+        self._journal = journal
+        self._confidences = confidences
+
+    def __contains__(self, key: object) -> bool:
+        return not self._journal.serves(str(key), confidences=self._confidences)
+
+
+class Left(NamedTuple):
+    """How much of a plan is left.
+
+    ``left`` are the calls of ``calls`` that are; ``waits[i]`` are those that the cell ``i`` waits
+    for.  ``known`` are the places of cells of which the journal has answers, ``noted`` the keys
+    among some that were asked for.
+    """
+
+    calls: int
+    left: int
+    waits: tuple[int, ...]
+    known: frozenset[int]
+    noted: frozenset[str]
+
+
+def calls_left(
+    plan: Plan, journal: Journal, left: Container[str], noted: Set[str] = frozenset()
+) -> Left:
+    """Count the calls that are left, in one walk through the plan; ``noted`` are keys to look for.
+
+    A call that is left although the journal has its answer is one that has no log-probabilities.
+    """
+    calls = again = count = 0
+    waits, known, found = [0] * len(plan.cells), set[int](), set[str]()
+    for call in plan.calls:
+        calls += 1
+        if call.key in journal:
+            known.update(call.wanted_by)
+        if call.key in left:
+            count += 1
+            again += call.key in journal
+            if call.key in noted:
+                found.add(call.key)
+            for at in call.wanted_by:
+                waits[at] += 1
     if again:
         log.warning(
             "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
         )
-    return left
+    return Left(calls, count, tuple(waits), frozenset(known), frozenset(found))
 
 
 def count_failed(cell: Cell, keys: Sequence[str], journal: Journal) -> int:
@@ -153,27 +200,21 @@ class Waiting:
     """Which cells still wait for calls.
 
     Args:
-        plan: the cells and their keys.
-        left: the keys of calls that were not made yet.
+        waits: for how many calls each waits.
     """
 
-    def __init__(self, plan: Plan, left: set[str]) -> None:
-        self._cells: dict[str, list[int]] = defaultdict(list)
-        self._left = [0] * len(plan.keys)
-        for at, keys in enumerate(plan.keys):
-            for key in set(keys) & left:
-                self._cells[key].append(at)
-                self._left[at] += 1
+    def __init__(self, waits: Iterable[int]) -> None:
+        self._left = list(waits)
 
     def complete(self) -> list[int]:
-        """The cells that wait for nothing."""
+        """The places of the cells that wait for nothing."""
         return [at for at, left in enumerate(self._left) if not left]
 
     def made(self, calls: Iterable[Call]) -> list[int]:
-        """The cells that waited for nothing but these calls."""
+        """The places of the cells that waited for nothing but these calls."""
         done = []
         for call in calls:
-            for at in self._cells.pop(call.key, ()):
+            for at in call.wanted_by:
                 self._left[at] -= 1
                 if not self._left[at]:
                     done.append(at)

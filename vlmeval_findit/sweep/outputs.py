@@ -7,7 +7,7 @@ the prediction file has are taken into the journal; replies of another run are n
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
@@ -98,7 +98,7 @@ def found_here(output: Output, answering: Answering) -> Output:
     return replace(output, identity=continued(recorded, now, output.settings.force, output.path))
 
 
-def made_before(output: Output, keys: Sequence[str], journal: Journal) -> Output:
+def made_before(output: Output, keys: Iterable[str], journal: Journal) -> Output:
     """An output whose answers that the journal has were made as this run makes them.
 
     Raises:

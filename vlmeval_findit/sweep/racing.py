@@ -18,7 +18,7 @@ from ..core.identity_file import read_identity
 from ..core.question import Question
 from ..runs.score import RunScore
 from .answering import Engine, ModelStoppedError, ask, run_model, written_result
-from .calls import keyed
+from .calls import keys_of
 from .cell_files import in_memory
 from .config import ModelEntry, Race
 from .executors import Executor
@@ -152,7 +152,7 @@ class Racing:
         }
 
     def _keys(self, output: Output) -> list[str]:
-        return [keyed(output.cell, row, self._engine.hashes).key for row in output.cell.rows]
+        return list(keys_of(output.cell, self._engine.hashes))
 
     def _score(self, lane: Lane) -> RunScore:
         """The score over the rows that the race has asked, whatever else there is."""

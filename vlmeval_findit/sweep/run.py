@@ -57,6 +57,7 @@ class Tables:
         self._tasks: dict[_Rows, AnyTask] = {}
         self._left_out: dict[_Rows, frozenset[int]] = {}
         self._prompts: dict[tuple[Question, str | None], Prompts] = {}
+        self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def task(self, question: Question) -> AnyTask:
         """The task of a question.
@@ -82,10 +83,11 @@ class Tables:
         left_out = self._rows_left_out(question)
         prompts = self._prompts_for(question, model)
         queries = prompts.task.queries
+        rows = tuple(index for index in queries if index not in left_out)[:limit]
         return Cell(
             model=model,
             prompts=prompts,
-            rows=tuple(index for index in queries if index not in left_out)[:limit],
+            rows=self._rows.setdefault(rows, rows),  # one for all formats of a table
             left_out=tuple(sorted(left_out)),
             settings=settings_of(question, given),
         )

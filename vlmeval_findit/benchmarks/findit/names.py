@@ -10,6 +10,7 @@ task names are accepted too (:mod:`.aliases`).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from ...boxes.reply_format import DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES, default_key
@@ -31,7 +32,8 @@ def parse(name: str) -> Variant:
     variant, why = _parse(name)
     if variant is None:
         raise VariantError(f"{name}: {why}")
-    return variant
+    # Another one each time: it looks its dataset up once, and the file of one's own may change.
+    return replace(variant)
 
 
 def forget_names() -> None:

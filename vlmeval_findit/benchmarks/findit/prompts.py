@@ -11,9 +11,10 @@ Frames are numbered from 1 in what we write.  A reader that sees no frame 0 coun
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
-from ...boxes.representation import Judging
+from ...boxes.representation import REPRESENTATIONS, Judging, Representation
 from ...core.messages import Message, Part, image, text
 from .datasets import Family
 from .marked_pictures import words
@@ -51,7 +52,8 @@ def _introduced(number: int, mark: str | None) -> str:
 
 def request(query: Query, variant: Variant) -> str:
     """The text that ends a message: what to find, what to return, nothing else."""
-    sentences = [_find(query.label, variant), *_return(variant)]
+    numbers = REPRESENTATIONS[variant.representation]
+    sentences = [_find(query.label, variant), *_return(variant, variant.family, numbers)]
     if variant.data.has_negatives:
         place = "video frames" if variant.frames > 1 else "image"
         sentences.append(f"If nothing in the {place} matches, answer with an empty list: [].")
@@ -81,7 +83,13 @@ _ASKED = {
 """What is returned, of one object and of several."""
 
 
-def _return(v: Variant) -> list[str]:
+@lru_cache(maxsize=4096)
+def _return(v: Variant, family: Family, numbers: Representation) -> tuple[str, ...]:
+    """The sentences that say what to return: the same for every query.
+
+    What the names in a variant stand for, which a file or a plug-in may say otherwise later, is
+    there for the cache.
+    """
     one, each = _ASKED[v.judged]
     what = one if _is_one(v) else each
     if v.frames > 1:
@@ -89,8 +97,7 @@ def _return(v: Variant) -> list[str]:
     sentences = [f"Return {what}, {_as_json(v) if v.output == 'json' else _as_text(v)}"]
     if v.frames > 1:
         sentences.append(f"Frames are numbered from 1 to {v.frames}.")
-    sentences += _fields(v)
-    return sentences
+    return (*sentences, *_fields(v))
 
 
 def _is_one(v: Variant) -> bool:

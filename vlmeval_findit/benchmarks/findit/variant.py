@@ -45,8 +45,18 @@ class VariantError(QuestionError):
     """A name that is no variant; the message says why and what is nearest."""
 
 
+_OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family in Family}
+
+
+class _Looked:
+    """Room for what was looked up once: no field, and no part of what is compared or written."""
+
+    __slots__ = ("_row",)
+    _row: Dataset
+
+
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(_Looked):
     """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`.
 
     ``judged_by`` are the ways of judging answers that its benchmark has figures of.
@@ -68,7 +78,13 @@ class Variant:
 
     @property
     def data(self) -> Dataset:
-        return DATASETS[self.dataset]
+        """The row of its dataset, looked up once: every word of a message asks for it."""
+        try:
+            return self._row
+        except AttributeError:
+            row = DATASETS[self.dataset]
+            object.__setattr__(self, "_row", row)
+            return row
 
     @property
     def table(self) -> str:
@@ -79,7 +95,7 @@ class Variant:
     def family(self) -> Family:
         """The family that is asked: a video dataset with one frame is an image task."""
         family = self.data.family
-        return Family(family.value.removesuffix("_video")) if self.frames == 1 else family
+        return _OF_ONE_FRAME[family] if self.frames == 1 else family
 
     @property
     def max_new_tokens(self) -> int:

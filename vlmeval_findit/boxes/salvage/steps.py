@@ -29,6 +29,9 @@ class Step(Enum):
     """With a sign or an exponent in text, as words in quotes, or in pairs."""
     PROSE = "boxes in prose"
 
+    # A step is itself alone; the hash of an enum's name is worked out in Python at every look.
+    __hash__ = object.__hash__
+
 
 class Salvaged(NamedTuple):
     """What a tolerant reader takes from a reply that does not adhere.

@@ -1,0 +1,63 @@
+"""Plans calls over a thousand pictures and walks through them as a sweep does, and says what that
+took: ``python plan_memory.py CELLS``.  Nobody answers, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.core.places import Folder
+from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
+from vlmeval_findit.sweep.journal import Journal
+from vlmeval_findit.sweep.keeping import Unanswered, Waiting, calls_left
+from vlmeval_findit.sweep.plan import UnitSizes, make_plan, unfinished, units
+from vlmeval_findit.sweep.run import Tables
+
+ROWS = 1000
+"""Rows of each cell, each about a picture of its own."""
+
+
+def cells(folder: Path, count: int) -> list[Cell]:
+    """Cells over the same rows, as the formats of a table are."""
+    task = Tables(None).task(parse("FindIt_Demo_xyxy_json"))
+    query = task.queries[0]
+    for at in range(ROWS):
+        (folder / f"{at}.png").write_text(str(at))
+    queries = {at: replace(query, index=at, images=(f"{at}.png",)) for at in range(ROWS)}
+    prompts = Prompts(replace(task, queries=queries), Folder("Demo", folder, "test"), message)
+    rows = tuple(queries)
+    return [Cell("Model", prompts, rows, (), {"seed": at}) for at in range(count)]
+
+
+def peak_mib() -> float:
+    """The most memory that this process had; 0 where nobody says it."""
+    try:
+        said = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    except OSError:
+        return 0.0
+    return int(said[1]) / 1024 if said else 0.0
+
+
+def main(count: int) -> dict[str, float]:
+    """Counts what is left, cuts all of it into units, and makes the keys of every cell."""
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "calls.jsonl") as journal:
+        asked, start = cells(Path(folder), count), time.process_time()
+        plan, unanswered = make_plan(asked, ImageHashes()), Unanswered(journal, False)
+        left = calls_left(plan, journal, unanswered)
+        waiting, done = Waiting(left.waits), 0
+        for unit in unfinished(units(plan.calls, UnitSizes()), unanswered):
+            for at in waiting.made(unit.calls):
+                done += len(plan.keys(at))
+        return {"calls": left.left, "done": done, "took": time.process_time() - start}
+
+
+if __name__ == "__main__":
+    print(json.dumps({**main(int(sys.argv[1])), "peak_mib": peak_mib()}))

@@ -1,0 +1,172 @@
+"""Reading a journal that somebody else may write: its segments, then the file itself.
+
+There is one way of it, :func:`snapshot`; no lock is needed.  The file is never cut: when its lines
+are sealed, an empty file takes its place, and who has the old one open reads it to its end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from ..core.files import file_sha256, sha256_of
+from .journal_errors import JournalError
+from .journal_lines import lines
+from .journal_lines import problem_of as problem_of_file
+from .journal_segments import Segment, folder_of, frames, segments_of
+
+
+class Snapshot(NamedTuple):
+    """A journal at one moment: every line once.
+
+    ``live`` is the file with the lines that are in no segment, None where there is none.
+    """
+
+    segments: list[Segment]
+    live: BufferedReader | None
+
+    @property
+    def live_size(self) -> int:
+        return os.fstat(self.live.fileno()).st_size if self.live else 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of lines."""
+        return sum(one.size for one in self.segments) + self.live_size
+
+
+@contextmanager
+def snapshot(path: Path) -> Iterator[Snapshot]:
+    """The segments of a journal, and the file that goes on where the last of them ends.
+
+    Raises:
+        FileNotFoundError: there is neither.
+    """
+    with ExitStack() as stack:
+        while True:
+            segments = segments_of(path)
+            try:
+                live = stack.enter_context(path.open("rb"))
+            except FileNotFoundError:
+                if not segments:
+                    raise
+                live = None
+            # A segment is there before the file is replaced: if there is none more by now, what
+            # was opened is what follows the last of these.
+            if len(segments_of(path)) == len(segments):
+                break
+            stack.close()
+        if live and segments and is_sealed(live, segments[-1]):
+            live = None
+        yield Snapshot(segments, live)
+
+
+def is_sealed(live: BufferedReader, last: Segment) -> bool:
+    """Whether the lines of a file are those of the last segment: its writer was killed, or is just
+    about to begin a new file.
+    """
+    if os.fstat(live.fileno()).st_size != last.size:
+        return False
+    live.seek(0)
+    same = hashlib.file_digest(live, "sha256").hexdigest() == last.sha256
+    live.seek(0)
+    return same
+
+
+def problem_of(path: Path) -> str | None:
+    """Why a file is no journal and must not be written to; None where it is one, or is not there.
+
+    Behind segments a file may begin with what a crash left of a line.
+    """
+    if path.is_file() and segments_of(path):
+        return None
+    return problem_of_file(path)
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a journal that may be in use, in order; what is torn or spoilt is left out.
+
+    Raises:
+        JournalError: it is no journal.
+    """
+    problem = problem_of(path)
+    if problem:
+        raise JournalError(f"{path} {problem}")
+    with snapshot(path) as (segments, live):
+        for segment in segments:
+            yield from sealed_records(segment)
+        if live is not None:
+            yield from _records(live)
+    for side in beside(path):
+        yield from plain_records(side)
+
+
+def sealed_records(segment: Segment) -> Iterator[dict[str, Any]]:
+    """The records of a segment."""
+    for frame in frames(segment):
+        yield from _records(BytesIO(frame.lines))
+
+
+def plain_records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of one file of lines."""
+    with path.open("rb") as f:
+        yield from _records(f)
+
+
+def _records(f: BinaryIO) -> Iterator[dict[str, Any]]:
+    for line in lines(f):
+        if line.record is not None:
+            yield line.record
+
+
+def beside(path: Path) -> list[Path]:
+    """What processes kept beside a journal; what was half taken in comes before what is new."""
+    name = re.compile(re.escape(path.name) + r"\.[0-9a-f]{32}\.jsonl(\.taken)?")
+    if not path.parent.is_dir():
+        return []
+    found = (p for p in path.parent.iterdir() if name.fullmatch(p.name))
+    return sorted(found, reverse=True)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether nothing is kept beside a journal, and it ends with a whole line."""
+    with snapshot(path) as (segments, live):
+        if live is None or os.fstat(live.fileno()).st_size == 0:
+            return bool(segments) and not beside(path)
+        live.seek(-1, os.SEEK_END)
+        return live.read() == b"\n" and not beside(path)
+
+
+def content_sha256(path: Path) -> str:
+    """A hash of what is in a journal; of its segments by the hashes that they carry.
+
+    Raises:
+        OSError: it is not there.
+    """
+    with snapshot(path) as (segments, live):
+        if not segments:
+            return file_sha256(path)
+        rest = hashlib.file_digest(live, "sha256").hexdigest() if live is not None else ""
+        return sha256_of(*(one.sha256.encode() for one in segments), rest.encode())
+
+
+def content_size(path: Path) -> int:
+    """The bytes of a journal's lines; 0 where there is none."""
+    try:
+        with snapshot(path) as there:
+            return there.size
+    except OSError:
+        return 0
+
+
+def delete(path: Path) -> None:
+    """Delete a journal with its segments."""
+    shutil.rmtree(folder_of(path), ignore_errors=True)
+    path.unlink()
