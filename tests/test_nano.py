@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 from training import architecture, lessons, saving, train  # noqa: E402
 from training.architecture import TOKEN_SIDE  # noqa: E402
 from training.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, Room  # noqa: E402
-from training.lessons import NANO, Lesson, Numbers, Shares  # noqa: E402
+from training.lessons import SPEAKERS, Lesson, Numbers, Shares  # noqa: E402
 from training.mark_lessons import mark_lesson  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
 from training.pair_lessons import pair_lesson  # noqa: E402
@@ -93,7 +93,7 @@ def test_every_reply_that_is_taught_reads_as_its_boxes(numbers: Numbers, step: i
             asked = ASKED[variant.table](rng, shown)
         assert asked is not None
         turn = lessons.turn_of(asked, variant, shown, [0] * len(asked.boxes), numbers)
-        reading = reader(NANO.reads(variant.reply))(turn.reply)
+        reading = reader(SPEAKERS[numbers].reads(variant.reply))(turn.reply)
         assert reading.reason is None, (variant.name, turn.reply)
         pixels = [
             (x1 * across, y1 * down, x2 * across, y2 * down) for x1, y1, x2, y2 in reading.boxes
@@ -110,7 +110,7 @@ def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
     asked, places = asking.in_clip(rng_of(Stream.QUESTION, 5), frames)
     variant = parse("FindIt_Scenes_video_f8_xyxy_json_bbox_2d")
     turn = lessons.turn_of(asked, variant, frames[0], places, Numbers.THOUSANDTHS)
-    reading = reader(NANO.reads(variant.reply))(turn.reply)
+    reading = reader(SPEAKERS[Numbers.THOUSANDTHS].reads(variant.reply))(turn.reply)
     assert reading.reason is None
     assert sorted(reading.frames) == sorted(places)
     assert [picture for picture, _ in turn.objects] == list(reading.frames)
@@ -180,7 +180,7 @@ def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
             use_cache=False,
             turns=batch.layout,
         ).last_hidden_state[0]
-    family = NANO.local
+    family = SPEAKERS[Numbers.THOUSANDTHS].local
     assert family is not None
     encoder = Encoder(untrained.processor, family)
     learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]

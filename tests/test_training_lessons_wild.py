@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from training import wild_words
-from training.lessons import NANO, Lesson, Numbers, Shares
+from training.lessons import SPEAKERS, Lesson, Numbers, Shares
 from training.wild_lessons import (
     nothing,
     wild_clip_lesson,
@@ -48,7 +48,7 @@ VARIANTS = [
 
 
 def test_nothing_adheres_in_every_format() -> None:
-    formats = {NANO.reads(v.reply) for v in VARIANTS}
+    formats = {row.reads(v.reply) for row in SPEAKERS.values() for v in VARIANTS}
     assert {how.frames for how in formats} == set(range(1, 9))
     for how in formats:
         assert read(nothing(how), how).reason is None, how
@@ -56,7 +56,7 @@ def test_nothing_adheres_in_every_format() -> None:
 
 def test_nothing_holds_no_box_wherever_a_format_can_say_so() -> None:
     """Over frames only a nested reply can: any other that adheres has a box."""
-    for how in {NANO.reads(v.reply) for v in VARIANTS}:
+    for how in {row.reads(v.reply) for row in SPEAKERS.values() for v in VARIANTS}:
         boxes = read(nothing(how), how).boxes
         if how.frames == 1 or how.structure == "nested":
             assert boxes == []

@@ -37,9 +37,8 @@ from vlmeval_findit.data.rendered.scene import (
 )
 from vlmeval_findit.data.vp_questions.marking import Cover
 from vlmeval_findit.marks.style import Shape
-from vlmeval_findit.models.table import MODELS
-
-NANO = MODELS["FindIt-Nano"]
+from vlmeval_findit.models.row import ModelRow
+from vlmeval_findit.models.table import MODELS, NANO, NANO_PX
 
 
 class Numbers(Enum):
@@ -49,6 +48,13 @@ class Numbers(Enum):
     """Of the picture, in steps of 5 (of 10 for centres, so that halves are steps too)."""
     PIXELS = "pixels"
     """Of the picture as the model sees it; scenes are seen as they are."""
+
+
+SPEAKERS: Mapping[Numbers, ModelRow] = {
+    Numbers.THOUSANDTHS: MODELS[NANO],
+    Numbers.PIXELS: MODELS[NANO_PX],
+}
+"""The model that says such numbers; its row knows how it answers where no format is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +205,7 @@ def turn_of(
         step = 10 if variant.representation == "cxcywh" else 5
         boxes = tuple(_grid(box, *size, step) for box in asked.boxes)
     said = [Said(boxes[i], labels[i], frames[i]) for i in order]
-    how = NANO.reads(variant.reply)
+    how = SPEAKERS[numbers].reads(variant.reply)
     query = Query(0, asked.label, *size, ("",) * variant.frames, Truth((), ()))
     return Turn(
         prompts.request(query, variant),

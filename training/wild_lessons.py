@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from training.lessons import (
-    NANO,
+    SPEAKERS,
     Lesson,
     Numbers,
     Shares,
@@ -98,7 +98,7 @@ def wild_clip_lesson(seed: int, turns: int, shares: Shares, frames: int, size: S
     for _ in range(turns):
         variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
         said = pick(rng, absent) if absent and rng.randint(8) == 0 else label(rng)
-        asked.append(_turn_of_nothing(said, variant, shown[0]))
+        asked.append(_turn_of_nothing(said, variant, shown[0], shares.numbers))
     return Lesson(shown, opening("Scenes_video", frames), tuple(asked))
 
 
@@ -122,7 +122,7 @@ def wild_shot_lesson(
     else:
         references = [Scene(wild_picture(rng, each), ()) for each in shots]
     asked = tuple(
-        _turn_of_nothing("-", draw_variant(rng, shares, "Scenes_insdet"), shown)
+        _turn_of_nothing("-", draw_variant(rng, shares, "Scenes_insdet"), shown, shares.numbers)
         for _ in range(turns)
     )
     shots_and_scene = opening("Scenes_insdet", references=len(shots))
@@ -133,10 +133,9 @@ def _rng(seed: int, *more: int) -> Rng:
     return np.random.RandomState([_STREAM, seed, *more])
 
 
-def _turn_of_nothing(said: str, variant: Variant, shown: Scene) -> Turn:
-    # Nothing has the same coordinates in all units.
-    turn = turn_of(PosedQuestion(said, ()), variant, shown, [], Numbers.THOUSANDTHS)
-    return turn._replace(reply=nothing(NANO.reads(variant.reply)))
+def _turn_of_nothing(said: str, variant: Variant, shown: Scene, numbers: Numbers) -> Turn:
+    turn = turn_of(PosedQuestion(said, ()), variant, shown, [], numbers)
+    return turn._replace(reply=nothing(SPEAKERS[numbers].reads(variant.reply)))
 
 
 def _other_look(rng: Rng, shown: Scene) -> Look:

@@ -79,11 +79,13 @@ _XYXY = ReplyFormat(output="json", representation="xyxy", key="bbox_2d")
 _YXYX = ReplyFormat(output="json", representation="yxyx", key="box_2d")
 _NAMED = ReplyFormat(output="json", representation="xyxy", structure="decomposed")
 _PLAIN = ReplyFormat(output="json", representation="xyxy")
+_XYWH = ReplyFormat(output="json", representation="xywh")
 
 _ALL = (("text", False), ("text", True), ("json", False), ("json", True))
 _QWEN3: Schemes = {("text", True): _XYXY}
 _QWEN_ALL_TEXT: Schemes = {("text", False): _XYXY, ("text", True): _XYXY}
 _GOOGLE: Schemes = dict.fromkeys(_ALL, _YXYX)
+_NANO_PX: Schemes = dict.fromkeys(_ALL, _XYWH)
 _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
@@ -107,7 +109,7 @@ _MARKED = {"type": "ephemeral"}
 # --- models on this machine -----------------------------------------------------------------------
 
 
-def _shipped(name: str, space: SpaceRule, bounds: BoundsRule) -> ModelRow:
+def _shipped(name: str, space: SpaceRule, schemes: Schemes, bounds: BoundsRule) -> ModelRow:
     """The row of a checkpoint that ships with the package: a very small Qwen3-VL."""
     local = LocalFamily(
         class_name="FindItQwen3VL",
@@ -116,7 +118,7 @@ def _shipped(name: str, space: SpaceRule, bounds: BoundsRule) -> ModelRow:
         layout="grid",
         stops=("<|im_end|>", "<|endoftext|>"),
     )
-    return ModelRow(name, re.escape(name), space, _QWEN_ALL_TEXT, local=local)
+    return ModelRow(name, re.escape(name), space, schemes, local=local)
 
 
 _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
@@ -304,8 +306,8 @@ _ROWS = (
         ),
     ),
     # The models that ship with the package, and their baselines.
-    _shipped(NANO, _GRID, processors_own),
-    _shipped(NANO_PX, _smart_resize(nano_px_bounds, NANO_FACTOR), nano_px_bounds),
+    _shipped(NANO, _GRID, _QWEN_ALL_TEXT, processors_own),
+    _shipped(NANO_PX, _smart_resize(nano_px_bounds, NANO_FACTOR), _NANO_PX, nano_px_bounds),
     ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
     ModelRow("FullImage", r"FullImage", _GRID),
 )
