@@ -45,24 +45,24 @@ def test_a_served_model(one_thread: None, url: str, tmp_path: Path) -> None:
 
 
 THOUSANDTHS = "thousandths of width and height, xyxy"
-RESIZED = "pixels of the processor's resize within 2304..28224, to multiples of 24, xyxy"
+RESIZED = "pixels of the processor's resize within 2304..28224, to multiples of 24, xywh"
 
 
 @pytest.mark.parametrize(
-    ("model", "means", "space", "declares"),
+    ("model", "form", "means", "space", "declares"),
     [
-        (NANO, THOUSANDTHS, "pixels", "pixels of the picture, xyxy"),
+        (NANO, "xyxy_json", THOUSANDTHS, "pixels", "pixels of the picture, xyxy"),
         # On large pictures the pixels of what it was shown are not the picture's.
-        (NANO_PX, RESIZED, "pixels", "pixels of the picture, xyxy"),
-        (NANO_PX, RESIZED, "grid1000", THOUSANDTHS),
+        (NANO_PX, "xywh_json", RESIZED, "pixels", "pixels of the picture, xywh"),
+        (NANO_PX, "xywh_json", RESIZED, "grid1000", "thousandths of width and height, xywh"),
     ],
 )
 def test_a_model_on_this_machine(
-    model: str, means: str, space: str, declares: str, one_thread: None, tmp_path: Path
+    model: str, form: str, means: str, space: str, declares: str, one_thread: None, tmp_path: Path
 ) -> None:
     require_host()
     pytest.importorskip("torch")
-    asked = ("--model", model, "--limit", "30")
+    asked = ("--model", model, "--limit", "30", "--format", form)
     status, out = probe(tmp_path, *asked)
     assert status == 0, out
     assert f"declared {means}: confirmed" in " ".join(out.split())
@@ -71,3 +71,14 @@ def test_a_model_on_this_machine(
     assert status == 1, out
     assert "answers of an earlier probe lie in" in out
     assert f"declared {declares}; the answers are {means}" in " ".join(out.split())
+
+
+def test_a_model_that_answers_in_another_order_than_it_was_asked_for(
+    one_thread: None, tmp_path: Path
+) -> None:
+    require_host()
+    pytest.importorskip("torch")
+    status, out = probe(tmp_path, "--model", NANO_PX, "--limit", "30", "--format", "xyxy_json")
+    assert status == 1, out
+    assert f"the answers are {RESIZED}" in " ".join(out.split())
+    assert "no run can be scored like this: numbers come as xywh, and xyxy was asked for" in out
