@@ -295,7 +295,9 @@ def test_two_sweeps_at_once_agree_without_a_word(tmp_path: Path) -> None:
             thread.join()
         assert all((folder / "calls.jsonl").is_file() for folder in folders)
         pictures = pictures_at(a) | pictures_at(b)
-        assert a.read + b.read <= 2 * len(pictures) + 2
+        # Both may be the first to show a picture, and a call that waits too long goes elsewhere;
+        # without a rule that both keep, it would be four times.
+        assert a.read + b.read <= 3 * len(pictures)
         assert len(a.answered) + len(b.answered) == 2 * len(
             answered_keys(folders[0] / "calls.jsonl")
         )
