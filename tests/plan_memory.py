@@ -5,12 +5,13 @@ took: ``python plan_memory.py CELLS``.  Nobody answers, and nothing is written.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+
+from measured import peak_mib
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import message
@@ -35,15 +36,6 @@ def cells(folder: Path, count: int) -> list[Cell]:
     prompts = Prompts(replace(task, queries=queries), Folder("Demo", folder, "test"), message)
     rows = tuple(queries)
     return [Cell("Model", prompts, rows, (), {"seed": at}) for at in range(count)]
-
-
-def peak_mib() -> float:
-    """The most memory that this process had; 0 where nobody says it."""
-    try:
-        said = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    except OSError:
-        return 0.0
-    return int(said[1]) / 1024 if said else 0.0
 
 
 def main(count: int) -> dict[str, float]:

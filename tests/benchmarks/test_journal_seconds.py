@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+from measured import seconds
 
 from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.sweep.journal import Journal
@@ -48,13 +47,3 @@ def test_opening_costs_little_more_than_reading_json(tmp_path: Path, measures: b
         f"a line, opening {1e6 * opened / len(raw):.1f} us: {opened / loaded:.2f} times"
     )
     assert opened < 4 * loaded
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Of this process, as few as in five tries."""
-    best = float("inf")
-    for _ in range(5):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best

@@ -14,11 +14,11 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from measured import seconds
 
 from vlmeval_findit.sweep import journal as journal_module
 from vlmeval_findit.sweep.calls import _sha256
@@ -93,16 +93,6 @@ def plain(path: Path, calls: int) -> Path:
         for start in range(0, calls, 1000):
             journal.append(record(at) for at in range(start, start + 1000))
     return other
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Of this process, as few as in three tries."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
 
 
 def peak_of_opening(path: Path, calls: int) -> float:

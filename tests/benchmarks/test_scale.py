@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 from contextlib import suppress
@@ -19,6 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+from measured import peak_mib
 from scale_runs import GRID, Seconds, import_table, stages_timed
 
 from vlmeval_findit.sweep.finished import NAME
@@ -40,15 +40,6 @@ class AtOnce(FakeModel):
     def generate(self, message: Message, dataset: str) -> str:
         self.calls += 1
         return "[10, 20, 300, 900]"
-
-
-def peak_mib() -> float:
-    """The most memory of this process since :func:`forget_peak`; 0 where nobody says it."""
-    try:
-        said = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
-    except OSError:
-        return 0.0
-    return int(said[1]) / 1024 if said else 0.0
 
 
 def forget_peak() -> None:

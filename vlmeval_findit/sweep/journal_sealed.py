@@ -1,7 +1,8 @@
 """What is sealed of a journal, for the process that writes it: looked up by key, and added to.
 
-A segment is there when it has its name; only then is the journal cut to nothing.  Whoever is killed
-between the two leaves the same lines twice (:func:`.journal_reading.snapshot` sees that).
+A segment is there when it has its name; only then does an empty file take the journal's place.
+Whoever is killed between the two leaves the same lines twice (:func:`.journal_reading.snapshot`
+sees that).
 """
 
 from __future__ import annotations
