@@ -23,6 +23,8 @@ from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
 from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
 from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
 from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.sweep import journal as journal_module
+from vlmeval_findit.sweep import journal_sealed_view
 from vlmeval_findit.sweep.calls import ImageHashes, keyed
 from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.dry_run import count, sweep_groups
@@ -224,6 +226,21 @@ def test_finished_calls_are_not_weighed(
     assert ours.load is not None
     assert ours.load.calls == 3
     assert floor.load is None
+    # Asked with log-probabilities, the calls are those of before, and their answers say too little.
+    with_them = replace(sweep, confidences=True)
+    groups = sweep_groups(with_them, {"GPT-5.4": {}, "FullImage": {}}, chats)
+    with Journal(sweep.journal) as journal:
+        journal.append([{**lines[-1], "confidences": True}])
+    ours = count(groups, sweep.journal).counts[0]
+    assert (ours.calls, ours.finished) == (6, 1)
+    # Of a large journal no reply is read.
+    monkeypatch.setattr(journal_module, "SEGMENT", 1)
+    Journal(sweep.journal).close()
+    with monkeypatch.context() as patch:
+        for what in ("frames", "lines_at"):
+            patch.setattr(journal_sealed_view, what, None)
+        assert count(groups, sweep.journal).counts[0].finished == 1
+    assert count(groups, tmp_path / "none" / "calls.jsonl").counts[0].finished == 0
 
 
 def test_calls_without_their_images_are_counted_and_not_weighed(

@@ -13,6 +13,7 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,7 @@ from ..sweep.cell_files import adopt_others, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..sweep.journal import Journal
 from ..sweep.journal_lines import Record
+from ..sweep.journal_lookup import JournalView, Lookup
 from ..sweep.journal_reading import delete, records
 from ..sweep.keeping import (
     Calls,
@@ -184,7 +186,12 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> int:
             for path in dict.fromkeys((run.kept, run.output.path)):
                 adopt_others(replace(run.output, path=path), journal, hashes)
         ranks.wait()
-        _make_calls(run, model, how, Kept(journal, ranks, hashes))
+        with ExitStack() as stack:
+            journals: list[Lookup] = [journal]
+            if not ranks.is_first:
+                journals.append(stack.enter_context(JournalView(run.journal)))
+            done = Answered(journals, how.again)
+            _make_calls(run, model, how, Kept(journal, ranks, hashes, done))
         if ranks.is_first:
             ranks.wait()
             _take_in_others(journal, run)
@@ -244,6 +251,7 @@ class Kept:
     journal: Journal
     ranks: Ranks
     hashes: ImageHash
+    done: Answered
 
 
 def _take_in_others(journal: Journal, run: HostRun) -> None:
@@ -259,8 +267,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     journal, ranks, hashes = kept.journal, kept.ranks, kept.hashes
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     plan = make_plan([cell], hashes)
-    done = Answered(journal, run.journal if not ranks.is_first else None, how.again)
-    unanswered = _Unanswered(journal, cell.confidences, done)
+    unanswered = _Unanswered(journal, cell.confidences, kept.done)
     left = calls_left(plan, journal, unanswered)
     output = run.output
     if left.left:
@@ -313,25 +320,21 @@ class Answered:
     """The calls that are not made again although the journal does not have their answers.
 
     Args:
-        journal: of this process.
-        first: that of the first process, where this is another.
+        journals: of this process, and that of the first process, where this is another.
         again: whether failed calls are made again.
     """
 
-    def __init__(self, journal: Journal, first: Path | None, again: bool) -> None:
-        self._journal = journal
+    def __init__(self, journals: Sequence[Lookup], again: bool) -> None:
+        self._journals = journals
         self._again = again
-        self._others: dict[str, bool] = {}
-        for record in records(first) if first is not None else ():
-            if not (again and record["error"]):
-                with_them = bool(record.get("confidences")) or self._others.get(record["key"])
-                self._others[record["key"]] = bool(with_them)
 
     def holds(self, key: str, confidences: bool) -> bool:
         """Whether another process has the answer as it is wanted, or a failure stands."""
-        if key in self._others and self._others[key] >= confidences:
-            return True
-        return not self._again and key not in self._journal and self._journal.get(key) is not None
+        return any(
+            journal.serves(key, confidences=confidences)
+            or (not self._again and key not in journal and journal.get(key) is not None)
+            for journal in self._journals
+        )
 
 
 class _Unanswered(Unanswered):

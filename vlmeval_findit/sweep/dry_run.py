@@ -7,9 +7,10 @@ no weight.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load, Scale
 from .calls import Call, Cell
 from .config import ModelEntry, Race, Sweep, questions_of
-from .journal_reading import records
+from .journal_lookup import JournalView
 from .plan import Plan, make_plan
 from .race import rounds_of
 from .run import Chosen, Tables, wanted_formats
@@ -47,7 +48,8 @@ class Count:
     """What one group would be asked.
 
     ``queries`` are rows of cells, ``images`` distinct files, ``calls`` distinct calls, ``finished``
-    those that the journal has; ``load`` is what the others send (None: not over HTTP).
+    those that the journal has as they are wanted; ``load`` is what the others send (None: not over
+    HTTP).
     """
 
     name: str
@@ -70,26 +72,40 @@ class DryRun:
 
 def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
     """Count cells, queries, images, calls, finished calls, and what calls over HTTP send."""
+    with ExitStack() as stack:
+        finished = None
+        if journal is not None:
+            # Where there is none, nothing is finished.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                finished = stack.enter_context(JournalView(journal))
+        return _count(groups, finished)
+
+
+def _count(groups: Sequence[Group], finished: JournalView | None) -> DryRun:
     names, scale = _ImageNames(), Scale()
-    finished = _finished(journal)
     counted: dict[Any, _Counted] = {}
     counts = []
     for group in groups:
         # Models that are asked the same are planned once: a key has the model's name in it, so
-        # not where the journal knows one.
-        known = group.model if group.model in finished else None
+        # not where there is a journal.
+        known = None if finished is None else group.model
         same = (known, *map(_asked_in, group.cells))
         if same not in counted:
-            counted[same] = _counted(make_plan(group.cells, names), finished.get(known or ""))
+            counted[same] = _counted(make_plan(group.cells, names), finished)
         plan, calls, left, pictures = counted[same]
         load = None
         if group.chat is not None:
-            made = (call for call in plan.calls if call.key not in finished.get(group.model, ()))
+            made = (call for call in plan.calls if not _is_finished(call, finished))
             load = _load(made, pictures, group.chat, scale).paid(group.share)
         counts.append(
             Count(group.name, len(plan.cells), plan.queries, plan.images, calls, calls - left, load)
         )
     return DryRun(tuple(counts), len(names.seen), len(names.missing))
+
+
+def _is_finished(call: Call, journal: JournalView | None) -> bool:
+    wanted = call.cell.confidences
+    return journal is not None and journal.serves(call.key, confidences=wanted)
 
 
 class _Counted(NamedTuple):
@@ -101,11 +117,11 @@ class _Counted(NamedTuple):
     pictures: Counter[tuple[str, ...]]
 
 
-def _counted(plan: Plan, finished: Container[str] | None) -> _Counted:
+def _counted(plan: Plan, finished: JournalView | None) -> _Counted:
     calls, pictures = 0, Counter[tuple[str, ...]]()
     for call in plan.calls:
         calls += 1
-        if finished is None or call.key not in finished:
+        if not _is_finished(call, finished):
             pictures[call.asked.image_sha256] += 1
     return _Counted(plan, calls, pictures.total(), pictures)
 
@@ -139,7 +155,8 @@ def sweep_groups(
     def cells(entry: ModelEntry) -> tuple[Cell, ...]:
         found = questions_of(sweep, all_formats(sweep, entry, chosen))
         given = settings[entry.name]
-        return tuple(tables.cell(entry.name, one, sweep.limit, given) for one in found)
+        made = (tables.cell(entry.name, one, sweep.limit, given) for one in found)
+        return tuple(replace(cell, confidences=sweep.confidences) for cell in made)
 
     share = 1.0 if sweep.batch is None else HALF
     return [
@@ -200,17 +217,6 @@ def _load(
                 total += load.priced(seen[over], pictures[over], prices)
                 seen[over] += 1
     return total
-
-
-def _finished(journal: Path | None) -> dict[str, frozenset[str]]:
-    """The keys of answered calls in a journal, by model."""
-    if journal is None or not journal.is_file():
-        return {}
-    found: dict[str, set[str]] = {}
-    for record in records(journal):
-        if not record.get("error"):
-            found.setdefault(record.get("model", ""), set()).add(record["key"])
-    return {model: frozenset(keys) for model, keys in found.items()}
 
 
 class _ImageNames:
