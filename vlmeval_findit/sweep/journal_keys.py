@@ -63,6 +63,15 @@ class Line(NamedTuple):
     frame_length: int = 0
 
 
+def bytes_of(key: str) -> bytes | None:
+    """The bytes of a key; None where it is none."""
+    try:
+        wanted = bytes.fromhex(key)
+    except ValueError:
+        return None
+    return wanted if len(wanted) == 32 else None
+
+
 def line_of(record: Record, start: int, length: int) -> Line:
     """Where a record lies."""
     return Line(start, length, bool(record["error"]), bool(record.get("confidences")))

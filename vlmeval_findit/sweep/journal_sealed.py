@@ -13,8 +13,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..core.files import left_behind, replacing
-from .journal_keys import MERGED, Keys, Line, SpoiltKeysError, merge_keys, row_of, write_keys
-from .journal_sealed_view import SealedView, bytes_of, rows_of, within
+from .journal_keys import (
+    MERGED,
+    Keys,
+    Line,
+    SpoiltKeysError,
+    bytes_of,
+    merge_keys,
+    row_of,
+    write_keys,
+)
+from .journal_sealed_view import SealedView, rows_of, within
 from .journal_segments import Segment, path_of, segments_of, write_segment
 
 
@@ -37,7 +46,8 @@ class Sealed(SealedView):
                     path.unlink()
 
     def add(self, file: int, size: int, noted: Iterable[tuple[str, Line]]) -> None:
-        """Seal the first ``size`` bytes of an open journal, whose records are ``noted``.
+        """Seal the first ``size`` bytes of an open journal, whose records are ``noted`` in their
+        order.
 
         Raises:
             OSError: there is no room; nothing is sealed.
@@ -48,7 +58,7 @@ class Sealed(SealedView):
         with replacing(path) as temporary:
             made, places = write_segment(temporary, file, size, (path, number))
             begins, rows = [place.lines for place in places], bytearray()
-            for key, line in sorted(noted, key=lambda one: one[1].start):
+            for key, line in noted:
                 place = places[bisect_right(begins, line.start) - 1]
                 there = line._replace(start=line.start - place.lines)
                 if (wanted := bytes_of(key)) is not None:

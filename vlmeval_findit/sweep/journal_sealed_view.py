@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from .journal_errors import JournalError
-from .journal_keys import Keys, Line, SpoiltKeysError, keys_files, keys_in_memory, line_of, row_of
+from .journal_keys import (
+    Keys,
+    Line,
+    SpoiltKeysError,
+    bytes_of,
+    keys_files,
+    keys_in_memory,
+    line_of,
+    row_of,
+)
 from .journal_lines import lines
 from .journal_segments import (
     Frame,
@@ -188,12 +197,3 @@ def _records(segment: Segment, frame: Frame) -> Iterator[tuple[Line, dict[str, A
 def within(line: Line, segment: int, frame: Frame | Place) -> Line:
     """A line by its place in the lines of a frame."""
     return line._replace(segment=segment, frame=frame.start, frame_length=frame.length)
-
-
-def bytes_of(key: str) -> bytes | None:
-    """The bytes of a key; None where it is none."""
-    try:
-        wanted = bytes.fromhex(key)
-    except ValueError:
-        return None
-    return wanted if len(wanted) == 32 else None
