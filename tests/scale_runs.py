@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_fakes import FakeModel, Message
 from jsonl_data import write_lines
 from PIL import Image
 
@@ -29,25 +30,35 @@ keys: all
 """
 
 
-def import_table(folder: Path, rows: int, patch: pytest.MonkeyPatch) -> None:
-    """A table of one's own of so many rows, over at most a hundred pictures; other tests do not
-    see it.
+class AtOnce(FakeModel):
+    """Answers without a thought."""
+
+    def generate(self, message: Message, dataset: str) -> str:
+        self.calls += 1
+        return "[10, 20, 300, 900]"
+
+
+def import_table(
+    folder: Path, rows: int, patch: pytest.MonkeyPatch, pictures: int = PICTURES
+) -> None:
+    """A table of one's own of so many rows, over at most so many pictures; other tests do not see
+    it.
     """
     (folder / "lmu").mkdir()
     patch.setenv("LMUData", str(folder / "lmu"))
     forget_names()
-    pictures = folder / "pictures"
-    pictures.mkdir(parents=True)
+    images = folder / "pictures"
+    images.mkdir(parents=True)
     random = np.random.default_rng(0)
-    for at in range(min(PICTURES, rows)):
+    for at in range(min(pictures, rows)):
         pixels = random.integers(0, 255, (120, 160, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(pictures / f"{at}.png")
+        Image.fromarray(pixels).save(images / f"{at}.png")
     lines = [
-        {"image": f"{at % PICTURES}.png", "expression": f"thing {at}", "boxes": [[5, 6, 50, 60]]}
+        {"image": f"{at % pictures}.png", "expression": f"thing {at}", "boxes": [[5, 6, 50, 60]]}
         for at in range(rows)
     ]
     path = write_lines(folder / "scale.jsonl", lines)
-    given = ["import", "--jsonl", str(path), "--images", str(pictures), "--name", "Scale"]
+    given = ["import", "--jsonl", str(path), "--images", str(images), "--name", "Scale"]
     assert main(given) == 0
 
 

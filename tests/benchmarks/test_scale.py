@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+from engine_fakes import FakeHost, demo_sweep, go
 from measured import peak_mib
-from scale_runs import GRID, Seconds, import_table, stages_timed
+from scale_runs import GRID, AtOnce, Seconds, import_table, stages_timed
 
 from vlmeval_findit.sweep.finished import NAME
 from vlmeval_findit.sweep.journal_reading import records
@@ -32,14 +32,6 @@ TARGET = 2.0
 """A finished sweep that is started again takes at most so many times the floor."""
 
 EVERY_CALL = "again, what is remembered taken away, so that every call is gone through"
-
-
-class AtOnce(FakeModel):
-    """Answers without a thought."""
-
-    def generate(self, message: Message, dataset: str) -> str:
-        self.calls += 1
-        return "[10, 20, 300, 900]"
 
 
 def forget_peak() -> None:

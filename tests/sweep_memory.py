@@ -1,0 +1,50 @@
+"""Runs a sweep over a table of one's own with a model that answers at once, and says what memory
+that took: ``python sweep_memory.py FOLDER MODELS``, where ``scale_runs.import_table`` made one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine_fakes import FakeHost, Silent, demo_sweep, go
+from measured import peak_mib
+from scale_runs import GRID, AtOnce
+
+from vlmeval_findit.core.work import Answer
+from vlmeval_findit.sweep.journal_reading import content_size
+
+
+class Counting(Silent):
+    """Keeps no answers."""
+
+    count = 0
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        self.count += len(answers)
+
+
+def main(folder: Path, models: int) -> dict[str, float]:
+    """All formats of the table, by so many models."""
+    sweep, watcher = demo_sweep(folder, GRID), Counting()
+    (entry,) = sweep.models
+    sweep = replace(sweep, models=tuple(replace(entry, name=f"M{at}", space="grid1000") for at in range(models)))
+    before, start = peak_mib(), time.process_time()
+    results = go(sweep, FakeHost(AtOnce()), watcher=watcher)
+    took = time.process_time() - start
+    return {
+        "calls": watcher.count,
+        "cells": len(results),
+        "journal_mib": content_size(sweep.journal) / 2**20,
+        "before_mib": before,
+        "peak_mib": peak_mib(),
+        "took": took,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]))))
