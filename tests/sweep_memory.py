@@ -32,7 +32,9 @@ def main(folder: Path, models: int) -> dict[str, float]:
     """All formats of the table, by so many models."""
     sweep, watcher = demo_sweep(folder, GRID), Counting()
     (entry,) = sweep.models
-    sweep = replace(sweep, models=tuple(replace(entry, name=f"M{at}", space="grid1000") for at in range(models)))
+    sweep = replace(
+        sweep, models=tuple(replace(entry, name=f"M{at}", space="grid1000") for at in range(models))
+    )
     before, start = peak_mib(), time.process_time()
     results = go(sweep, FakeHost(AtOnce()), watcher=watcher)
     took = time.process_time() - start

@@ -19,6 +19,7 @@ from ..models.http.completion import CallError
 from ..models.http.spending import Budget, SpendingError
 from .batch_ledger import Ledger, Noted, Route, refuse_other_routes
 from .batch_parts import AskedToStopError, Packing, Rests
+from .batch_wanted import Wanted
 from .executors import Answered, single_calls, until, work_of
 from .plan import Unit
 from .stopping import Stopping
@@ -81,13 +82,10 @@ class BatchExecutor:
             return
         except (SpendingError, CallError) as error:
             # Whatever has no answer: its run ends with why.
-            left = next(iter(run.wanted.values()))
-            yield left, [Answer("", error=str(error), stop=_stop(error))]
+            yield run.wanted.first, [Answer("", error=str(error), stop=_stop(error))]
 
     def _of(self, units: Iterable[Unit], stop: Stopping) -> _Run | None:
-        wanted = {
-            one.calls[0].key: one for unit in until(stop, units) for one in single_calls(unit)
-        }
+        wanted = Wanted(one for unit in until(stop, units) for one in single_calls(unit))
         if not wanted:
             return None
         return _Run(self._load(), Ledger(self._journal), wanted, stop, self._poll, self._budget)
@@ -105,7 +103,7 @@ class _Run:
 
     asker: BatchAsker
     ledger: Ledger
-    wanted: dict[str, Unit]
+    wanted: Wanted
     stop: Stopping
     poll: float
     budget: Budget
@@ -138,7 +136,7 @@ class _Run:
             ValueError: calls are on their way in batches that are asked otherwise.
             CallError, SpendingError, AskedToStopError: not all are.
         """
-        first = next(iter(self.wanted.values())).calls[0].cell
+        first = self.wanted.first.calls[0].cell
         service = self.asker.service
         route = Route(service.kind, service.name, first.model, first.confidences)
         noted = self.ledger.with_any(self.wanted.keys())
@@ -180,13 +178,15 @@ class _Run:
         for key in [key for key in self.wanted if key not in covered]:
             if self.stop.is_set():
                 raise AskedToStopError
-            work = work_of(self.wanted[key])
+            unit = self.wanted[key]
+            work = work_of(unit)
             try:
                 line, at_most = self.asker.prepared(key, work)
                 if len(line) + len(dialect.head) + len(dialect.tail) > dialect.size:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
             except Exception as error:  # whatever a broken picture makes of its reader
-                yield self.wanted.pop(key), [self.asker.unreadable(work, error)]
+                del self.wanted[key]
+                yield unit, [self.asker.unreadable(work, error)]
                 continue
             packed = len(dialect.between) + len(line) + len(dialect.tail)
             if len(packing.keys) == dialect.requests or packing.size + packed > dialect.size:
