@@ -39,7 +39,7 @@ _ROWS = np.dtype(
     + [(name, "<u4") for name in ("length", "start", "line")]
 )
 _BLOCK = 64
-_AT_A_TIME = 1 << 19
+_AT_A_TIME = 1 << 16
 """Rows that are sorted at a time when files become one."""
 
 _FAILED, _CONFIDENCES = 1 << 31, 1 << 30
