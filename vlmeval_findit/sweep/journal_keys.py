@@ -224,16 +224,15 @@ def keys_files(folder: Path) -> dict[int, list[tuple[int, Path]]]:
     return {first: sorted(ends, reverse=True) for first, ends in found.items()}
 
 
-def write_keys(folder: Path, covered: Sequence[Segment], rows: bytes) -> Path:
+def write_keys(folder: Path, covered: Sequence[Segment], rows: bytes | bytearray) -> Path:
     """Write the file of keys of some segments; ``rows`` are in the order of the lines."""
-    unsorted = np.frombuffer(rows, _ROWS)
-    return _write(folder, covered, len(unsorted), [_sorted(unsorted)])
+    return _write(folder, covered, len(rows) // _ROW.size, _in_order(rows))
 
 
-def keys_in_memory(covered: Sequence[Segment], rows: bytes) -> Keys:
+def keys_in_memory(covered: Sequence[Segment], rows: bytes | bytearray) -> Keys:
     """The keys of some segments, for one who writes no file; ``rows`` as for :func:`write_keys`."""
-    unsorted, file = np.frombuffer(rows, _ROWS), BytesIO()
-    _write_rows(file, len(unsorted), [_sorted(unsorted)], _of(covered))
+    file = BytesIO()
+    _write_rows(file, len(rows) // _ROW.size, _in_order(rows), _of(covered))
     return Keys(_path_of(covered[0].path.parent, covered), covered, file.getvalue())
 
 
@@ -252,6 +251,14 @@ def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) 
         for low, high in pairwise(bounds)
     )
     return _write(folder, covered, count, parts)
+
+
+def _in_order(rows: bytes | bytearray) -> Iterator[Any]:
+    """Rows sorted by key, some at a time: copies of all take more than they do."""
+    unsorted = np.frombuffer(rows, _ROWS)
+    order = np.argsort(unsorted["key"], kind="stable")
+    for start in range(0, len(order), _AT_A_TIME):
+        yield unsorted[order[start : start + _AT_A_TIME]]
 
 
 def _sorted(rows: Any) -> Any:

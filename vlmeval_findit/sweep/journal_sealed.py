@@ -63,7 +63,7 @@ class Sealed(SealedView):
                 there = line._replace(start=line.start - place.lines)
                 if (wanted := bytes_of(key)) is not None:
                     rows += row_of(wanted, within(there, number, place))
-            keys = Keys(write_keys(self._folder, [made], bytes(rows)), [made])
+            keys = Keys(write_keys(self._folder, [made], rows), [made])
         _sync_folder(self._folder)
         self._segments.append(made)
         self._keys.append(keys)
