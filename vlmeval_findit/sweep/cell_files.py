@@ -29,6 +29,7 @@ from ..runs.score import RunScore, joined, looked_at, score, without_details
 from .calls import Cell, ImageHash, keys_of
 from .journal import Journal
 from .outputs import Output, adopt
+from .results import Result, result_of
 
 FAILED_CALL = f"{FAILED} via API."
 """VLMEvalKit's own words for a failed call: its runner asks such rows again."""
@@ -56,6 +57,22 @@ def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
             details.seek(0)
             write_score(run, output.path, details)
     return run
+
+
+def finished_cell(output: Output, hashes: ImageHash, journal: Journal) -> Result:
+    """Write the files of a cell whose calls were all made, and say what comes out of it.
+
+    Raises:
+        OSError: they cannot be written; each file is whole or as it was.
+    """
+    keys = list(keys_of(output.cell, hashes))
+    failed = count_failed(output.cell, keys, journal)
+    return replace(result_of(finish(output, keys, journal), output.path), failed=failed)
+
+
+def count_failed(cell: Cell, keys: Iterable[str], journal: Journal) -> int:
+    """How many rows of a cell have no answer, or none as it is wanted."""
+    return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
 
 
 def in_memory(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ..core.files import replacing
-from .journal_segments import Segment
+from .journal_segments import Place, Segment
 
 MERGED = 4
 """So many files that span equally many segments become one."""
@@ -73,6 +73,35 @@ def standing(lines: Iterable[Line]) -> list[Line]:
         elif line.confidences and not line.failed and not stood[-1].confidences:
             stood.append(line)
     return stood
+
+
+def rows_of(noted: Iterable[tuple[str, Line]], number: int, places: Sequence[Place]) -> bytes:
+    """The rows of a segment: its keys, and where their lines were before they were compressed.
+
+    Args:
+        noted: keys and lines, in any order.
+        number: of the segment.
+        places: where its frames lie.
+    """
+    begins, rows = [place.lines for place in places], bytearray()
+    for key, line in sorted(noted, key=lambda one: one[1].start):
+        place = places[bisect_right(begins, line.start) - 1]
+        if (wanted := key_bytes(key)) is not None:
+            within = line._replace(start=line.start - place.lines)
+            rows += row_of(
+                wanted,
+                within._replace(segment=number, frame=place.start, frame_length=place.length),
+            )
+    return bytes(rows)
+
+
+def key_bytes(key: str) -> bytes | None:
+    """A key as files of keys have it; None where it is none of ours."""
+    try:
+        wanted = bytes.fromhex(key)
+    except ValueError:
+        return None
+    return wanted if len(wanted) == 32 else None
 
 
 def row_of(key: bytes, line: Line) -> bytes:
@@ -191,13 +220,25 @@ def keys_files(folder: Path) -> dict[int, list[tuple[int, Path]]]:
     return {first: sorted(ends, reverse=True) for first, ends in found.items()}
 
 
-def write_keys(folder: Path, covered: Sequence[Segment], rows: bytes) -> Path:
+def keys_path(folder: Path, covered: Sequence[Segment]) -> Path:
+    """The file of keys of some segments of a journal."""
+    return folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
+
+
+def write_keys(path: Path, covered: Sequence[Segment], rows: bytes) -> Path:
     """Write the file of keys of some segments; ``rows`` are in the order of the lines."""
     unsorted = np.frombuffer(rows, _ROWS)
-    return _write(folder, covered, len(unsorted), [_sorted(unsorted)])
+    return _write(path, covered, len(unsorted), [_sorted(unsorted)])
 
 
-def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) -> Path:
+def write_renumbered(path: Path, made: Segment, before: Keys) -> Path:
+    """Write the file of keys of a segment that had another number."""
+    rows = before.between(0, 1 << 64).copy()
+    rows["segment"] = made.number
+    return _write(path, [made], len(rows), [rows])
+
+
+def merge_keys(path: Path, covered: Sequence[Segment], files: Sequence[Keys]) -> Path:
     """Make one file of several, which are in the order of their segments.
 
     Raises:
@@ -211,15 +252,14 @@ def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) 
         _sorted(np.concatenate([one.between(low, high) for one in files]))
         for low, high in pairwise(bounds)
     )
-    return _write(folder, covered, count, parts)
+    return _write(path, covered, count, parts)
 
 
 def _sorted(rows: Any) -> Any:
     return rows[np.argsort(rows["key"], kind="stable")]
 
 
-def _write(folder: Path, covered: Sequence[Segment], count: int, parts: Iterable[Any]) -> Path:
-    path = folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
+def _write(path: Path, covered: Sequence[Segment], count: int, parts: Iterable[Any]) -> Path:
     with replacing(path) as temporary, temporary.open("wb") as f:
         _write_rows(f, count, parts, _of(covered))
         f.flush()

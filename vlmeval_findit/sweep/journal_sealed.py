@@ -24,23 +24,28 @@ from .journal_keys import (
     Keys,
     Line,
     SpoiltKeysError,
+    key_bytes,
     keys_files,
+    keys_path,
     merge_keys,
     row_of,
+    rows_of,
     write_keys,
+    write_renumbered,
 )
 from .journal_lines import Record, lines
 from .journal_segments import (
     Frame,
-    Place,
     Segment,
     folder_of,
     frames,
     lines_at,
     path_of,
+    segment_at,
     segments_of,
     write_segment,
 )
+from .journal_side import SealedSide, is_alone
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +75,7 @@ class Sealed:
             log.warning("%s: segments are missing; there are %s", self._folder, numbers)
         if self._folder.is_dir():
             for path in self._folder.iterdir():
-                if left_behind(path) is not None:
+                if left_behind(path) is not None or is_alone(path):
                     path.unlink()
         try:
             self._cover()
@@ -91,7 +96,7 @@ class Sealed:
 
     def lines(self, key: str) -> list[Line]:
         """The lines of a call, in their order."""
-        wanted = _bytes_of(key) if self._keys else None
+        wanted = key_bytes(key) if self._keys else None
         if wanted is None:
             return []
         try:
@@ -132,16 +137,37 @@ class Sealed:
         self._folder.mkdir(exist_ok=True)
         with replacing(path) as temporary:
             made, places = write_segment(temporary, file, size, (path, number))
-            begins, rows = [place.lines for place in places], bytearray()
-            for key, line in sorted(noted, key=lambda one: one[1].start):
-                place = places[bisect_right(begins, line.start) - 1]
-                within = line._replace(start=line.start - place.lines)
-                if (wanted := _bytes_of(key)) is not None:
-                    rows += row_of(wanted, _within(within, number, place))
-            keys = Keys(write_keys(self._folder, [made], bytes(rows)), [made])
+            rows = rows_of(noted, number, places)
+            keys = Keys(write_keys(keys_path(self._folder, [made]), [made], rows), [made])
         _sync_folder(self._folder)
         self._segments.append(made)
         self._keys.append(keys)
+
+    def adopt(self, side: SealedSide) -> None:
+        """Make what was sealed beside the journal its next segment.
+
+        Raises:
+            OSError: there is no room for its keys; the segment is there all the same.
+        """
+        number = self._segments[-1].number + 1 if self._segments else 1
+        before = segment_at(side.path, side.number)
+        path = path_of(self._folder, number)
+        # From now on it is part of the journal: whoever is killed here has its keys made again.
+        side.path.rename(path)
+        made = before._replace(number=number, path=path)
+        self._segments.append(made)
+        where = keys_path(self._folder, [made])
+        try:
+            old = Keys(side.keys, [before])
+            try:
+                write_renumbered(where, made, old)
+            finally:
+                old.close()
+        except (SpoiltKeysError, FileNotFoundError):
+            write_keys(where, [made], _rows(made))
+        side.keys.unlink(missing_ok=True)
+        self._keys.append(Keys(where, [made]))
+        _sync_folder(self._folder)
 
     def tidy(self) -> None:
         """Make one of files of keys where there are several of one size.
@@ -152,7 +178,7 @@ class Sealed:
         while len(last := self._keys[-MERGED:]) == MERGED and len({k.span for k in last}) == 1:
             covered = self._segments[-sum(keys.span for keys in last) :]
             try:
-                merged = Keys(merge_keys(self._folder, covered, last), covered)
+                merged = Keys(merge_keys(keys_path(self._folder, covered), covered, last), covered)
             except SpoiltKeysError as error:
                 self._rebuild(error)
                 return
@@ -214,7 +240,8 @@ class Sealed:
             except SpoiltKeysError:
                 log.warning("%s does not fit its segments and is made again", path)
         alone = self._segments[at : at + 1]
-        return Keys(write_keys(self._folder, alone, _rows(alone[0])), alone)
+        path = keys_path(self._folder, alone)
+        return Keys(write_keys(path, alone, _rows(alone[0])), alone)
 
     def _rebuild(self, error: SpoiltKeysError) -> None:
         path = Path(str(error))
@@ -238,17 +265,9 @@ def _records(segment: Segment, frame: Frame) -> Iterator[tuple[Line, dict[str, A
             yield _within(where, segment.number, frame), line.record
 
 
-def _within(line: Line, segment: int, frame: Frame | Place) -> Line:
+def _within(line: Line, segment: int, frame: Frame) -> Line:
     """A line by its place in the lines of a frame."""
     return line._replace(segment=segment, frame=frame.start, frame_length=frame.length)
-
-
-def _bytes_of(key: str) -> bytes | None:
-    try:
-        wanted = bytes.fromhex(key)
-    except ValueError:
-        return None
-    return wanted if len(wanted) == 32 else None
 
 
 def line_of(record: Record, start: int, length: int) -> Line:
