@@ -193,9 +193,7 @@ def _on_cluster(
     made: dict[int, Output] = {}
     last = ask(engine, entry, outputs, executor, made.__setitem__, known)
     stop, results = engine.around.stop, dict[int, Result]()
-    apart = [at for at, one in {}.items() if at] + [
-        at for at, one in made.items() if 0 and benchmark_of(one.cell.question).at_a_time
-    ]
+    apart = [at for at, one in made.items() if benchmark_of(one.cell.question).at_a_time]
     for at, result in executor.finished(apart, stop):
         engine.around.watcher.scored(result)
         results[at] = result

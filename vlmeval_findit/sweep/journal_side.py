@@ -1,5 +1,5 @@
-"""Replies that are kept beside a journal, by who has not its lock: a worker on another machine, or a
-process that lost it.
+"""Replies that are kept beside a journal, by who has not its lock: a worker on another machine, or
+a process that lost it.
 
 ``calls.jsonl.<token>.jsonl`` has the lines of one writer.  When it is large it is sealed, into
 ``calls.jsonl.d/<token>-000001.jsonl.zst`` with its ``.keys``.  Whoever has the journal's lock takes
@@ -11,19 +11,19 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.files import replacing
-from .journal_keys import Line, rows_of, write_keys
-from .journal_lines import Record, kept, lines
+from .journal_keys import line_of, rows_within, write_keys
+from .journal_lines import Record, kept
+from .journal_plain import PlainLines
 from .journal_segments import folder_of, write_segment
 
 SYNC_SECONDS = 1.0
 """At most so long what was appended is only in the operating system's hands."""
 
-_KEYS = re.compile(r"([0-9a-f]{32}-\d{6})\.keys")
 _SEALED = re.compile(r"[0-9a-f]{32}-(\d{6})\.jsonl\.zst")
 
 
@@ -62,10 +62,13 @@ def sealed_sides(journal: Path) -> list[SealedSide]:
     return [SealedSide(folder_of(journal) / name, int(of[1])) for name, of in named if of]
 
 
-def is_alone(path: Path) -> bool:
-    """Whether a file is the keys of a sealed part that was taken in without them."""
-    named = _KEYS.fullmatch(path.name)
-    return named is not None and not path.with_name(f"{named[1]}.jsonl.zst").exists()
+def is_alone(path: Path, known: Container[Path]) -> bool:
+    """Whether a file is one of keys, but neither among those that are known nor of a sealed part
+    that is still to be taken in.
+    """
+    if path.suffix != ".keys" or path in known:
+        return False
+    return not path.with_name(path.name.replace(".keys", ".jsonl.zst")).exists()
 
 
 class Side:
@@ -91,22 +94,14 @@ class Side:
     def _open(self) -> None:
         how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._file = os.open(self.path, how, 0o666)
-        self._lines: list[tuple[str, Line]] = []
-        self._answered: set[str] = set()
-        self._end = 0
-        with os.fdopen(os.dup(self._file), "rb") as f:
-            f.seek(0)
-            for line in lines(f):
-                if not line.ended:
-                    break
-                if line.record is not None:
-                    self._note(line.record, line.start, line.length)
-                self._end += line.length
+        self._plain = PlainLines(self._file)
+        self._end = self._plain.index().end
+        self._safe = self._end
         os.ftruncate(self._file, self._end)
 
     def answered(self, key: str) -> bool:
         """Whether a call is answered here, in what is not sealed yet."""
-        return key in self._answered
+        return any(not line.failed for line in self._plain.lines(key))
 
     def append(self, records: Iterable[Record]) -> None:
         """Keep the records of calls that were finished together: all of them or none.
@@ -117,7 +112,7 @@ class Side:
         made = [kept(record) for record in records]
         start = self.write(b"".join(line for _, line in made))
         for record, line in made:
-            self._note(record, start, len(line))
+            self._plain.note(record["key"], line_of(record, start, len(line)))
             start += len(line)
         if time.monotonic() - self._synced >= SYNC_SECONDS:
             self.sync()
@@ -128,19 +123,32 @@ class Side:
         Raises:
             OSError: there is no room; nothing is written.
         """
-        while True:
-            start = self._end
-            self._write(data)
-            if self._is_there():
-                return start
-            # Somebody took the file in before this was in it.
-            os.close(self._file)
-            self._open()
+        start, left = self._end, memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError:
+            os.ftruncate(self._file, start)
+            raise
+        self._end += len(data)
+        return start
 
     def sync(self) -> None:
-        """Have the disk hold what was appended."""
+        """Have the disk hold what was appended, and see that nobody took the file in before that
+        was in it.
+
+        Raises:
+            OSError: there is no room.
+        """
         os.fsync(self._file)
-        self._synced = time.monotonic()
+        while not self._is_there():
+            late = os.pread(self._file, self._end - self._safe, self._safe)
+            os.close(self._file)
+            self._open()
+            self.write(late)
+            os.fsync(self._file)
+            self._plain.index()
+        self._synced, self._safe = time.monotonic(), self._end
 
     def seal(self, least: int) -> None:
         """Compress what is there, if it has so many bytes, and begin anew.
@@ -160,7 +168,7 @@ class Side:
         with replacing(path) as temporary:
             made, places = write_segment(temporary, self._file, self._end, (path, number))
             side = SealedSide(path, number)
-            write_keys(side.keys, [made], rows_of(self._lines, number, places))
+            write_keys(side.keys, [made], rows_within(self._plain.noted(), number, places))
         # Whoever is killed here leaves the same lines twice.
         self.path.unlink(missing_ok=True)
         os.close(self._file)
@@ -172,22 +180,6 @@ class Side:
         os.close(self._file)
         if not self._end:
             self.path.unlink(missing_ok=True)
-
-    def _write(self, data: bytes) -> None:
-        left = memoryview(data)
-        try:
-            while left:
-                left = left[os.write(self._file, left) :]
-        except OSError:
-            os.ftruncate(self._file, self._end)
-            raise
-        self._end += len(data)
-
-    def _note(self, record: Any, start: int, length: int) -> None:
-        failed, confidences = bool(record["error"]), bool(record.get("confidences"))
-        self._lines.append((record["key"], Line(start, length, failed, confidences)))
-        if not failed:
-            self._answered.add(record["key"])
 
     def _is_there(self) -> bool:
         try:

@@ -22,7 +22,7 @@ from .cell_files import finished_cell
 from .executors import Loader, LocalExecutor
 from .finished import code_sha256
 from .journal import SEGMENT
-from .journal import Journal as JournalView
+from .journal_lookup import JournalView
 from .journal_side import Side
 from .outputs import Output, record_of
 from .plan import Plan, Unit
