@@ -22,8 +22,8 @@ from vlmeval_findit.sweep.journal_keys import keys_files
 from vlmeval_findit.sweep.journal_lines import as_line
 from vlmeval_findit.sweep.journal_lookup import JournalView
 from vlmeval_findit.sweep.journal_reading import snapshot
-from vlmeval_findit.sweep.journal_side import live_sides
 from vlmeval_findit.sweep.journal_segments import folder_of, segments_of
+from vlmeval_findit.sweep.journal_side import live_sides
 
 
 @pytest.fixture(autouse=True, scope="module")

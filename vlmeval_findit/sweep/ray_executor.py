@@ -31,14 +31,14 @@ from uuid import uuid4
 
 from ..core.extras import install
 from ..core.plugins import loaded_files
-from ..core.work import Answer, said
+from ..core.work import said
 from .config import Inference
 from .executors import GRACE, Answered, Loader, failures, single_calls, until
 from .finished import code_sha256
 from .journal_side import side_path
 from .line import Picture, pictures_of
 from .plan import Unit
-from .replica import Piece, Ready, Replica, Sheet, finished
+from .replica import Came, Piece, Ready, Replica, Sheet, finished
 from .results import Result
 from .stopping import Stopping
 
@@ -87,14 +87,15 @@ class RayExecutor:
         if first is None:
             return
         with self.opened():
-            replicas, together = self._replicas()
+            sheet, (replicas, together) = self._sent(), self._replicas()
             pieces = (
                 piece
                 for unit in chain([first], coming)
                 for piece in ([unit] if together[unit.shares_images] else single_calls(unit))
             )
             with stop.shielded():
-                yield from _Spreading(self._ray, replicas, until(stop, pieces), stop).answers()
+                ways = _Ways(self._ray, replicas, sheet)
+                yield from _Spreading(ways, until(stop, pieces), stop).answers()
                 if not stop.now:
                     self._closed(replicas.values())
 
@@ -116,7 +117,7 @@ class RayExecutor:
             OSError: they cannot be written.
         """
         with self.opened():
-            sheet, task = [self._ray.put(self._sheet)], self._ray.remote(_finished)
+            sheet, task = self._sent(), self._ray.remote(_finished)
             coming, running = until(stop, iter(places)), dict[Any, int]()
             room = 2 * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
             while True:
@@ -134,6 +135,13 @@ class RayExecutor:
                     except self._ray.exceptions.RayError:
                         continue
 
+    def _sent(self) -> Sequence[Any]:
+        """A reference to the cells: in a list, as it is itself what an actor is given."""
+        for module in loaded_files():
+            # No worker could import what a question of theirs is an instance of.
+            self._ray.cloudpickle.register_pickle_by_value(module)
+        return [self._ray.put(self._sheet)]
+
     def _replicas(self) -> tuple[Mapping[str, Any], Mapping[bool, bool]]:
         """The actors by the names of their files, and what the model can do.
 
@@ -143,19 +151,16 @@ class RayExecutor:
         assert self._sheet is not None, "nobody said which cells are asked"
         needs = {"num_cpus": self._inference.cpus, "num_gpus": self._inference.gpus}
         how = {"max_restarts": -1, "concurrency_groups": {"stop": 1}, **needs}
-        remote = self._ray.remote(**how)(Replica)
-        for module in loaded_files():
-            # No worker could import what a question of theirs is an instance of.
-            self._ray.cloudpickle.register_pickle_by_value(module)
-        sheet = self._ray.put(self._sheet)
+        remote = self._ray.remote(**how)(_Actor)
+        around = self._sheet.around
         names = [uuid4().hex for _ in range(self._inference.replicas or self._fitting())]
-        actors = {name: remote.remote(self._load, sheet, name) for name in names}
+        actors = {name: remote.remote(self._load, around, name) for name in names}
         try:
             ready: list[Ready] = self._ray.get([one.ready.remote() for one in actors.values()])
         except self._ray.exceptions.RayError as error:
             raise ValueError(f"the model cannot be loaded: {said(error)}") from None
         for name, one in zip(names, ready, strict=True):
-            _refuse_strangers(side_path(self._sheet.journal, name), one)
+            _refuse_strangers(side_path(around.journal, name), one)
         return actors, ready[0].together
 
     def _fitting(self) -> int:
@@ -184,13 +189,22 @@ def _refuse_strangers(side: Path, ready: Ready) -> None:
         )
 
 
+class _Actor(Replica):
+    """A replica in an actor; the cells come as a reference, one that is started again has none."""
+
+    def ask_of(self, sheet: Sequence[Any], pieces: Sequence[Piece]) -> list[Came]:
+        """Answer calls of the cells that a reference in a list names."""
+        return self.ask(_fetched(sheet[0]), pieces)
+
+
 def _finished(sheet: Sequence[Any], at: int) -> Result:
-    """Runs in a worker: a reference in a list comes as it is, and is fetched once for all cells."""
+    """Runs in a worker."""
     return finished(_fetched(sheet[0]), at)
 
 
 @lru_cache(maxsize=1)
 def _fetched(reference: Any) -> Sheet:
+    """What a worker was sent, taken apart once for all its cells."""
     sheet: Sheet = _import_ray().get(reference)
     return sheet
 
@@ -235,25 +249,29 @@ class _Bundle(NamedTuple):
     began: float
 
 
+class _Ways(NamedTuple):
+    """What is needed to ask: Ray's module, the actors by their names, and the cells."""
+
+    ray: Any
+    replicas: Mapping[str, Any]
+    sheet: Sequence[Any]
+
+
 class _Spreading:
     """Pieces of work on their way to replicas, as many at a time as take about two seconds.
 
     Args:
-        ray: the module.
-        replicas: the actors, by their names.
+        ways: whom to ask.
         pieces: what is to be asked, in the order of the plan.
         stop: asked whether more may begin.
     """
 
-    def __init__(
-        self, ray: Any, replicas: Mapping[str, Any], pieces: Iterator[Unit], stop: Stopping
-    ) -> None:
-        self._ray = ray
-        self._replicas = replicas
+    def __init__(self, ways: _Ways, pieces: Iterator[Unit], stop: Stopping) -> None:
+        self._ray, self._replicas, self._sheet = ways
         self._stop = stop
-        self._sizes = dict.fromkeys(replicas, 1)
+        self._sizes = dict.fromkeys(ways.replicas, 1)
         self._running: dict[Any, _Bundle] = {}
-        self._again: dict[str, deque[Unit]] = {name: deque() for name in replicas}
+        self._again: dict[str, deque[Unit]] = {name: deque() for name in ways.replicas}
         self._pictures = _Pictures(pieces)
 
     def answers(self) -> Iterator[Answered]:
@@ -302,8 +320,8 @@ class _Spreading:
             Piece(tuple((call.wanted_by[0], call.row) for call in one.calls), one.shares_images)
             for one in pieces
         ]
-        ask = self._replicas[name].ask.options(max_task_retries=retries)
-        self._running[ask.remote(sent)] = _Bundle(name, pieces, time.monotonic())
+        ask = self._replicas[name].ask_of.options(max_task_retries=retries)
+        self._running[ask.remote(self._sheet, sent)] = _Bundle(name, pieces, time.monotonic())
 
     def _came(self, reference: Any) -> Iterator[Answered]:
         """What came of a bundle.
@@ -313,7 +331,7 @@ class _Spreading:
         """
         name, pieces, began = self._running.pop(reference)
         try:
-            came = self._ray.get(reference)
+            came: list[Came] = self._ray.get(reference)
         except Exception as error:
             if len(pieces) > 1:
                 self._again[name].extend(pieces)
@@ -325,9 +343,8 @@ class _Spreading:
         # Not too many at once: what follows a few quick answers may be slow.
         self._sizes[name] = max(1, min(fitting, 2 * self._sizes[name], _MOST))
         if came:
-            calls = tuple(pieces[number].calls[within] for number, within, _ in came)
-            answers: list[Answer] = [answer for _, _, answer in came]
-            yield Unit(calls, shares_images=False), answers
+            calls = tuple(pieces[one.piece].calls[one.call] for one in came)
+            yield Unit(calls, shares_images=False), [one.answer for one in came]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from .cell_files import finished_cell
 from .executors import Loader, LocalExecutor
 from .finished import code_sha256
 from .journal import SEGMENT
+from .journal_lines import Record
 from .journal_lookup import JournalView
 from .journal_side import Side
 from .outputs import Output, record_of
@@ -36,17 +37,24 @@ SEALED_FROM = 1 << 20
 _OURS = ("FINDIT_", "LMUData")
 
 
-class Sheet(NamedTuple):
-    """All that is the same for every call of a model, sent to a machine once.
-
-    ``outputs`` are its cells, ``hashes`` those of their images, ``environment`` are variables of
-    the driver's that decide where things lie.
+class Surroundings(NamedTuple):
+    """What a worker takes over from the driver: variables of its environment that decide where
+    things lie.
     """
 
     journal: Path
+    environment: Mapping[str, str]
+
+
+class Sheet(NamedTuple):
+    """All that is the same for every call of a model, sent to a worker once.
+
+    ``outputs`` are its cells, ``hashes`` those of their images.
+    """
+
+    around: Surroundings
     outputs: tuple[Output, ...]
     hashes: Mapping[Path, str]
-    environment: Mapping[str, str]
 
 
 def sheet_of(journal: Path, outputs: Sequence[Output], plan: Plan) -> Sheet:
@@ -56,7 +64,7 @@ def sheet_of(journal: Path, outputs: Sequence[Output], plan: Plan) -> Sheet:
     hashes = {path: plan.image_hash(path) for images in plan.shown for path in images}
     said = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
     environment = {**said, FILES_VARIABLE: os.pathsep.join(named_files())}
-    return Sheet(journal.absolute(), tuple(outputs), hashes, environment)
+    return Sheet(Surroundings(journal.absolute(), environment), tuple(outputs), hashes)
 
 
 class Piece(NamedTuple):
@@ -64,6 +72,14 @@ class Piece(NamedTuple):
 
     calls: tuple[tuple[int, int], ...]
     shares_images: bool
+
+
+class Came(NamedTuple):
+    """What came of a call: the number of its piece, its own in that, and what is left to say."""
+
+    piece: int
+    call: int
+    answer: Answer
 
 
 class Ready(NamedTuple):
@@ -81,16 +97,15 @@ class Replica:
 
     Args:
         load: makes the asker.
-        sheet: the calls.
+        around: where things lie.
         token: names its file beside the journal; an actor that takes its place has the same.
     """
 
-    def __init__(self, load: Loader, sheet: Sheet, token: str) -> None:
-        os.environ.update(sheet.environment)
+    def __init__(self, load: Loader, around: Surroundings, token: str) -> None:
+        os.environ.update(around.environment)
         self._stop = Stopping()
-        self._outputs = sheet.outputs
-        self._keyings = [Keying(one.cell, sheet.hashes.__getitem__) for one in sheet.outputs]
-        self._side = Side(sheet.journal, token)
+        self._sheet: Sheet | None = None
+        self._side = Side(around.journal, token)
         asker = load()
         self._together = {way: asker.answers_together(shares_images=way) for way in (True, False)}
         self._executor = LocalExecutor(lambda: asker)
@@ -99,25 +114,28 @@ class Replica:
         """Say who is there."""
         return Ready(socket.gethostname(), code_sha256(), self._together)
 
-    def ask(self, pieces: Sequence[Piece]) -> list[tuple[int, int, Answer]]:
-        """Answer calls and keep their answers: the number of the piece, of the call in it, and what
-        is left to say of it.  Calls that were not begun when somebody asked to stop are left out.
+    def ask(self, sheet: Sheet, pieces: Sequence[Piece]) -> list[Came]:
+        """Answer calls of cells and keep the answers, but of calls that were not begun when
+        somebody asked to stop.
 
         What is answered in the file already is not asked again: an actor before this one has died
         of a later call.
         """
         # Not at the end: when these come, whoever asked has heard of all before.
         self._side.seal(SEGMENT)
-        came: list[tuple[int, int, Answer]] = []
+        if self._sheet is not sheet:
+            self._sheet, hashes = sheet, sheet.hashes.__getitem__
+            self._keyings = [Keying(one.cell, hashes) for one in sheet.outputs]
+        came: list[Came] = []
         units: list[Unit] = []
         numbers: dict[str, tuple[int, int]] = {}
         for number, piece in enumerate(pieces):
             left = []
             for within, (at, row) in enumerate(piece.calls):
-                call = Call(self._keyings[at](row), self._outputs[at].cell, row, (at,))
+                call = Call(self._keyings[at](row), sheet.outputs[at].cell, row, (at,))
                 numbers[call.key] = number, within
                 if self._side.answered(call.key):
-                    came.append((number, within, Kept("")))
+                    came.append(Came(number, within, Kept("")))
                 else:
                     left.append(call)
             if left:
@@ -125,28 +143,22 @@ class Replica:
         for unit, answers in self._executor.run(units, self._stop):
             if any(answer.stop is not None for answer in answers):
                 self._stop.set()
-            kept = self._kept(unit, answers)
+            kept = self._kept(sheet, unit, answers)
             for call, answer in zip(unit.calls, kept, strict=True):
-                came.append((*numbers[call.key], answer))
+                came.append(Came(*numbers[call.key], answer))
         return came
 
-    def _kept(self, unit: Unit, answers: Sequence[Answer]) -> Sequence[Answer]:
+    def _kept(self, sheet: Sheet, unit: Unit, answers: Sequence[Answer]) -> Sequence[Answer]:
         """The answers as they go home: those that were made are kept here, where there is room."""
         both = list(zip(unit.calls, answers, strict=True))
         try:
-            self._side.append(
-                self._record(call, answer) for call, answer in both if answer.stop not in NOT_MADE
-            )
+            made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
+            self._side.append(_record(sheet, *pair) for pair in made)
         except OSError:
             # The driver has a reserve for what was on its way.
             self._stop.set()
             return answers
         return [answer if answer.stop in NOT_MADE else _kept(answer) for answer in answers]
-
-    def _record(self, call: Call, answer: Answer) -> Mapping[str, object]:
-        output = self._outputs[call.wanted_by[0]]
-        asked_for = call.cell.confidences
-        return record_of(call.cell, call.row, answer, call.asked, output.identity, asked_for)
 
     def stop(self) -> None:
         """Begin no further call; another thread calls it."""
@@ -160,14 +172,19 @@ class Replica:
 
 def finished(sheet: Sheet, at: int) -> Result:
     """Write the files of a cell all of whose answers the journal has."""
-    os.environ.update(sheet.environment)
+    os.environ.update(sheet.around.environment)
     output = sheet.outputs[at]
-    return finished_cell(output, sheet.hashes.__getitem__, _opened(sheet.journal))
+    return finished_cell(output, sheet.hashes.__getitem__, _opened(sheet.around.journal))
 
 
 @lru_cache(maxsize=1)
 def _opened(journal: Path) -> JournalView:
     return JournalView(journal)
+
+
+def _record(sheet: Sheet, call: Call, answer: Answer) -> Record:
+    run = sheet.outputs[call.wanted_by[0]].identity
+    return record_of(call.cell, call.row, answer, call.asked, run, call.cell.confidences)
 
 
 def _kept(answer: Answer) -> Kept:
