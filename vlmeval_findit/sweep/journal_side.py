@@ -33,12 +33,14 @@ def side_path(journal: Path, token: str) -> Path:
 
 
 def live_sides(journal: Path) -> list[Path]:
-    """The files beside a journal; of each writer what was half taken in comes before what is new."""
+    """The files beside a journal; what was half taken in comes before what is new of its writer."""
     name = re.compile(re.escape(journal.name) + r"\.[0-9a-f]{32}\.jsonl(\.taken)?")
     if not journal.parent.is_dir():
         return []
     found = (path for path in journal.parent.iterdir() if name.fullmatch(path.name))
-    return sorted(found, key=lambda path: (path.name.removesuffix(".taken"), path.suffix == ".jsonl"))
+    return sorted(
+        found, key=lambda path: (path.name.removesuffix(".taken"), path.suffix == ".jsonl")
+    )
 
 
 class SealedSide(NamedTuple):
