@@ -28,7 +28,7 @@ import numpy as np
 
 from ..core.files import replacing
 from .journal_lines import Record
-from .journal_segments import Segment
+from .journal_segments import Place, Segment
 
 MERGED = 4
 """So many files that span equally many segments become one."""
@@ -63,15 +63,6 @@ class Line(NamedTuple):
     frame_length: int = 0
 
 
-def bytes_of(key: str) -> bytes | None:
-    """The bytes of a key; None where it is none."""
-    try:
-        wanted = bytes.fromhex(key)
-    except ValueError:
-        return None
-    return wanted if len(wanted) == 32 else None
-
-
 def line_of(record: Record, start: int, length: int) -> Line:
     """Where a record lies."""
     return Line(start, length, bool(record["error"]), bool(record.get("confidences")))
@@ -90,6 +81,35 @@ def standing(lines: Iterable[Line]) -> list[Line]:
         elif line.confidences and not line.failed and not stood[-1].confidences:
             stood.append(line)
     return stood
+
+
+def rows_within(
+    noted: Iterable[tuple[str, Line]], number: int, places: Sequence[Place]
+) -> bytearray:
+    """The rows of lines that were compressed.
+
+    Args:
+        noted: keys, and lines as they lay before, those of a call in their order.
+        number: of their segment.
+        places: where its frames lie.
+    """
+    begins, rows = [place.lines for place in places], bytearray()
+    for key, line in noted:
+        place = places[bisect_right(begins, line.start) - 1]
+        if (wanted := bytes_of(key)) is not None:
+            start, frame, length = line.start - place.lines, place.start, place.length
+            there = line._replace(start=start, segment=number, frame=frame, frame_length=length)
+            rows += row_of(wanted, there)
+    return rows
+
+
+def bytes_of(key: str) -> bytes | None:
+    """The bytes of a key; None where it is none."""
+    try:
+        wanted = bytes.fromhex(key)
+    except ValueError:
+        return None
+    return wanted if len(wanted) == 32 else None
 
 
 def row_of(key: bytes, line: Line) -> bytes:
@@ -164,6 +184,12 @@ class Keys:
         self._sums = array("I", directory[blocks * 8 :])
         return int(rows)
 
+    def __enter__(self) -> Keys:
+        return self
+
+    def __exit__(self, *stopped: object) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -224,19 +250,36 @@ def keys_files(folder: Path) -> dict[int, list[tuple[int, Path]]]:
     return {first: sorted(ends, reverse=True) for first, ends in found.items()}
 
 
-def write_keys(folder: Path, covered: Sequence[Segment], rows: bytes | bytearray) -> Path:
-    """Write the file of keys of some segments; ``rows`` are in the order of the lines."""
-    return _write(folder, covered, len(rows) // _ROW.size, _in_order(rows))
+def keys_path(folder: Path, covered: Sequence[Segment]) -> Path:
+    """The file of keys of some segments of a journal."""
+    return folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
+
+
+def write_keys(path: Path, covered: Sequence[Segment], rows: bytes | bytearray) -> Path:
+    """Write the file of keys of some segments; ``rows`` of a call are in the order of its lines."""
+    return _write(path, covered, len(rows) // _ROW.size, _in_order(rows))
+
+
+def write_renumbered(path: Path, made: Segment, before: Keys) -> Path:
+    """Write the file of keys of a segment that had another number.
+
+    Raises:
+        SpoiltKeysError: the one before is not what was written.
+        OSError: there is no room.
+    """
+    rows = before.between(0, 1 << 64).copy()
+    rows["segment"] = made.number
+    return _write(path, [made], len(rows), [rows])
 
 
 def keys_in_memory(covered: Sequence[Segment], rows: bytes | bytearray) -> Keys:
     """The keys of some segments, for one who writes no file; ``rows`` as for :func:`write_keys`."""
     file = BytesIO()
     _write_rows(file, len(rows) // _ROW.size, _in_order(rows), _of(covered))
-    return Keys(_path_of(covered[0].path.parent, covered), covered, file.getvalue())
+    return Keys(keys_path(covered[0].path.parent, covered), covered, file.getvalue())
 
 
-def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) -> Path:
+def merge_keys(path: Path, covered: Sequence[Segment], files: Sequence[Keys]) -> Path:
     """Make one file of several, which are in the order of their segments.
 
     Raises:
@@ -250,7 +293,7 @@ def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) 
         _sorted(np.concatenate([one.between(low, high) for one in files]))
         for low, high in pairwise(bounds)
     )
-    return _write(folder, covered, count, parts)
+    return _write(path, covered, count, parts)
 
 
 def _in_order(rows: bytes | bytearray) -> Iterator[Any]:
@@ -265,17 +308,12 @@ def _sorted(rows: Any) -> Any:
     return rows[np.argsort(rows["key"], kind="stable")]
 
 
-def _write(folder: Path, covered: Sequence[Segment], count: int, parts: Iterable[Any]) -> Path:
-    path = _path_of(folder, covered)
+def _write(path: Path, covered: Sequence[Segment], count: int, parts: Iterable[Any]) -> Path:
     with replacing(path) as temporary, temporary.open("wb") as f:
         _write_rows(f, count, parts, _of(covered))
         f.flush()
         os.fsync(f.fileno())
     return path
-
-
-def _path_of(folder: Path, covered: Sequence[Segment]) -> Path:
-    return folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
 
 
 def _write_rows(f: BinaryIO, count: int, parts: Iterable[Any], of: bytes) -> None:
