@@ -214,6 +214,11 @@ def detailed(run: Run, places: Collection[int] | None = None) -> Sequence[Scored
     return found
 
 
+def with_details(run: Run) -> Run:
+    """The run with the details of all its rows; see :func:`detailed`."""
+    return replace(run, rows=tuple(detailed(run)), details=None)
+
+
 def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
     """What was asked; where it is a plug-in's that is not here, the error says which one."""
     try:
