@@ -30,7 +30,12 @@ RUNS, LEAST = (100, 300), (8,)
 
 ROWS, FEW_ROWS = 1000, 40
 
-MOST = {"score": (0.05, 0.9), "leaderboard": (0.32, 0.3), "anatomy": (0.3, 0.3), "report": (0.4, 0.6)}
+MOST = {
+    "score": (0.05, 0.9),
+    "leaderboard": (0.32, 0.3),
+    "anatomy": (0.3, 0.3),
+    "report": (0.4, 0.6),
+}
 """MiB and seconds a run, at most: 1,000 fit 400 MiB, and take minutes."""
 
 OUT = {
