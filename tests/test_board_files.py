@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from boards import JSON, LABELS_TEXT, METRICS, NOW, board, runs, world
+from boards import JSON, LABELS_TEXT, METRICS, NOW, TEXT, board, runs, world
 from openpyxl import load_workbook
-from scored_runs import World, saying, speaking
+from rich.console import Console
+from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import print_remarks
@@ -22,7 +23,7 @@ from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
 from vlmeval_findit.leaderboard.rows import (
     forced_lines,
-    formats_line,
+    formats_chosen,
 )
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.report.page import make_page
@@ -114,15 +115,13 @@ def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> Non
 
 
 def test_where_there_is_no_choice_of_formats_none_is_said(world: World, runs: list[Run]) -> None:
-    line = formats_line(make_board(runs))
-    assert line is not None
-    assert line.split("; ")[0] == "Good xyxy_text"
-    assert formats_line(make_board([world.run("Only", JSON, saying("[]"))])) is None
+    assert formats_chosen(make_board(runs))[0] == "Good xyxy_text"
+    assert formats_chosen(make_board([world.run("Only", JSON, saying("[]"))])) == []
     # No format of Good's has both tables: each is named with how many it is the format of.
     gone = {("Good", JSON), ("Good", LABELS_TEXT)}
     partly = [run for run in runs if (run.model, run.question.name) not in gone]
-    line = formats_line(make_board(partly)) or ""
-    assert {"Good xyxy_text (1 dataset)", "Good xyxy_json (1 dataset)"} <= {*line.split("; ")}
+    chosen = formats_chosen(make_board(partly))
+    assert {"Good xyxy_text (1 dataset)", "Good xyxy_json (1 dataset)"} <= {*chosen}
 
 
 def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> None:
@@ -164,6 +163,36 @@ def test_the_command(
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
 
 
+def test_a_terminal_is_not_filled_with_remarks(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """There the first are shown, and the file is named that has all; in a pipe all are."""
+    for at in range(15):
+        for name in (JSON, TEXT) if at < 14 else (JSON,):
+            world.predict(f"Model{at:02}", name, failing, rows=11 if at == 14 else None)
+    given = ["leaderboard", str(world.runs), "--out", str(tmp_path / "out")]
+    page = ["report", str(world.runs), "--out", str(tmp_path / "page.html")]
+    for command in (given, page):
+        assert main(command) == 0
+        assert capsys.readouterr().out.count(" calls failed ") == 14
+    monkeypatch.setattr(
+        "vlmeval_findit.cli.leaderboard.console",
+        lambda: Console(width=80, force_terminal=True, color_system=None),
+    )
+    for command, where in ((given, "leaderboard.md"), (page, "page.html")):
+        assert main(command) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert sum(" calls failed " in line for line in lines) == 11
+        assert f"3 more in {where}" in lines
+        assert "Not compared with the rest: 1 run" in lines
+        if command is given:
+            said = " ".join(line.strip() for line in lines)
+            assert re.search(r"Model10 xyxy_\w+; 3 more in formats.csv", said), said
+    for path in (tmp_path / "page.html", tmp_path / "out" / "leaderboard.md"):
+        assert path.read_text("utf-8").count(" calls failed ") == 14
+
+
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
 def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
     command = ["soffice", f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
@@ -197,5 +226,5 @@ def test_what_was_forced_is_said_everywhere(
     page = make_page(board, NOW)
     assert "<h3>Forced</h3>" in page
     assert "given unit; prompts &lt;hash&gt;" in page
-    print_remarks(board)
+    print_remarks(board, "leaderboard.md")
     assert line in capsys.readouterr().out

@@ -126,12 +126,13 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         assert min(names) > lowest
         assert edge <= 0
         # What scrolls keeps what stands above its columns.
-        top = browser.execute_script(
+        scrolled, top = browser.execute_script(
             "const box = document.querySelector('#figures .wide.many');"
             "box.scrollTop = 500;"
-            "return box.querySelector('thead th').getBoundingClientRect().top"
-            " - box.getBoundingClientRect().top"
+            "const head = box.querySelector('thead th').getBoundingClientRect();"
+            "return [box.scrollTop, head.top - box.getBoundingClientRect().top]"
         )
+        assert scrolled == 500
         assert abs(top) <= 2
         assert browser.get_log("browser") == []
     finally:
