@@ -14,7 +14,7 @@ import pytest
 from boards import JSON, LABELS_TEXT, METRICS, NOW, TEXT, board, runs, world
 from openpyxl import load_workbook
 from rich.console import Console
-from scored_runs import World, failing, saying, speaking
+from scored_runs import World, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import print_remarks
@@ -30,6 +30,8 @@ from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["board", "runs", "world"]
+
+COMMAND = "vlmeval_findit.cli.leaderboard"
 
 
 @pytest.fixture
@@ -163,34 +165,34 @@ def test_the_command(
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
 
 
+@pytest.mark.parametrize("many", [12, 13, 300])
 def test_a_terminal_is_not_filled_with_remarks(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, many: int,
 ) -> None:  # fmt: skip
     """There the first are shown, and the file is named that has all; in a pipe all are."""
-    for at in range(15):
-        for name in (JSON, TEXT) if at < 14 else (JSON,):
-            world.predict(f"Model{at:02}", name, failing, rows=11 if at == 14 else None)
-    given = ["leaderboard", str(world.runs), "--out", str(tmp_path / "out")]
-    page = ["report", str(world.runs), "--out", str(tmp_path / "page.html")]
-    for command in (given, page):
+    for name in (JSON, TEXT):
+        world.predict("Model", name, saying("[]"))
+    said = [f"Model{at} failed" for at in range(many)]
+    for lines in ("failure_lines", "formats_chosen"):
+        monkeypatch.setattr(f"{COMMAND}.{lines}", lambda board: said)
+    commands = {
+        "leaderboard.md": ["leaderboard", str(world.runs), "--out", str(tmp_path / "out")],
+        "page.html": ["report", str(world.runs), "--out", str(tmp_path / "page.html")],
+    }
+    for file, command in commands.items():
         assert main(command) == 0
-        assert capsys.readouterr().out.count(" calls failed ") == 14
-    monkeypatch.setattr(
-        "vlmeval_findit.cli.leaderboard.console",
-        lambda: Console(width=80, force_terminal=True, color_system=None),
-    )
-    for command, where in ((given, "leaderboard.md"), (page, "page.html")):
+        assert set(said) <= set(capsys.readouterr().out.splitlines()), file
+    terminal = Console(width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(f"{COMMAND}.console", lambda: terminal)
+    for file, command in commands.items():
         assert main(command) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert sum(" calls failed " in line for line in lines) == 11
-        assert f"3 more in {where}" in lines
-        assert "Not compared with the rest: 1 run" in lines
-        if command is given:
-            said = " ".join(line.strip() for line in lines)
-            assert re.search(r"Model10 xyxy_\w+; 3 more in formats.csv", said), said
-    for path in (tmp_path / "page.html", tmp_path / "out" / "leaderboard.md"):
-        assert path.read_text("utf-8").count(" calls failed ") == 14
+        printed = capsys.readouterr().out
+        shown = [line for line in printed.splitlines() if line in said]
+        assert shown == (said if many == 12 else said[:11])
+        assert (f"\n{many - 11} more in {file}\n" in printed) == (many > 12)
+        named = f"Model10 failed; {many - 11} more in formats.csv" in " ".join(printed.split())
+        assert named == (many > 12 and command[0] == "leaderboard")
 
 
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
