@@ -31,20 +31,21 @@ RUNS, LEAST = (100, 300), (8,)
 ROWS, FEW_ROWS = 1000, 40
 
 MOST = {
-    "score": (0.05, 0.9),
-    "leaderboard": (0.32, 0.3),
-    "anatomy": (0.3, 0.3),
-    "report": (0.4, 0.6),
+    "score": (0.03, 0.55),
+    "leaderboard": (0.32, 0.09),
+    "anatomy": (0.08, 0.15),
+    "report": (0.2, 0.25),
 }
-"""MiB and seconds a run, at most: 1,000 fit 400 MiB, and take minutes."""
+"""MiB and seconds a run, at most: 1,000 fit 400 MiB, and take minutes.  Seconds are 1.5 times those
+of a machine with other work."""
 
-OUT = {
-    "score": ("--space", "grid1000", ""),
-    "leaderboard": ("--out", "board"),
-    "anatomy": ("--by", "label", "--json", "anatomy.json"),
-    "report": ("--out", "report.html"),
+HOW = {
+    "score": "--space grid1000",
+    "leaderboard": "--out {folder}/board",
+    "anatomy": "--by label --json {folder}/anatomy.json",
+    "report": "--out {folder}/report.html",
 }
-"""How each is called, and what it leaves."""
+"""What each is given beside the runs: at last, where it is to write."""
 
 _COMMAND = """
 import sys, time
@@ -67,8 +68,8 @@ class Cost(NamedTuple):
 def cost(what: str, folder: Path, runs: int, rows: int, formats: int) -> Cost:
     """What a command costs over so many runs, every model in so many formats."""
     made = make_runs(folder, runs, rows, FORMATS[:formats])
-    out = folder / OUT[what][-1]
-    how = [*OUT[what][:-1], *([] if what == "score" else [str(out)])]
+    how = [word.format(folder=folder) for word in HOW[what].split()]
+    out = Path(how[-1])
     command = [sys.executable, "-c", _COMMAND, what, str(made), *how]
     at_hand = {"FINDIT_TABLES": str(folder), "FINDIT_IMAGES": f"Pascal={folder / 'pictures'}"}
     done = subprocess.run(
