@@ -45,7 +45,7 @@ HOW = {
     "anatomy": "--by label --json {folder}/anatomy.json",
     "report": "--out {folder}/report.html",
 }
-"""What each is given beside the runs: at last, where it is to write."""
+"""What each is given beside the runs; the last is what it writes, of all but ``score``."""
 
 _COMMAND = """
 import sys, time
