@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 from test_journal import content, key, record
 
 from vlmeval_findit.sweep import journal as journal_module
-from vlmeval_findit.sweep import journal_sealed, journal_segments
+from vlmeval_findit.sweep import journal_sealed, journal_sealed_view, journal_segments
 from vlmeval_findit.sweep.finished import NAME
 from vlmeval_findit.sweep.journal import Journal, NotOursError
 from vlmeval_findit.sweep.journal_errors import JournalError
 from vlmeval_findit.sweep.journal_lines import as_line
+from vlmeval_findit.sweep.journal_lookup import Lookup
 from vlmeval_findit.sweep.journal_reading import (
     content_sha256,
     content_size,
@@ -50,7 +51,7 @@ def _small() -> Iterator[None]:
         yield
 
 
-def view(journal: Journal) -> dict[str, Any]:
+def view(journal: Lookup) -> dict[str, Any]:
     """Everything that a journal says of its calls."""
     return {
         name: (
@@ -584,7 +585,7 @@ def test_a_sweep_over_a_sealed_journal_leaves_the_same_files(
     with monkeypatch.context() as patch:
         # What is finished is found out without a look into a segment.
         patch.setattr(journal_segments, "_frame", None)
-        patch.setattr(journal_sealed, "lines_at", None)
+        patch.setattr(journal_sealed_view, "lines_at", None)
         assert len(go(sweep, FakeHost(again))) == 8
     (sweep.work_dir / NAME).unlink()
     assert len(go(sweep, FakeHost(again))) == 8

@@ -17,23 +17,22 @@ journal, which the next process that opens it takes in.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from ..core.files import replacing
 from .journal_errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep
-from .journal_keys import Line, standing
-from .journal_lines import Record, kept, lines
+from .journal_keys import line_of
+from .journal_lines import Record, kept
+from .journal_lookup import Lookup
+from .journal_plain import PlainLines
 from .journal_reading import beside, is_sealed, plain_records, problem_of
-from .journal_sealed import Sealed, line_of
+from .journal_sealed import Sealed
 from .journal_segments import segments_of
 
 log = logging.getLogger(__name__)
@@ -58,8 +57,9 @@ class NotOursError(JournalError):
         )
 
 
-class Journal:
-    """The finished calls of one file.  Only one process at a time opens it.
+class Journal(Lookup):
+    """The finished calls of one file.  Only one process at a time opens it; who only wants to look
+    something up opens a :class:`.journal_lookup.JournalView`.
 
     Args:
         path: the file; made where it is not there.
@@ -70,6 +70,8 @@ class Journal:
         OSError: it cannot be opened or made.
     """
 
+    _sealed: Sealed
+
     def __init__(self, path: Path, reserve: int = RESERVE) -> None:
         self.path = path
         problem = problem_of(path)
@@ -77,7 +79,6 @@ class Journal:
             raise JournalError(f"{path} {problem}: nothing is written to it. Name another journal.")
         self._lock = lock_of_a_sweep(path.with_name(f"{path.name}.lock"))
         self._beside = path.with_name(f"{path.name}.{self._lock.token}.jsonl")
-        self._lines: dict[str, tuple[Line, ...]] = {}
         self._synced, self._dirty, self._seal_at = time.monotonic(), False, SEGMENT
         with ExitStack() as undo:
             undo.callback(self._lock.release)
@@ -85,7 +86,7 @@ class Journal:
                 log.warning("%s is not there, but its segments are, and are read", path)
             self._file = self._opened()
             undo.callback(lambda: os.close(self._file))
-            self._sealed = Sealed(path)
+            super().__init__(Sealed(path), PlainLines(self._file))
             undo.callback(self._sealed.close)
             self._end = self._read()
             self._hold(reserve)
@@ -99,78 +100,6 @@ class Journal:
 
     def __exit__(self, *stopped: object) -> None:
         self.close()
-
-    def __contains__(self, key: str) -> bool:
-        """Whether a call is answered; a failed one is not."""
-        return self.serves(key, confidences=False)
-
-    def __len__(self) -> int:
-        """How many calls are answered; every key is read."""
-        sealed = {key for key, line in self._sealed.noted() if not line.failed}
-        return len(sealed.union(key for key, known in self._lines.items() if not known[-1].failed))
-
-    def __getitem__(self, key: str) -> dict[str, Any]:
-        """The record of a call: its answer, or the last of its failures.
-
-        Raises:
-            KeyError: it was never made.
-            JournalError: it is in a segment and spoilt.
-        """
-        stood = self._standing(key)
-        if not stood:
-            raise KeyError(key)
-        return self._record(stood[-1])
-
-    def _all(self, key: str) -> Sequence[Line]:
-        """The lines of a call that may have stood for it, in their order."""
-        here = self._lines.get(key, ())
-        return [*self._sealed.lines(key), *here] if self._sealed else here
-
-    def _standing(self, key: str) -> list[Line]:
-        return standing(self._all(key))
-
-    def _record(self, line: Line) -> dict[str, Any]:
-        if line.segment:
-            raw = self._sealed.raw(line)
-        else:
-            raw = os.pread(self._file, line.length, line.start)
-        record: dict[str, Any] = json.loads(raw)
-        record.pop("crc32", None)
-        return record
-
-    def get(self, key: str) -> dict[str, Any] | None:
-        """The record of a call, or None where it was never made."""
-        stood = self._standing(key)
-        return self._record(stood[-1]) if stood else None
-
-    def serves(self, key: str, *, confidences: bool) -> bool:
-        """Whether a call is answered as it is wanted: with ``confidences`` only if the answer was
-        asked for with them, whether or not they could be had.
-        """
-        # Of the answers to a call one that was asked for with them always stands.
-        for line in self._all(key):
-            if not line.failed and (line.confidences or not confidences):
-                return True
-        return False
-
-    def is_news(self, record: Record) -> bool:
-        """Whether a record from elsewhere says more of its call than is known here."""
-        asked = bool(record.get("confidences")) and not record["error"]
-        return not self.serves(record["key"], confidences=asked)
-
-    def replies(self, key: str) -> list[str]:
-        """The texts of all answers that stood for a call, one after the other."""
-        return [self._record(line)["reply"] for line in self._standing(key) if not line.failed]
-
-    def answers_of(self, model: str, dataset: str) -> Iterator[dict[str, Any]]:
-        """The answers to calls that a model got first for a dataset; every record is read."""
-        here = (line for known in self._lines.values() for line in known)
-        for line, record in chain(
-            self._sealed.records(), ((line, self._record(line)) for line in here)
-        ):
-            wanted = (record.get("model"), record.get("dataset")) == (model, dataset)
-            if wanted and not line.failed and self._standing(record["key"])[-1] == line:
-                yield record
 
     def append(self, records: Iterable[Record]) -> None:
         """Keep the records of calls that were finished together: all of them or none.
@@ -193,7 +122,7 @@ class Journal:
             full = True
         alone = start == self._end
         for record, line in made:
-            self._note(record["key"], line_of(record, start, len(line)))
+            self._plain.note(record["key"], line_of(record, start, len(line)))
             start += len(line)
         self._end, self._dirty = start, True
         if time.monotonic() - self._synced >= SYNC_SECONDS:
@@ -270,9 +199,8 @@ class Journal:
             log.warning("%s: could not be sealed (%s)", self.path, error)
 
     def _seal(self) -> None:
-        noted = ((key, line) for key, known in self._lines.items() for line in known)
         with self._begun_anew(self._end):
-            self._sealed.add(self._file, self._end, noted)
+            self._sealed.add(self._file, self._end, self._plain.noted())
             if not (self._ours() and self._is_there()):
                 raise OSError("something else writes it")
 
@@ -293,7 +221,8 @@ class Journal:
                 self._write_beside(more)
         finally:
             os.close(old)
-        self._lines, self._end, self._seal_at = {}, os.fstat(self._file).st_size, SEGMENT
+        self._plain = PlainLines(self._file)
+        self._end, self._seal_at = os.fstat(self._file).st_size, SEGMENT
 
     def _write(self, data: bytes) -> int | None:
         """Where the data was written, behind all that is there; None where it does not fit."""
@@ -353,27 +282,10 @@ class Journal:
         self._reserve.unlink(missing_ok=True)
         return there
 
-    def _note(self, key: str, line: Line) -> None:
-        """Remember where a call's record is."""
-        known = self._lines.get(key)
-        self._lines[key] = (line,) if known is None else tuple(standing([*known, line]))
-
     def _read(self) -> int:
         """Index the file and cut off a torn end; returns where the file ends."""
         self._drop_what_is_sealed()
-        end = 0
-        spoilt: list[int] = []
-        with os.fdopen(os.dup(self._file), "rb") as f:
-            f.seek(0)
-            for line in lines(f):
-                if line.record is not None:
-                    at = line_of(line.record, line.start, line.length)
-                    self._note(line.record["key"], at)
-                elif line.ended:
-                    spoilt.append(line.start)
-                else:
-                    break
-                end += line.length
+        end, spoilt = self._plain.index()
         if spoilt:
             log.warning(
                 "%s: %d lines are no records, or not what was written, and are left out; "

@@ -19,6 +19,7 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -26,6 +27,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ..core.files import replacing
+from .journal_lines import Record
 from .journal_segments import Segment
 
 MERGED = 4
@@ -47,8 +49,9 @@ _NAME = re.compile(r"(\d{6,})-(\d{6,})\.keys")
 
 
 class Line(NamedTuple):
-    """Where a record lies: ``length`` bytes from ``start`` on, in the journal itself or in the
-    lines of a frame of a segment; ``confidences``: it was asked for with them.
+    """Where a record lies: ``length`` bytes from ``start`` on, in the journal itself (or in a file
+    beside it, where ``segment`` is negative) or in the lines of a frame of a segment;
+    ``confidences``: it was asked for with them.
     """
 
     start: int
@@ -58,6 +61,11 @@ class Line(NamedTuple):
     segment: int = 0
     frame: int = 0
     frame_length: int = 0
+
+
+def line_of(record: Record, start: int, length: int) -> Line:
+    """Where a record lies."""
+    return Line(start, length, bool(record["error"]), bool(record.get("confidences")))
 
 
 def standing(lines: Iterable[Line]) -> list[Line]:
@@ -92,6 +100,10 @@ def _line(row: bytes) -> Line:
 class SpoiltKeysError(Exception):
     """A file of keys is not what was written."""
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.path = path
+
 
 class Keys:
     """One file of keys, open.
@@ -99,25 +111,36 @@ class Keys:
     Args:
         path: the file.
         covered: the segments that it is said to be of.
+        content: what would be in the file, where there is none.
 
     Raises:
         SpoiltKeysError: it is torn, spoilt, or of other segments.
         OSError: it cannot be read.
     """
 
-    def __init__(self, path: Path, covered: Sequence[Segment]) -> None:
+    def __init__(
+        self, path: Path, covered: Sequence[Segment], content: bytes | None = None
+    ) -> None:
         self.path = path
         self.span = len(covered)
-        self._file = path.open("rb", buffering=0)
+        self._content = content
+        self._file = None if content is not None else path.open("rb", buffering=0)
         try:
             self._rows = self._opened(_of(covered))
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
+    def _read(self, size: int, start: int) -> bytes:
+        if self._file is not None:
+            return os.pread(self._file.fileno(), size, start)
+        return (self._content or b"")[start : start + size]
+
     def _opened(self, of: bytes) -> int:
-        size = os.fstat(self._file.fileno()).st_size
-        end = os.pread(self._file.fileno(), _END.size, max(0, size - _END.size))
+        size = len(self._content or b"")
+        if self._file is not None:
+            size = os.fstat(self._file.fileno()).st_size
+        end = self._read(_END.size, max(0, size - _END.size))
         if len(end) < _END.size:
             raise SpoiltKeysError(self.path)
         form, rows, made_of, checksum = _END.unpack(end)
@@ -125,7 +148,7 @@ class Keys:
         begin = rows * _ROW.size
         if (form, made_of, size) != (_FORM, of, begin + blocks * 12 + _END.size):
             raise SpoiltKeysError(self.path)
-        directory = os.pread(self._file.fileno(), blocks * 12, begin)
+        directory = self._read(blocks * 12, begin)
         if zlib.crc32(directory) != checksum:
             raise SpoiltKeysError(self.path)
         self._heads = array("Q", directory[: blocks * 8])
@@ -133,7 +156,8 @@ class Keys:
         return int(rows)
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def __len__(self) -> int:
         return self._rows
@@ -157,7 +181,7 @@ class Keys:
     def _block(self, block: int, count: int = 1) -> bytes:
         start, end = block * _BLOCK, min((block + count) * _BLOCK, self._rows)
         wanted = (end - start) * _ROW.size
-        rows = os.pread(self._file.fileno(), wanted, start * _ROW.size)
+        rows = self._read(wanted, start * _ROW.size)
         step = _BLOCK * _ROW.size
         for number in range(count):
             if zlib.crc32(rows[number * step : (number + 1) * step]) != self._sums[block + number]:
@@ -197,6 +221,13 @@ def write_keys(folder: Path, covered: Sequence[Segment], rows: bytes) -> Path:
     return _write(folder, covered, len(unsorted), [_sorted(unsorted)])
 
 
+def keys_in_memory(covered: Sequence[Segment], rows: bytes) -> Keys:
+    """The keys of some segments, for one who writes no file; ``rows`` as for :func:`write_keys`."""
+    unsorted, file = np.frombuffer(rows, _ROWS), BytesIO()
+    _write_rows(file, len(unsorted), [_sorted(unsorted)], _of(covered))
+    return Keys(_path_of(covered[0].path.parent, covered), covered, file.getvalue())
+
+
 def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) -> Path:
     """Make one file of several, which are in the order of their segments.
 
@@ -219,12 +250,16 @@ def _sorted(rows: Any) -> Any:
 
 
 def _write(folder: Path, covered: Sequence[Segment], count: int, parts: Iterable[Any]) -> Path:
-    path = folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
+    path = _path_of(folder, covered)
     with replacing(path) as temporary, temporary.open("wb") as f:
         _write_rows(f, count, parts, _of(covered))
         f.flush()
         os.fsync(f.fileno())
     return path
+
+
+def _path_of(folder: Path, covered: Sequence[Segment]) -> Path:
+    return folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
 
 
 def _write_rows(f: BinaryIO, count: int, parts: Iterable[Any], of: bytes) -> None:
