@@ -16,7 +16,7 @@ from measured import peak_mib
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.core.places import Folder
-from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts
+from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts, keys_of
 from vlmeval_findit.sweep.journal import Journal
 from vlmeval_findit.sweep.keeping import Unanswered, Waiting, calls_left
 from vlmeval_findit.sweep.plan import UnitSizes, make_plan, unfinished, units
@@ -47,7 +47,7 @@ def main(count: int) -> dict[str, float]:
         waiting, done = Waiting(left.waits), 0
         for unit in unfinished(units(plan.calls, UnitSizes()), unanswered):
             for at in waiting.made(unit.calls):
-                done += len(plan.keys(at))
+                done += sum(1 for _ in keys_of(plan.cells[at], plan.image_hash))
         return {"calls": left.left, "done": done, "took": time.process_time() - start}
 
 

@@ -21,8 +21,9 @@ from vlmeval_findit.sweep.journal_errors import JournalError
 from vlmeval_findit.sweep.journal_keys import keys_files
 from vlmeval_findit.sweep.journal_lines import as_line
 from vlmeval_findit.sweep.journal_lookup import JournalView
-from vlmeval_findit.sweep.journal_reading import beside, snapshot
+from vlmeval_findit.sweep.journal_reading import snapshot
 from vlmeval_findit.sweep.journal_segments import folder_of, segments_of
+from vlmeval_findit.sweep.journal_side import live_sides
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -193,7 +194,7 @@ def test_what_is_taken_in_meanwhile_is_seen(
     path = tmp_path / "calls.jsonl"
     filled(path, 2)
     (tmp_path / f"calls.jsonl.{'a' * 32}.jsonl").write_bytes(as_line(record("beside")))
-    real = beside if moment == "listed" else snapshot
+    real = live_sides if moment == "listed" else snapshot
 
     def taken_in(of: Path) -> Any:
         found = real(of) if moment == "listed" else None

@@ -121,7 +121,7 @@ def test_every_row_of_every_cell_has_a_call(plan: Plan) -> None:
     assert len(plan.cells) == 3 * 6
     assert plan.queries == 6 * (19 + 6 + 12) == sum(len(cell.rows) for cell in plan.cells)
     calls = list(plan.calls)
-    keys = {key for at in range(len(plan.cells)) for key in plan.keys(at)}
+    keys = {key for cell in plan.cells for key in keys_of(cell, plan.image_hash)}
     assert keys == {call.key for call in calls}
     assert len(keys) == len(calls) == plan.queries
 
@@ -137,7 +137,8 @@ def test_equal_calls_are_one(tables: Tables, images: ImageHashes) -> None:
     calls = list(twice.calls)
     assert len(calls) == 19
     assert all(call.wanted_by == (0, 1) for call in calls)
-    assert twice.keys(0) == twice.keys(1)
+    first, second = (list(keys_of(one, twice.image_hash)) for one in twice.cells)
+    assert first == second
 
 
 def test_calls_come_in_the_order_of_the_images_of_cells(plan: Plan, images: ImageHashes) -> None:
@@ -170,7 +171,7 @@ def test_pictures_of_the_same_content_are_asked_about_once(tables: Tables, tmp_p
     hashes = ImageHashes()
     within = make_plan([over(tmp_path, asked, ["a", "b", "c", "b"])], hashes)
     assert [(call.row, call.images[0].name) for call in within.calls] == [(0, "a"), (2, "c")]
-    keys = within.keys(0)
+    keys = list(keys_of(within.cells[0], within.image_hash))
     assert keys[0] == keys[1] == keys[3] != keys[2]
     cells = [
         over(tmp_path, other, ["b"]),
@@ -227,7 +228,7 @@ def test_what_an_answer_depends_on_is_in_its_key(
     (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
 
     def keys(other: Cell) -> set[str]:
-        return set(make_plan([other], ImageHashes()).keys(0))
+        return set(keys_of(other, ImageHashes()))
 
     same = keys(cell)
     assert keys(replace(cell, model="Other")).isdisjoint(same)

@@ -12,11 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, files, go
+from engine_fakes import (
+    FakeHost,
+    FakeModel,
+    Message,
+    Silent,
+    answered_keys,
+    demo_sweep,
+    files,
+    go,
+)
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.sweep.config import Inference
+from vlmeval_findit.sweep.journal_reading import is_whole
+from vlmeval_findit.sweep.journal_segments import segments_of
 from vlmeval_findit.sweep.model_asker import ModelAsker
 from vlmeval_findit.sweep.ray_executor import RayExecutor
 
@@ -75,6 +86,63 @@ def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
     assert sum(result.failed for result in results) == 0
     ours = files(tmp_path / "out")
     assert ours == {name: undisturbed[name] for name in ours}
+
+
+class Wordy(FakeModel):
+    """Replies so long that each worker compresses its own."""
+
+    def generate(self, message: Message, dataset: str) -> str:
+        return super().generate(message, dataset) + " " * 40_000
+
+
+def test_large_files_of_workers_become_segments(tmp_path: Path) -> None:
+    go(demo_sweep(tmp_path / "alone"), FakeHost(Wordy()))
+    undisturbed = files(tmp_path / "alone" / "out")
+    for again in range(2):
+        watcher = Silent()
+        go(demo_sweep(tmp_path), ray_host(lambda: ModelAsker(Wordy())), watcher=watcher)
+        assert len(watcher.answers) == (0 if again else 100)
+        assert files(tmp_path / "out") == undisturbed
+    path = tmp_path / "calls.jsonl"
+    assert len(segments_of(path)) == 2, "one of each worker, as it is"
+    assert path.stat().st_size == 0
+    assert is_whole(path)
+    assert len(set(answered_keys(path))) == 100
+    (tmp_path / "out" / ".sweep.finished").unlink()
+    model = Wordy()
+    go(demo_sweep(tmp_path), FakeHost(model))
+    assert model.calls == 0
+    assert files(tmp_path / "out") == undisturbed
+
+
+def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
+    all_of = RAY_REPLICAS * (QUICK + 1)
+    with hanging("ray", own_tmp) as run:
+        run.until(lambda: run.asked() == all_of)
+        os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.wait()
+    assert len(answered_keys(own_tmp / "calls.jsonl")) == RAY_REPLICAS * QUICK
+    model = FakeModel()
+    go(demo_sweep(own_tmp), FakeHost(model))
+    assert model.calls == 100 - RAY_REPLICAS * QUICK
+    keys = answered_keys(own_tmp / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == 100
+
+
+def test_workers_that_are_strangers_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = ray_host(lambda: ModelAsker(FakeModel()))
+    with monkeypatch.context() as patch:
+        patch.setattr("vlmeval_findit.sweep.ray_executor.code_sha256", lambda: "another")
+        with pytest.raises(ValueError, match="has another version of this package"):
+            go(demo_sweep(tmp_path), host)
+    monkeypatch.setattr(
+        "vlmeval_findit.sweep.ray_executor.side_path", lambda journal, name: tmp_path / "elsewhere"
+    )
+    with pytest.raises(ValueError, match=f"{tmp_path} must be a folder that all machines"):
+        go(demo_sweep(tmp_path), host)
+    assert not answered_keys(tmp_path / "calls.jsonl")
 
 
 POISONED = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"

@@ -66,6 +66,15 @@ class Answer(NamedTuple):
         return record_in(self.extra)
 
 
+class Kept(Answer):
+    """An answer that was kept where it was made: of its words and record only the tokens are left.
+
+    ``error`` and ``stop`` are those of the answer.
+    """
+
+    __slots__ = ()
+
+
 class Asker(Protocol):
     """Who answers work: a model, a server, a replica elsewhere."""
 

@@ -28,7 +28,7 @@ from ..core.settings import wants_confidences
 from ..core.work import Answer, Asker
 from ..sweep.answering import ModelStoppedError
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keys_of
-from ..sweep.cell_files import adopt_others, prediction_rows
+from ..sweep.cell_files import adopt_others, count_failed, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..sweep.journal import Journal
 from ..sweep.journal_lines import Record
@@ -41,7 +41,6 @@ from ..sweep.keeping import (
     Waiting,
     answer_calls,
     calls_left,
-    count_failed,
 )
 from ..sweep.model_asker import asker_of
 from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of

@@ -17,6 +17,7 @@ from ..core.identity import IdentityError
 from ..core.identity_file import read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
+from ..sweep.journal_side import live_sides
 from ..sweep.journal_tail import JournalTail
 from ..sweep.run import Tables
 from .live_cells import Call, Cell, CellView, Place, Snapshot, Stamp, State, stamp_of
@@ -59,8 +60,11 @@ class Followed:
             for path in identities:
                 self._identity(path)
             for path in journals:
-                known = self._journals.setdefault(path, _Followed(path))
-                known.folders.add(place.folder if path in place.journals else path.parent)
+                folder = place.folder if path in place.journals else path.parent
+                # Workers of a cluster keep theirs beside it, until the sweep takes them in.
+                for one in (path, *live_sides(path)):
+                    known = self._journals.setdefault(one, _Followed(one, path))
+                    known.folders.add(folder)
         for path, journal in self._journals.items():
             self._say(path, journal.read(self._cells.values()))
         for cell in self._cells.values():
@@ -139,14 +143,15 @@ Key = tuple[str, str]
 
 
 class _Followed:
-    """One journal, and the folders whose cells it is of.
+    """One journal, or what is kept beside it, and the folders whose cells it is of.
 
     Calls of cells that nobody knows yet are kept: an identity may be written between two looks, and
     a journal may hold what other sweeps asked.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, journal: Path) -> None:
         self.tail = JournalTail(path)
+        self._is_beside = path != journal
         self.folders: set[Path] = set()
         self.calls = 0
         self._early: dict[Key, list[Call]] = {}
@@ -158,7 +163,8 @@ class _Followed:
         for cell in cells:
             if any(cell.predictions.is_relative_to(folder) for folder in self.folders):
                 self._own.setdefault(_key(cell), []).append(cell)
-        if self.tail.is_another():
+        # What was beside a journal and is sealed or taken in is in another place, not undone.
+        if self.tail.is_another() and not self._is_beside:
             self._early, self.calls = {}, 0
             for own in self._own.values():
                 for cell in own:

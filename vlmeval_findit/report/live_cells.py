@@ -176,27 +176,32 @@ class Cell:
 
     def forget(self) -> None:
         """Count the calls anew: the journal is another."""
-        self._answered: dict[int, bool] = {}
+        self._answered: dict[int, float | None] = {}  # seconds of the answer
         self._new: list[Reply] = []
         self._sums: dict[str, float] = {}
         self._cost: float | None = None
         self._seconds, self._made, self._scored = 0.0, 0, 0
 
     def take(self, call: Call) -> bool:
-        """Take in a call; whether it is one of this cell."""
+        """Take in a call; whether it is one of this cell, and news.
+
+        A line is there twice that was kept beside the journal and taken in.
+        """
         asked, made_by = self.identity.rows, call.made_by
         if asked is not None and call.row not in self._rows:
             return False
         if made_by is not None and made_by != self.identity.made_by:
             return False
+        before = self._answered.get(call.row)
+        if before is not None and before == call.seconds and call.answered:
+            return False
         if call.cost is not None:
             self._cost = (self._cost or 0.0) + call.cost
         self._seconds += call.seconds
         self._made += 1
-        before = self._answered.get(call.row, False)
-        if call.reply is not None and not before:
+        if call.reply is not None and before is None:
             self._new.append(call.reply)
-        self._answered[call.row] = call.answered or before
+        self._answered[call.row] = call.seconds if call.answered else before
         return True
 
     @property
@@ -237,7 +242,7 @@ class Cell:
     def view(self) -> CellView:
         """The cell as it stands."""
         done = self._done
-        answered = sum(self._answered.values())
+        answered = sum(seconds is not None for seconds in self._answered.values())
         metrics = benchmark_of(self.question).metrics
         so_far = figures(metrics, self._sums) if self._scored else {}
         return CellView(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from ..benchmarks import benchmark_of
 from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
@@ -13,16 +15,17 @@ from ..core.work import Answer
 from .batch_ledger import Ledger, refuse_calls_in_batches
 from .batches import BatchExecutor
 from .calls import Call, ImageHash, keys_of
-from .cell_files import finish
+from .cell_files import finished_cell
 from .config import ModelEntry, Sweep
-from .executors import Executor
+from .executors import Executor, until
 from .finished import Memory
 from .journal import Journal
 from .journal_lines import Record
-from .keeping import Calls, Keeping, Unanswered, Waiting, answer_calls, calls_left, count_failed
+from .keeping import Calls, Keeping, Unanswered, Waiting, answer_calls, calls_left
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import UnitSizes, make_plan, unfinished, units
-from .results import Result, result_of
+from .replica import Sheet, sheet_of
+from .results import Result
 from .stopping import Stopping
 
 
@@ -123,8 +126,24 @@ class Engine:
         return self.opened()
 
 
-Made = Callable[[int, Output, Sequence[str]], None]
-"""Takes the place of an output whose calls were all made, the output, and the keys of its rows."""
+Made = Callable[[int, Output], None]
+"""Takes the place of an output whose calls were all made, and the output."""
+
+
+@runtime_checkable
+class Cluster(Executor, Protocol):
+    """What an executor can do beside that has other machines: it keeps its answers itself, beside
+    the journal, and scores cells there.
+    """
+
+    def gets(self, sheet: Sheet) -> None:
+        """The calls that come next are of these cells."""
+
+    def opened(self) -> AbstractContextManager[None]:
+        """It is started once for all that is done within."""
+
+    def finished(self, places: Iterable[int], stop: Stopping) -> Iterator[tuple[int, Result]]:
+        """Write the files of cells, by their places, as far as it can."""
 
 
 def run_model(
@@ -140,20 +159,51 @@ def run_model(
         JournalError: replies cannot be kept any more.
         StoppedError: somebody asked to stop.
     """
-    written: dict[int, Result] = {}
-
-    def write(at: int, output: Output, keys: Sequence[str]) -> None:
-        written[at] = written_result(engine, output, keys)
-        engine.memory.keep(output, written[at])
-
     if known and not outputs:
         _tell(engine, entry, Planned(0, 0, 0), known)
         return []
-    last = ask(engine, entry, outputs, engine.around.host.executor(entry), write, known)
+    executor = engine.around.host.executor(entry)
+    if isinstance(executor, Cluster):
+        with executor.opened():
+            last, written = _on_cluster(engine, entry, outputs, executor, known)
+    else:
+        written = dict[int, Result]()
+
+        def write(at: int, output: Output) -> None:
+            written[at] = written_result(engine, output)
+            engine.memory.keep(output, written[at])
+
+        last = ask(engine, entry, outputs, executor, write, known)
     results = [written[at] for at in sorted(written)]
     if last is not None:
         raise ModelStoppedError(entry.name, last, results)
     return results
+
+
+def _on_cluster(
+    engine: Engine,
+    entry: ModelEntry,
+    outputs: Sequence[Output],
+    executor: Cluster,
+    known: Sequence[Result],
+) -> tuple[Answer | None, dict[int, Result]]:
+    """The answer that ended it, if one did, and the results of the cells: written on the cluster
+    where that is the same as here, as it is where rows are scored one by one.
+    """
+    made: dict[int, Output] = {}
+    last = ask(engine, entry, outputs, executor, made.__setitem__, known)
+    stop, results = engine.around.stop, dict[int, Result]()
+    apart = [at for at, one in made.items() if benchmark_of(one.cell.question).at_a_time]
+    for at, result in executor.finished(apart, stop):
+        engine.around.watcher.scored(result)
+        results[at] = result
+    for at in until(stop, (at for at in made if at not in results)):
+        results[at] = written_result(engine, made[at])
+    for at, result in results.items():
+        engine.memory.keep(made[at], result)
+    if len(results) < len(made):
+        raise _stopped(engine)
+    return last, results
 
 
 def _tell(engine: Engine, entry: ModelEntry, work: Planned, known: Sequence[Result]) -> None:
@@ -164,10 +214,9 @@ def _tell(engine: Engine, entry: ModelEntry, work: Planned, known: Sequence[Resu
         engine.around.watcher.scored(result)
 
 
-def written_result(engine: Engine, output: Output, keys: Sequence[str]) -> Result:
+def written_result(engine: Engine, output: Output) -> Result:
     """Write the files of a cell whose calls were all made."""
-    failed = count_failed(output.cell, keys, engine.journal)
-    result = replace(result_of(finish(output, keys, engine.journal), output.path), failed=failed)
+    result = finished_cell(output, engine.hashes, engine.journal)
     engine.around.watcher.scored(result)
     return result
 
@@ -230,7 +279,7 @@ def ask(
 
     def write(at: int) -> None:
         nonlocal done
-        made(at, outputs[at], plan.keys(at))
+        made(at, outputs[at])
         done += 1
 
     by = {id(output.cell): output.identity for output in outputs}
@@ -241,12 +290,19 @@ def ask(
 
     keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
     keeping.write_complete()
+    if isinstance(executor, Cluster):
+        executor.gets(sheet_of(journal.path, outputs, plan))
     inference = engine.sweep.inference
     sizes = UnitSizes(inference.variants, inference.batch_size)
     answer_calls(Calls(plan, unanswered, sizes), executor, keeping, around.stop)
+    keeping.take_in()
     around.watcher.took(entry.name, executor.took)
     if keeping.error is not None:
         raise keeping.error
     if keeping.last is None and around.stop.is_set() and done < len(outputs):
-        raise StoppedError(f"stopped; finished calls are in {journal.path}: run again to go on")
+        raise _stopped(engine)
     return keeping.last
+
+
+def _stopped(engine: Engine) -> StoppedError:
+    return StoppedError(f"stopped; finished calls are in {engine.journal.path}: run again to go on")

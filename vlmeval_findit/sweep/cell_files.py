@@ -28,7 +28,9 @@ from ..runs.results import write_score
 from ..runs.score import RunScore, joined, looked_at, score, without_details
 from .calls import Cell, ImageHash, keys_of
 from .journal import Journal
+from .journal_lookup import Lookup
 from .outputs import Output, adopt
+from .results import Result, result_of
 
 FAILED_CALL = f"{FAILED} via API."
 """VLMEvalKit's own words for a failed call: its runner asks such rows again."""
@@ -38,7 +40,7 @@ _LETTERS = 1 << 20
 """Letters of the replies that are scored at a time: a single one may have millions."""
 
 
-def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
+def finish(output: Output, keys: Sequence[str], journal: Lookup) -> RunScore:
     """Write the predictions and the score of a cell whose calls were all made.
 
     No more than a few rows are in memory at a time: of the score that comes back, replies, boxes
@@ -58,7 +60,23 @@ def finish(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
     return run
 
 
-def in_memory(output: Output, keys: Sequence[str], journal: Journal) -> RunScore:
+def finished_cell(output: Output, hashes: ImageHash, journal: Lookup) -> Result:
+    """Write the files of a cell whose calls were all made, and say what comes out of it.
+
+    Raises:
+        OSError: they cannot be written; each file is whole or as it was.
+    """
+    keys = list(keys_of(output.cell, hashes))
+    failed = count_failed(output.cell, keys, journal)
+    return replace(result_of(finish(output, keys, journal), output.path), failed=failed)
+
+
+def count_failed(cell: Cell, keys: Iterable[str], journal: Lookup) -> int:
+    """How many rows of a cell have no answer, or none as it is wanted."""
+    return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
+
+
+def in_memory(output: Output, keys: Sequence[str], journal: Lookup) -> RunScore:
     """The score of a cell whose calls were all made; nothing is written but what is forgotten."""
     with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as details:
         return joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
@@ -77,7 +95,7 @@ def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
         adopt(output, keys, journal, hashes)
 
 
-def prediction_rows(cell: Cell, keys: Sequence[str], journal: Journal) -> Iterator[dict[str, Any]]:
+def prediction_rows(cell: Cell, keys: Sequence[str], journal: Lookup) -> Iterator[dict[str, Any]]:
     """The rows of a prediction file, with the columns that VLMEvalKit's runner writes."""
     for index, key in zip(cell.rows, keys, strict=True):
         yield _row(cell, index, journal.get(key))

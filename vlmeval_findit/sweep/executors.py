@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Condition, Thread
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..core.routing import Place
 from ..core.work import Answer, Asker, Placing, Stoppable, Work, said
@@ -25,6 +25,7 @@ from .stopping import Stopping
 GRACE = 1.0
 """Seconds that replies have which are just coming in when everything is given up."""
 
+T = TypeVar("T")
 Answered = tuple[Unit, list[Answer]]
 Loader = Callable[[], Asker]
 """Makes an asker: loads a model.  Another process may call it, so it is a plain picklable value."""
@@ -67,12 +68,12 @@ def single_calls(unit: Unit) -> list[Unit]:
     return [Unit((call,), unit.shares_images) for call in unit.calls]
 
 
-def until(stop: Stopping, units: Iterable[Unit]) -> Iterator[Unit]:
-    """Units as long as nobody asks to stop."""
-    for unit in units:
+def until(stop: Stopping, items: Iterable[T]) -> Iterator[T]:
+    """Units, or whatever it is, as long as nobody asks to stop."""
+    for item in items:
         if stop.is_set():
             return
-        yield unit
+        yield item
 
 
 def failures(unit: Unit, error: BaseException) -> list[Answer]:

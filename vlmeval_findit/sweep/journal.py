@@ -21,7 +21,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -31,9 +31,17 @@ from .journal_keys import line_of
 from .journal_lines import Record, kept
 from .journal_lookup import Lookup
 from .journal_plain import PlainLines
-from .journal_reading import beside, is_sealed, plain_records, problem_of
+from .journal_reading import has_sides, is_sealed, plain_records, problem_of
 from .journal_sealed import Sealed
 from .journal_segments import segments_of
+from .journal_side import (
+    SYNC_SECONDS,
+    SealedSide,
+    Side,
+    live_sides,
+    sealed_sides,
+    side_path,
+)
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +50,6 @@ RESERVE = 1 << 20
 
 SEGMENT = 64 << 20
 """Bytes of lines after which a journal is sealed; a smaller one has no segments."""
-
-SYNC_SECONDS = 1.0
-"""At most so long what was appended is only in the operating system's hands."""
 
 
 class NotOursError(JournalError):
@@ -78,7 +83,7 @@ class Journal(Lookup):
         if problem:
             raise JournalError(f"{path} {problem}: nothing is written to it. Name another journal.")
         self._lock = lock_of_a_sweep(path.with_name(f"{path.name}.lock"))
-        self._beside = path.with_name(f"{path.name}.{self._lock.token}.jsonl")
+        self._beside = side_path(path, self._lock.token)
         self._synced, self._dirty, self._seal_at = time.monotonic(), False, SEGMENT
         with ExitStack() as undo:
             undo.callback(self._lock.release)
@@ -91,7 +96,9 @@ class Journal(Lookup):
             self._end = self._read()
             self._hold(reserve)
             undo.callback(self._give_up_reserve)
-            self._take_in()
+            if has_sides(path):
+                log.warning("%s: what was kept beside it is taken in", path)
+                self.take_in()
             self._seal_when_large()
             undo.pop_all()
 
@@ -239,33 +246,54 @@ class Journal(Lookup):
         return os.lseek(self._file, 0, os.SEEK_CUR) - len(data)
 
     def _write_beside(self, data: bytes) -> None:
-        """Keep data in a file of our own, and see that nobody took that in before it was there."""
-        while True:
-            with self._beside.open("ab") as f:
-                f.write(data)
-                f.flush()
-                os.fsync(f.fileno())
-                written = os.fstat(f.fileno())
-            try:
-                if os.path.samestat(written, self._beside.stat()):
-                    return
-            except FileNotFoundError:
-                continue
+        """Keep lines in a file of our own, and see that nobody took that in before they were there.
 
-    def _take_in(self) -> None:
-        """Take in what processes kept beside the journal that had lost it."""
-        for side in beside(self.path):
-            # Whoever still writes there sees by the name that it is too late.
-            taken = side.with_name(side.name.removesuffix(".taken") + ".taken")
-            side.replace(taken)
-            new = 0
-            for record in plain_records(taken):
-                if self.is_news(record):
-                    self.append([record])
-                    new += 1
+        Raises:
+            OSError: there is no room.
+        """
+        side = Side(self.path, self._lock.token)
+        try:
+            side.write(data)
+        finally:
+            side.close()
+
+    def take_in(self) -> None:
+        """Take in what others kept beside the journal.
+
+        What they sealed becomes segments as it is; of the rest, what is news is appended.
+
+        Raises:
+            JournalError: somebody else writes the journal, or there is no room; what was not taken
+                in is where it was.
+            OSError: of another kind than a full disk.
+        """
+        try:
+            self._adopt(sealed_sides(self.path))
+            for side in live_sides(self.path):
+                self._append_news(side)
+        except OSError as error:
+            raise full_disk(error, self.path) from None
+
+    def _adopt(self, sealed: Sequence[SealedSide]) -> None:
+        if sealed and not self._ours():
+            raise NotOursError(self.path, self._beside)
+        if sealed and self._end:
+            # First its own lines: who follows the journal finds them in the next segment.
             self.sync()
-            taken.unlink()
-            log.warning("%s: %d replies taken in from %s", self.path, new, side.name)
+            self._seal()
+        for side in sealed:
+            self._sealed.adopt(side)
+            self._sealed.tidy()
+
+    def _append_news(self, side: Path) -> None:
+        # Whoever still writes there sees by the name that it is too late.
+        taken = side.with_name(side.name.removesuffix(".taken") + ".taken")
+        side.replace(taken)
+        for record in plain_records(taken):
+            if self.is_news(record):
+                self.append([record])
+        self.sync()
+        taken.unlink()
 
     def _hold(self, size: int) -> None:
         """Take the reserve; a disk without room for it is found out by the first reply."""

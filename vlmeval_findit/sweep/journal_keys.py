@@ -28,7 +28,7 @@ import numpy as np
 
 from ..core.files import replacing
 from .journal_lines import Record
-from .journal_segments import Segment
+from .journal_segments import Place, Segment
 
 MERGED = 4
 """So many files that span equally many segments become one."""
@@ -81,6 +81,33 @@ def standing(lines: Iterable[Line]) -> list[Line]:
         elif line.confidences and not line.failed and not stood[-1].confidences:
             stood.append(line)
     return stood
+
+
+def rows_within(noted: Iterable[tuple[str, Line]], number: int, places: Sequence[Place]) -> bytes:
+    """The rows of lines that were compressed.
+
+    Args:
+        noted: keys, and lines as they lay before, in any order.
+        number: of their segment.
+        places: where its frames lie.
+    """
+    begins, rows = [place.lines for place in places], bytearray()
+    for key, line in sorted(noted, key=lambda one: one[1].start):
+        place = places[bisect_right(begins, line.start) - 1]
+        if (wanted := bytes_of(key)) is not None:
+            start, frame, length = line.start - place.lines, place.start, place.length
+            there = line._replace(start=start, segment=number, frame=frame, frame_length=length)
+            rows += row_of(wanted, there)
+    return bytes(rows)
+
+
+def bytes_of(key: str) -> bytes | None:
+    """The bytes of a key; None where it is none."""
+    try:
+        wanted = bytes.fromhex(key)
+    except ValueError:
+        return None
+    return wanted if len(wanted) == 32 else None
 
 
 def row_of(key: bytes, line: Line) -> bytes:
@@ -155,6 +182,12 @@ class Keys:
         self._sums = array("I", directory[blocks * 8 :])
         return int(rows)
 
+    def __enter__(self) -> Keys:
+        return self
+
+    def __exit__(self, *stopped: object) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -215,20 +248,37 @@ def keys_files(folder: Path) -> dict[int, list[tuple[int, Path]]]:
     return {first: sorted(ends, reverse=True) for first, ends in found.items()}
 
 
-def write_keys(folder: Path, covered: Sequence[Segment], rows: bytes) -> Path:
+def keys_path(folder: Path, covered: Sequence[Segment]) -> Path:
+    """The file of keys of some segments of a journal."""
+    return folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
+
+
+def write_keys(path: Path, covered: Sequence[Segment], rows: bytes) -> Path:
     """Write the file of keys of some segments; ``rows`` are in the order of the lines."""
     unsorted = np.frombuffer(rows, _ROWS)
-    return _write(folder, covered, len(unsorted), [_sorted(unsorted)])
+    return _write(path, covered, len(unsorted), [_sorted(unsorted)])
+
+
+def write_renumbered(path: Path, made: Segment, before: Keys) -> Path:
+    """Write the file of keys of a segment that had another number.
+
+    Raises:
+        SpoiltKeysError: the one before is not what was written.
+        OSError: there is no room.
+    """
+    rows = before.between(0, 1 << 64).copy()
+    rows["segment"] = made.number
+    return _write(path, [made], len(rows), [rows])
 
 
 def keys_in_memory(covered: Sequence[Segment], rows: bytes) -> Keys:
     """The keys of some segments, for one who writes no file; ``rows`` as for :func:`write_keys`."""
     unsorted, file = np.frombuffer(rows, _ROWS), BytesIO()
     _write_rows(file, len(unsorted), [_sorted(unsorted)], _of(covered))
-    return Keys(_path_of(covered[0].path.parent, covered), covered, file.getvalue())
+    return Keys(keys_path(covered[0].path.parent, covered), covered, file.getvalue())
 
 
-def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) -> Path:
+def merge_keys(path: Path, covered: Sequence[Segment], files: Sequence[Keys]) -> Path:
     """Make one file of several, which are in the order of their segments.
 
     Raises:
@@ -242,24 +292,19 @@ def merge_keys(folder: Path, covered: Sequence[Segment], files: Sequence[Keys]) 
         _sorted(np.concatenate([one.between(low, high) for one in files]))
         for low, high in pairwise(bounds)
     )
-    return _write(folder, covered, count, parts)
+    return _write(path, covered, count, parts)
 
 
 def _sorted(rows: Any) -> Any:
     return rows[np.argsort(rows["key"], kind="stable")]
 
 
-def _write(folder: Path, covered: Sequence[Segment], count: int, parts: Iterable[Any]) -> Path:
-    path = _path_of(folder, covered)
+def _write(path: Path, covered: Sequence[Segment], count: int, parts: Iterable[Any]) -> Path:
     with replacing(path) as temporary, temporary.open("wb") as f:
         _write_rows(f, count, parts, _of(covered))
         f.flush()
         os.fsync(f.fileno())
     return path
-
-
-def _path_of(folder: Path, covered: Sequence[Segment]) -> Path:
-    return folder / f"{covered[0].number:06}-{covered[-1].number:06}.keys"
 
 
 def _write_rows(f: BinaryIO, count: int, parts: Iterable[Any], of: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,8 +18,10 @@ from .journal_errors import JournalError
 from .journal_keys import Line, standing
 from .journal_lines import Record
 from .journal_plain import PlainLines
-from .journal_reading import beside, problem_of, snapshot
+from .journal_reading import problem_of, snapshot
 from .journal_sealed_view import SealedView
+from .journal_segments import Segment, segment_at
+from .journal_side import live_sides, sealed_sides
 
 
 class Lookup:
@@ -126,7 +128,7 @@ class JournalView(Lookup):
             plain = PlainLines(*(file.fileno() for file in files))
             for number in range(len(files)):
                 plain.index(number)
-            sealed = SealedView(path, segments)
+            sealed = SealedView(path, [*segments, *_sealed(path, len(segments))])
             stack.callback(sealed.close)
             super().__init__(sealed, plain)
             self._close = stack.pop_all().close
@@ -142,12 +144,19 @@ class JournalView(Lookup):
         self._close()
 
 
+def _sealed(path: Path, known: int) -> Iterator[Segment]:
+    """What was sealed beside a journal, numbered on from its segments."""
+    for number, side in enumerate(sealed_sides(path), known + 1):
+        with suppress(FileNotFoundError):  # it was taken in at this moment
+            yield segment_at(side.path, side.number)._replace(number=number)
+
+
 def _opened(path: Path) -> Sequence[BinaryIO]:
     """The files that are kept beside a journal, open."""
     while True:
         with ExitStack() as stack:
             try:
-                files = [stack.enter_context(file.open("rb")) for file in beside(path)]
+                files = [stack.enter_context(file.open("rb")) for file in live_sides(path)]
             except FileNotFoundError:
                 continue  # it was taken in, or renamed to be
             stack.pop_all()

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -20,7 +19,8 @@ from ..core.files import file_sha256, sha256_of
 from .journal_errors import JournalError
 from .journal_lines import lines
 from .journal_lines import problem_of as problem_of_file
-from .journal_segments import Segment, folder_of, frames, segments_of
+from .journal_segments import Segment, folder_of, frames, segment_at, segments_of
+from .journal_side import live_sides, sealed_sides
 
 
 class Snapshot(NamedTuple):
@@ -104,8 +104,12 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
             yield from sealed_records(segment)
         if live is not None:
             yield from _records(live)
-    for side in beside(path):
-        yield from plain_records(side)
+    for sealed in sealed_sides(path):
+        with suppress(FileNotFoundError):  # it was taken in at this moment
+            yield from sealed_records(segment_at(sealed.path, sealed.number))
+    for side in live_sides(path):
+        with suppress(FileNotFoundError):
+            yield from plain_records(side)
 
 
 def sealed_records(segment: Segment) -> Iterator[dict[str, Any]]:
@@ -126,22 +130,18 @@ def _records(f: BinaryIO) -> Iterator[dict[str, Any]]:
             yield line.record
 
 
-def beside(path: Path) -> list[Path]:
-    """What processes kept beside a journal; what was half taken in comes before what is new."""
-    name = re.compile(re.escape(path.name) + r"\.[0-9a-f]{32}\.jsonl(\.taken)?")
-    if not path.parent.is_dir():
-        return []
-    found = (p for p in path.parent.iterdir() if name.fullmatch(p.name))
-    return sorted(found, reverse=True)
+def has_sides(path: Path) -> bool:
+    """Whether something is kept beside a journal that it has not taken in."""
+    return bool(live_sides(path) or sealed_sides(path))
 
 
 def is_whole(path: Path) -> bool:
     """Whether nothing is kept beside a journal, and it ends with a whole line."""
     with snapshot(path) as (segments, live):
         if live is None or os.fstat(live.fileno()).st_size == 0:
-            return bool(segments) and not beside(path)
+            return bool(segments) and not has_sides(path)
         live.seek(-1, os.SEEK_END)
-        return live.read() == b"\n" and not beside(path)
+        return live.read() == b"\n" and not has_sides(path)
 
 
 def content_sha256(path: Path) -> str:

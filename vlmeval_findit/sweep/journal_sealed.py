@@ -8,14 +8,24 @@ sees that).
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..core.files import left_behind, replacing
-from .journal_keys import MERGED, Keys, Line, SpoiltKeysError, merge_keys, row_of, write_keys
-from .journal_sealed_view import SealedView, bytes_of, rows_of, within
-from .journal_segments import Segment, path_of, segments_of, write_segment
+from .journal_keys import (
+    MERGED,
+    Keys,
+    Line,
+    SpoiltKeysError,
+    keys_path,
+    merge_keys,
+    rows_within,
+    write_keys,
+    write_renumbered,
+)
+from .journal_sealed_view import SealedView, rows_of
+from .journal_segments import Segment, path_of, segment_at, segments_of, write_segment
+from .journal_side import SealedSide, is_alone
 
 
 class Sealed(SealedView):
@@ -33,7 +43,7 @@ class Sealed(SealedView):
         known = {keys.path for keys in self._keys}
         if self._folder.is_dir():
             for path in self._folder.iterdir():
-                if left_behind(path) is not None or (path.suffix == ".keys" and path not in known):
+                if left_behind(path) is not None or is_alone(path, known):
                     path.unlink()
 
     def add(self, file: int, size: int, noted: Iterable[tuple[str, Line]]) -> None:
@@ -47,16 +57,33 @@ class Sealed(SealedView):
         self._folder.mkdir(exist_ok=True)
         with replacing(path) as temporary:
             made, places = write_segment(temporary, file, size, (path, number))
-            begins, rows = [place.lines for place in places], bytearray()
-            for key, line in sorted(noted, key=lambda one: one[1].start):
-                place = places[bisect_right(begins, line.start) - 1]
-                there = line._replace(start=line.start - place.lines)
-                if (wanted := bytes_of(key)) is not None:
-                    rows += row_of(wanted, within(there, number, place))
-            keys = Keys(write_keys(self._folder, [made], bytes(rows)), [made])
+            rows = rows_within(noted, number, places)
+            keys = Keys(write_keys(keys_path(self._folder, [made]), [made], rows), [made])
         _sync_folder(self._folder)
         self._segments.append(made)
         self._keys.append(keys)
+
+    def adopt(self, side: SealedSide) -> None:
+        """Make what was sealed beside the journal its next segment.
+
+        Raises:
+            OSError: there is no room for its keys; the segment is there all the same.
+        """
+        before = segment_at(side.path, side.number)
+        number = self._segments[-1].number + 1 if self._segments else 1
+        made = before._replace(number=number, path=path_of(self._folder, number))
+        where = keys_path(self._folder, [made])
+        try:
+            with Keys(side.keys, [before]) as old:
+                write_renumbered(where, made, old)
+        except (SpoiltKeysError, FileNotFoundError):
+            write_keys(where, [made], rows_of(before._replace(number=number)))
+        # Only now is it part of the journal: keys of a segment that is not there harm nobody.
+        side.path.rename(made.path)
+        _sync_folder(self._folder)
+        side.keys.unlink(missing_ok=True)
+        self._segments.append(made)
+        self._keys.append(Keys(where, [made]))
 
     def tidy(self) -> None:
         """Make one of files of keys where there are several of one size.
@@ -67,7 +94,7 @@ class Sealed(SealedView):
         while len(last := self._keys[-MERGED:]) == MERGED and len({k.span for k in last}) == 1:
             covered = self._segments[-sum(keys.span for keys in last) :]
             try:
-                merged = Keys(merge_keys(self._folder, covered, last), covered)
+                merged = Keys(merge_keys(keys_path(self._folder, covered), covered, last), covered)
             except SpoiltKeysError as error:
                 self._replace(error)
                 return
@@ -92,7 +119,8 @@ class Sealed(SealedView):
         super()._replace(error)
 
     def _made(self, segment: Segment) -> Keys:
-        return Keys(write_keys(self._folder, [segment], rows_of(segment)), [segment])
+        path = keys_path(self._folder, [segment])
+        return Keys(write_keys(path, [segment], rows_of(segment)), [segment])
 
 
 def _sync_folder(folder: Path) -> None:

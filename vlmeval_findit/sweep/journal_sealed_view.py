@@ -7,7 +7,7 @@ readable, as segments never change and a file of keys that is gone is still open
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from io import BytesIO
@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from .journal_errors import JournalError
-from .journal_keys import Keys, Line, SpoiltKeysError, keys_files, keys_in_memory, line_of, row_of
-from .journal_lines import lines
-from .journal_segments import (
-    Frame,
-    Place,
-    Segment,
-    folder_of,
-    frames,
-    lines_at,
-    path_of,
+from .journal_keys import (
+    Keys,
+    Line,
+    SpoiltKeysError,
+    bytes_of,
+    keys_files,
+    keys_in_memory,
+    line_of,
+    row_of,
 )
+from .journal_lines import lines
+from .journal_segments import Frame, Segment, folder_of, frames, lines_at
 
 log = logging.getLogger(__name__)
 
@@ -107,15 +108,16 @@ class SealedView:
     # --- frames -----------------------------------------------------------------------------------
 
     def _frame(self, line: Line) -> bytes:
-        at = line.segment, line.frame
-        if at in self._frames:
-            self._frames.move_to_end(at)
-            return self._frames[at]
-        path = path_of(self._folder, line.segment)
+        frame = line.segment, line.frame
+        if frame in self._frames:
+            self._frames.move_to_end(frame)
+            return self._frames[frame]
+        at = bisect_left(self._segments, line.segment, key=attrgetter("number"))
+        path = self._segments[at].path
         read = lines_at(path, line.frame, line.frame_length)
         if read is None:
             raise JournalError(f"{path} is spoilt at byte {line.frame}. {self._spoilt(line)}")
-        self._frames[at] = read
+        self._frames[frame] = read
         self._kept += len(read)
         while self._kept > _KEPT:
             self._kept -= len(self._frames.popitem(last=False)[1])
@@ -182,18 +184,5 @@ def _records(segment: Segment, frame: Frame) -> Iterator[tuple[Line, dict[str, A
     for line in lines(BytesIO(frame.lines)):
         if line.record is not None:
             where = line_of(line.record, line.start, line.length)
-            yield within(where, segment.number, frame), line.record
-
-
-def within(line: Line, segment: int, frame: Frame | Place) -> Line:
-    """A line by its place in the lines of a frame."""
-    return line._replace(segment=segment, frame=frame.start, frame_length=frame.length)
-
-
-def bytes_of(key: str) -> bytes | None:
-    """The bytes of a key; None where it is none."""
-    try:
-        wanted = bytes.fromhex(key)
-    except ValueError:
-        return None
-    return wanted if len(wanted) == 32 else None
+            place = segment.number, frame.start, frame.length
+            yield Line(*where[:4], *place), line.record

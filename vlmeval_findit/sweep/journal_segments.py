@@ -77,10 +77,15 @@ def segments_of(journal: Path) -> list[Segment]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     numbers = sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
-    return [_segment(path_of(folder_of(journal), number), number) for number in numbers]
+    return [segment_at(path_of(folder_of(journal), number), number) for number in numbers]
 
 
-def _segment(path: Path, number: int) -> Segment:
+def segment_at(path: Path, number: int) -> Segment:
+    """What a file of frames holds, by what it says at its end.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     there = path.stat()
     return _read(path, number, (there.st_ino, there.st_size, there.st_mtime_ns))
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..core.work import NOT_MADE, Answer
-from .calls import Call, Cell, unread
+from ..core.work import NOT_MADE, Answer, Kept
+from .calls import Call, unread
 from .executors import Executor
 from .journal import Journal
 from .journal_errors import JournalError, full_disk
@@ -46,6 +46,8 @@ class Keeping:
         self._told = told
         self._write = write
         self._record = record
+        self._elsewhere = False
+        self._later: list[int] = []
         self.error: JournalError | None = None
         self.last: Answer | None = None
 
@@ -60,19 +62,24 @@ class Keeping:
             self._write(at)
 
     def take(self, unit: Unit, answers: Sequence[Answer]) -> None:
-        """Keep the answers to a unit's calls; of one that was not made there is nothing to keep.
+        """Keep the answers to a unit's calls; of one that was not made there is nothing to keep,
+        and what was kept where it was made waits for :meth:`take_in`.
 
         Raises:
             OSError: of another kind than a full disk.
         """
         both = zip(unit.calls, answers, strict=True)
         made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
+        here = [pair for pair in made if not isinstance(pair[1], Kept)]
+        self._elsewhere = self._elsewhere or len(here) < len(made)
         try:
-            if made:
-                self._journal.append(self._record(*pair) for pair in made)
+            if here:
+                self._journal.append(self._record(*pair) for pair in here)
             self._told([answer for _, answer in made])
             done = self._waiting.made(call for call, _ in made)
-            if self.error is None:
+            if self._elsewhere:
+                self._later += done
+            elif self.error is None:
                 for at in done:
                     self._write(at)
         except JournalError as error:
@@ -81,6 +88,23 @@ class Keeping:
             self._failed(full_disk(error, self._journal.path))
         last = (answer for answer in answers if answer.stop is not None)
         self.last = self.last or next(last, None)
+
+    def take_in(self) -> None:
+        """Take in what was kept elsewhere, and write the cells that waited for it.
+
+        Raises:
+            OSError: of another kind than a full disk.
+        """
+        if not self._elsewhere or self.error is not None:
+            return
+        try:
+            self._journal.take_in()
+            for at in self._later:
+                self._write(at)
+        except JournalError as error:
+            self._failed(error)
+        except OSError as error:
+            self._failed(full_disk(error, self._journal.path))
 
     def _failed(self, error: JournalError) -> None:
         self.error = error if self.error is None else self.error.and_lost(error.lost)
@@ -189,11 +213,6 @@ def calls_left(
             "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
         )
     return Left(calls, count, tuple(waits), frozenset(known), frozenset(found))
-
-
-def count_failed(cell: Cell, keys: Sequence[str], journal: Journal) -> int:
-    """How many rows of a cell have no answer, or none as it is wanted."""
-    return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
 
 
 class Waiting:

@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from .calls import Call, Cell, ImageHash, Keyed, Keying, keys_of, unread
+from .calls import Call, Cell, ImageHash, Keyed, Keying, unread
 
 
 class Unit(NamedTuple):
@@ -66,10 +66,6 @@ class Plan:
             for number, images in enumerate(self.shown)
             if any(unread(self.image_hash(path)) is not None for path in images)
         )
-
-    def keys(self, at: int) -> list[str]:
-        """The keys of the rows of a cell, in the order of its rows."""
-        return list(keys_of(self.cells[at], self.image_hash))
 
     @property
     def queries(self) -> int:

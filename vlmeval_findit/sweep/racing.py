@@ -140,7 +140,7 @@ class Racing:
                 asking.append(_narrowed(lane.whole, rows, {*rows, *lane.rows, *_recorded(lane)}))
         begun: dict[Path, Output] = {}
 
-        def note(at: int, output: Output, keys: Sequence[str]) -> None:
+        def note(at: int, output: Output) -> None:
             begun[output.path] = output
 
         made = ask(self._engine, self._entry, asking, executor, note)
@@ -168,7 +168,7 @@ class Racing:
             answered = {row for row, key in known if self._engine.journal.get(key) is not None}
             rows = {*lane.rows, *(answered & _recorded(lane))}
             output = begin(_narrowed(output, rows, rows))
-            result = written_result(self._engine, output, self._keys(output))
+            result = written_result(self._engine, output)
             results.append(replace(result, dropped=why))
         return results
 

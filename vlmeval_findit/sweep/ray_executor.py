@@ -1,32 +1,48 @@
-"""Calls over a Ray cluster: one replica of the model an actor, the journal with the driver.
+"""Calls over a Ray cluster: replicas that keep their own answers, and cells that are scored where
+there is room.
 
-An actor that dies is started again and loads its model again, and what it was working on is asked
-again; only the driver writes, so a reply is kept once or not at all.  The machines of a cluster
-need this package and the images at the same paths.  Without a cluster a local Ray is started, which
-listens on this machine's loopback address only.
+The driver sends places of calls and hears that they are answered; each replica keeps its answers in
+a file of its own beside the journal (:mod:`.replica`), and the driver takes the files in by
+their content when all came home.  An actor that dies is started again, loads its model again, and
+knows by its file what was answered; what kills it again and again is a failure in the end.
+
+The machines of a cluster need this package, and the images, the journal and the work dir at the
+same paths.  Without a cluster a local Ray is started, which listens on this machine's loopback
+address only.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import tempfile
 import threading
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from itertools import chain
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import lru_cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 from ..core.extras import install
-from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
-from ..core.routing import Place
-from ..core.work import Answer, Asker, Work, said
+from ..core.plugins import loaded_files
+from ..core.work import said
 from .config import Inference
-from .executors import GRACE, Answered, Loader, answers_of, failures, single_calls, until, work_of
-from .line import Line, Taken
+from .executors import GRACE, Answered, Loader, failures, single_calls, until
+from .finished import code_sha256
+from .journal_side import side_path
+from .line import Picture, pictures_of
 from .plan import Unit
+from .replica import Came, Piece, Ready, Replica, Sheet, finished
+from .results import Result
 from .stopping import Stopping
+
+log = logging.getLogger(__name__)
 
 _LOOK = 0.25
 """Seconds between looks whether somebody asked to stop."""
@@ -34,19 +50,9 @@ _LOOK = 0.25
 _RETRIES = 3
 """How often work is asked again whose actor died: work that kills its actor must end somewhere."""
 
-
-class _Replica:
-    """One replica of a model; what runs in an actor, which has the files of plug-ins by name."""
-
-    def __init__(self, load: Loader, plugin_files: str) -> None:
-        os.environ[FILES_VARIABLE] = plugin_files
-        self._asker: Asker = load()
-
-    def ask(self, work: Work) -> list[Answer]:
-        return self._asker.ask(work)
-
-    def answers_together(self, shares_images: bool) -> bool:
-        return self._asker.answers_together(shares_images=shares_images)
+_SECONDS, _MOST = 2.0, 1000
+"""About so long a replica works at what it is sent at a time, and at most so many pieces: a message
+to an actor costs a millisecond or two."""
 
 
 class RayExecutor:
@@ -64,90 +70,98 @@ class RayExecutor:
         self._ray = _import_ray()
         self._load = load
         self._inference = inference
+        self._sheet: Sheet | None = None
         self.took: Mapping[str, int] = {}
+
+    def gets(self, sheet: Sheet) -> None:
+        """The calls that come next are of these cells."""
+        self._sheet = sheet
+
+    def opened(self) -> AbstractContextManager[None]:
+        """The cluster; within it :meth:`run` and :meth:`finished` start none of their own."""
+        return _cluster(self._ray)
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
         coming = iter(units)
         first = next(coming, None)
         if first is None:
             return
-        with _cluster(self._ray):
-            actors = self._replicas()
-            together = {sharing: self._together(actors[0], sharing) for sharing in (True, False)}
+        with self.opened():
+            sheet, (replicas, together) = self._sent(), self._replicas()
             pieces = (
                 piece
                 for unit in chain([first], coming)
                 for piece in ([unit] if together[unit.shares_images] else single_calls(unit))
             )
             with stop.shielded():
-                yield from self._spread(actors, until(stop, pieces), stop)
+                ways = _Ways(self._ray, replicas, sheet)
+                yield from _Spreading(ways, until(stop, pieces), stop).answers()
+                if not stop.now:
+                    self._closed(replicas.values())
 
-    def _together(self, actor: Any, shares_images: bool) -> bool:
-        """What the model can do; the first to notice that it cannot be loaded.
+    def _closed(self, actors: Iterable[Any]) -> None:
+        """Have replicas leave their files as they should be; the files of the dead are as good."""
+        closing = [actor.close.remote() for actor in actors]
+        for reference in closing:
+            try:
+                self._ray.get(reference)
+            except self._ray.exceptions.RayError as error:
+                log.warning("a replica did not end as it should: %s", said(error))
+
+    def finished(self, places: Iterable[int], stop: Stopping) -> Iterator[tuple[int, Result]]:
+        """Write the files of cells all of whose answers the journal has.
+
+        None begins after a stop.  One whose workers die is left out.
 
         Raises:
-            ValueError: it cannot be loaded.
+            OSError: they cannot be written.
         """
-        try:
-            return bool(self._ray.get(actor.answers_together.remote(shares_images)))
-        except self._ray.exceptions.RayActorError as error:
-            raise ValueError(f"the model cannot be loaded: {said(error)}") from None
+        with self.opened():
+            sheet, task = self._sent(), self._ray.remote(_finished)
+            coming, running = until(stop, iter(places)), dict[Any, int]()
+            room = 2 * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+            while True:
+                for at in islice(coming, room - len(running)):
+                    running[task.remote(sheet, at)] = at
+                if not running:
+                    return
+                done, _ = self._ray.wait(list(running), num_returns=1)
+                for reference in done:
+                    at = running.pop(reference)
+                    try:
+                        yield at, self._ray.get(reference)
+                    except self._ray.exceptions.RayTaskError as error:
+                        raise error.cause from None
+                    except self._ray.exceptions.RayError:
+                        continue
 
-    def _spread(
-        self, actors: Sequence[Any], pieces: Iterator[Unit], stop: Stopping
-    ) -> Iterator[Answered]:
-        replicas = {f"replica {number}": actor for number, actor in enumerate(actors)}
-        places = [Place(name, 1) for name in replicas]
-        line = Line(pieces, lambda: places)
-        running: dict[Any, Taken] = {}
-        while not stop.now:
-            line.fill(2 * len(actors))
-            # Nothing waits at an actor: it would be begun after a stop.  The pause between two
-            # units is a few milliseconds.
-            while not stop.is_set() and (taken := line.take()) is not None:
-                try:
-                    reference = replicas[taken.place].ask.remote(work_of(taken.unit))
-                except Exception as error:
-                    line.done(taken)
-                    yield taken.unit, failures(taken.unit, error)
-                else:
-                    running[reference] = taken
-            if not running:
-                return
-            done, _ = self._ray.wait(list(running), num_returns=1, timeout=_LOOK)
-            for reference in done:
-                taken = running.pop(reference)
-                line.done(taken)
-                yield taken.unit, self._answers(reference, taken.unit)
-        if not running:
-            return
-        # What is there already, or as good as there; a call that is given up did not fail.
-        done, _ = self._ray.wait(list(running), num_returns=len(running), timeout=GRACE)
-        for reference in done:
-            unit = running[reference].unit
-            answers = self._answers(reference, unit)
-            if not any(answer.error for answer in answers):
-                yield unit, answers
-
-    def _answers(self, reference: Any, unit: Unit) -> list[Answer]:
-        try:
-            came = self._ray.get(reference)
-        except Exception as error:
-            # Its actor died more often than it may, or could not give the answer back.
-            return failures(unit, error)
-        return answers_of(lambda work: came, unit)
-
-    def _replicas(self) -> list[Any]:
-        needs = {"num_cpus": self._inference.cpus, "num_gpus": self._inference.gpus}
-        remote = self._ray.remote(_Replica).options(
-            max_restarts=-1, max_task_retries=_RETRIES, **needs
-        )
-        count = self._inference.replicas or self._fitting()
-        plugin_files = os.pathsep.join(named_files())
+    def _sent(self) -> Sequence[Any]:
+        """A reference to the cells: in a list, as it is itself what an actor is given."""
         for module in loaded_files():
             # No worker could import what a question of theirs is an instance of.
             self._ray.cloudpickle.register_pickle_by_value(module)
-        return [remote.remote(self._load, plugin_files) for _ in range(count)]
+        return [self._ray.put(self._sheet)]
+
+    def _replicas(self) -> tuple[Mapping[str, Any], Mapping[bool, bool]]:
+        """The actors by the names of their files, and what the model can do.
+
+        Raises:
+            ValueError: it cannot be loaded, or a machine cannot keep what it answers.
+        """
+        assert self._sheet is not None, "nobody said which cells are asked"
+        needs = {"num_cpus": self._inference.cpus, "num_gpus": self._inference.gpus}
+        how = {"max_restarts": -1, "concurrency_groups": {"stop": 1}, **needs}
+        remote = self._ray.remote(**how)(_Actor)
+        around = self._sheet.around
+        names = [uuid4().hex for _ in range(self._inference.replicas or self._fitting())]
+        actors = {name: remote.remote(self._load, around, name) for name in names}
+        try:
+            ready: list[Ready] = self._ray.get([one.ready.remote() for one in actors.values()])
+        except self._ray.exceptions.RayError as error:
+            raise ValueError(f"the model cannot be loaded: {said(error)}") from None
+        for name, one in zip(names, ready, strict=True):
+            _refuse_strangers(side_path(around.journal, name), one)
+        return actors, ready[0].together
 
     def _fitting(self) -> int:
         """As many replicas as the cluster has room for."""
@@ -155,6 +169,182 @@ class RayExecutor:
         needs = {"CPU": self._inference.cpus, "GPU": self._inference.gpus}
         room = [there.get(kind, 0) / need for kind, need in needs.items() if need]
         return max(1, int(min(room, default=1)))
+
+
+def _refuse_strangers(side: Path, ready: Ready) -> None:
+    """Refuse a machine whose answers would be made otherwise, or would not be found.
+
+    Raises:
+        ValueError: it has another version, or the file that it made is not seen here.
+    """
+    if ready.code != code_sha256():
+        raise ValueError(
+            f"{ready.machine} has another version of this package: install the same one on all "
+            "machines of the cluster"
+        )
+    if not side.exists():
+        raise ValueError(
+            f"what {ready.machine} keeps beside the journal is not seen here: {side.parent} must "
+            "be a folder that all machines of the cluster share (--journal)"
+        )
+
+
+class _Actor(Replica):
+    """A replica in an actor; the cells come as a reference, one that is started again has none."""
+
+    def ask_of(self, sheet: Sequence[Any], pieces: Sequence[Piece]) -> list[Came]:
+        """Answer calls of the cells that a reference in a list names."""
+        return self.ask(_fetched(sheet[0]), pieces)
+
+
+def _finished(sheet: Sequence[Any], at: int) -> Result:
+    """Runs in a worker."""
+    return finished(_fetched(sheet[0]), at)
+
+
+@lru_cache(maxsize=1)
+def _fetched(reference: Any) -> Sheet:
+    """What a worker was sent, taken apart once for all its cells."""
+    sheet: Sheet = _import_ray().get(reference)
+    return sheet
+
+
+class _Pictures:
+    """What replicas are asked: each has pictures of its own, in the order of the plan.
+
+    Args:
+        pieces: what is to be asked.
+    """
+
+    def __init__(self, pieces: Iterator[Unit]) -> None:
+        self._coming = pictures_of(pieces)
+        self._open: dict[str, Picture] = {}
+
+    def take(self, name: str, most: int) -> list[Unit]:
+        """At most so many pieces for a replica: of the picture that it is at, then of further ones;
+        where no more come, of one that another has begun.
+        """
+        found: list[Unit] = []
+        while len(found) < most and (picture := self._next(name)) is not None:
+            found.append(picture.units.popleft())
+        return found
+
+    def _next(self, name: str) -> Picture | None:
+        own = self._open.get(name)
+        if own is not None and own.units:
+            return own
+        following = next(self._coming, None)
+        if following is not None:
+            self._open[name] = following
+            return following
+        begun = max(self._open.values(), key=lambda one: len(one.units), default=None)
+        return begun if begun is not None and begun.units else None
+
+
+class _Bundle(NamedTuple):
+    """Pieces that a replica answers now, since when."""
+
+    name: str
+    pieces: Sequence[Unit]
+    began: float
+
+
+class _Ways(NamedTuple):
+    """What is needed to ask: Ray's module, the actors by their names, and the cells."""
+
+    ray: Any
+    replicas: Mapping[str, Any]
+    sheet: Sequence[Any]
+
+
+class _Spreading:
+    """Pieces of work on their way to replicas, as many at a time as take about two seconds.
+
+    Args:
+        ways: whom to ask.
+        pieces: what is to be asked, in the order of the plan.
+        stop: asked whether more may begin.
+    """
+
+    def __init__(self, ways: _Ways, pieces: Iterator[Unit], stop: Stopping) -> None:
+        self._ray, self._replicas, self._sheet = ways
+        self._stop = stop
+        self._sizes = dict.fromkeys(ways.replicas, 1)
+        self._running: dict[Any, _Bundle] = {}
+        self._again: dict[str, deque[Unit]] = {name: deque() for name in ways.replicas}
+        self._pictures = _Pictures(pieces)
+
+    def answers(self) -> Iterator[Answered]:
+        """What was asked, with answers, as it comes home; without what had not begun at a stop."""
+        told = False
+        while not self._stop.now:
+            if not self._stop.is_set():
+                self._send()
+            elif not told:
+                self._tell_to_stop()
+                told = True
+            if not self._running:
+                return
+            done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=_LOOK)
+            for reference in done:
+                yield from self._came(reference)
+        if not self._running:
+            return
+        # What is there already, or as good as there; a call that is given up did not fail.
+        waiting = list(self._running)
+        done, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=GRACE)
+        for reference in done:
+            for unit, answers in self._came(reference):
+                if not any(answer.error for answer in answers):
+                    yield unit, answers
+
+    def _tell_to_stop(self) -> None:
+        """Have the calls that did not begin come home without an answer."""
+        for bundle in self._running.values():
+            stop = self._replicas[bundle.name].stop.options(concurrency_group="stop")
+            stop.remote()
+
+    def _send(self) -> None:
+        """Give every idle replica what it does next: what waited there could not stop."""
+        at_work = {bundle.name for bundle in self._running.values()}
+        for name in self._replicas:
+            if name in at_work:
+                continue
+            if self._again[name]:
+                self._begin(name, [self._again[name].popleft()], retries=_RETRIES)
+            elif pieces := self._pictures.take(name, self._sizes[name]):
+                self._begin(name, pieces, retries=0)
+
+    def _begin(self, name: str, pieces: Sequence[Unit], retries: int) -> None:
+        sent = [
+            Piece(tuple((call.wanted_by[0], call.row) for call in one.calls), one.shares_images)
+            for one in pieces
+        ]
+        ask = self._replicas[name].ask_of.options(max_task_retries=retries)
+        self._running[ask.remote(self._sheet, sent)] = _Bundle(name, pieces, time.monotonic())
+
+    def _came(self, reference: Any) -> Iterator[Answered]:
+        """What came of a bundle.
+
+        Where its actor died, or could not give it back, its pieces are asked one by one: of the
+        same actor, which knows what it has answered.
+        """
+        name, pieces, began = self._running.pop(reference)
+        try:
+            came: list[Came] = self._ray.get(reference)
+        except Exception as error:
+            if len(pieces) > 1:
+                self._again[name].extend(pieces)
+            else:
+                yield pieces[0], failures(pieces[0], error)
+            return
+        took = max(time.monotonic() - began, 1e-3)
+        fitting = int(len(pieces) * _SECONDS / took)
+        # Not too many at once: what follows a few quick answers may be slow.
+        self._sizes[name] = max(1, min(fitting, 2 * self._sizes[name], _MOST))
+        if came:
+            calls = tuple(pieces[one.piece].calls[one.call] for one in came)
+            yield Unit(calls, shares_images=False), [one.answer for one in came]
 
 
 @contextmanager

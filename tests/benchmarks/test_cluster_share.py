@@ -1,0 +1,75 @@
+"""What a call costs the driver of a cluster: two workers of a local Ray answer, keep and score.
+
+The model answers at once.  Starting Ray and the workers costs the same for few calls and for many,
+so a call's share is what more calls cost more.  Seconds are those of the driver's processor: what
+the workers do is not its fault.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, demo_sweep, go
+from scale_runs import GRID, import_table
+
+from vlmeval_findit.sweep.config import Inference
+from vlmeval_findit.sweep.model_asker import ModelAsker
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
+
+HERE = Path(__file__).resolve().parent
+
+MOST = 100e-6
+"""Seconds of the driver's processor a call, at most."""
+
+ROWS, LEAST = (100, 600), (2, 4)
+"""Rows of the table when it is measured, and when it is only run; each is asked in 40 formats."""
+
+
+class AtOnce(FakeModel):
+    """Answers without a thought."""
+
+    def generate(self, message: Message, dataset: str) -> str:
+        return "[10, 20, 300, 900]"
+
+
+def load() -> ModelAsker:
+    return ModelAsker(AtOnce())
+
+
+def test_what_a_call_costs_the_driver(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measures: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from vlmeval_findit.sweep.ray_executor import RayExecutor
+
+    places = [str(HERE), str(HERE.parent), str(HERE.parent.parent), *sys.path]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
+    few, many = ROWS if measures else LEAST
+    import_table(tmp_path, many, monkeypatch)
+    host = FakeHost(None, lambda _: RayExecutor(load, Inference(replicas=2, cpus=0.5)))
+    took = {}
+    for rows in (1, few, many):  # the first of all imports Ray
+        folder = tmp_path / str(rows)
+        folder.mkdir()
+        watcher, start, began = Silent(), time.process_time(), time.monotonic()
+        results = go(demo_sweep(folder, GRID, limit=rows), host, watcher=watcher)
+        took[rows] = time.process_time() - start
+        calls = len(answered_keys(folder / "calls.jsonl"))
+        assert calls == len(watcher.answers) == sum(result.rows for result in results)
+        assert calls == rows * len(results)
+        with capsys.disabled():
+            whole = time.monotonic() - began
+            print(f"\n{calls:,} calls: {took[rows]:.2f} s of the driver's, {whole:.1f} s in all")
+    share = (took[many] - took[few]) / ((many - few) * len(results))
+    with capsys.disabled():
+        print(f"a call more costs the driver {1e6 * share:.0f} µs")
+    assert not measures or share <= MOST

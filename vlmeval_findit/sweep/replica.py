@@ -1,0 +1,193 @@
+"""What runs on the machines of a cluster: replicas that keep what they answer, and the scoring.
+
+A replica is the executor of one machine (:class:`.LocalExecutor`) that keeps its answers in a file
+of its own beside the journal (:mod:`.journal_side`).  So the driver sends places of calls, and gets
+back that they are answered; no words pass through it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from ..core.plugins import FILES_VARIABLE, named_files
+from ..core.replies import Recorded, recorded
+from ..core.work import NOT_MADE, Answer, Kept
+from .calls import Call, Keying
+from .cell_files import finished_cell
+from .executors import Loader, LocalExecutor
+from .finished import code_sha256
+from .journal import SEGMENT
+from .journal_lines import Record
+from .journal_lookup import JournalView
+from .journal_side import Side
+from .outputs import Output, record_of
+from .plan import Plan, Unit
+from .results import Result
+from .stopping import Stopping
+
+SEALED_FROM = 1 << 20
+"""Bytes of lines that a replica compresses at its end; the driver takes in fewer line by line."""
+
+
+_OURS = ("FINDIT_", "LMUData")
+
+
+class Surroundings(NamedTuple):
+    """What a worker takes over from the driver: variables of its environment that decide where
+    things lie.
+    """
+
+    journal: Path
+    environment: Mapping[str, str]
+
+
+class Sheet(NamedTuple):
+    """All that is the same for every call of a model, sent to a worker once.
+
+    ``outputs`` are its cells, ``hashes`` those of their images.
+    """
+
+    around: Surroundings
+    outputs: tuple[Output, ...]
+    hashes: Mapping[Path, str]
+
+
+def sheet_of(journal: Path, outputs: Sequence[Output], plan: Plan) -> Sheet:
+    """What is sent of the cells of a plan; a call's place among them is the first of those that
+    want it.
+    """
+    hashes = {path: plan.image_hash(path) for images in plan.shown for path in images}
+    said = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
+    environment = {**said, FILES_VARIABLE: os.pathsep.join(named_files())}
+    return Sheet(Surroundings(journal.absolute(), environment), tuple(outputs), hashes)
+
+
+class Piece(NamedTuple):
+    """Calls that go to a model together, each by the place of its cell and its row."""
+
+    calls: tuple[tuple[int, int], ...]
+    shares_images: bool
+
+
+class Came(NamedTuple):
+    """What came of a call: the number of its piece, its own in that, and what is left to say."""
+
+    piece: int
+    call: int
+    answer: Answer
+
+
+class Ready(NamedTuple):
+    """What a replica says of itself: its machine, the hash of its package, and whether the model
+    answers several messages at once, over the same images and of one question.
+    """
+
+    machine: str
+    code: str
+    together: Mapping[bool, bool]
+
+
+class Replica:
+    """One replica of a model; it lives in an actor.
+
+    Args:
+        load: makes the asker.
+        around: where things lie.
+        token: names its file beside the journal; an actor that takes its place has the same.
+    """
+
+    def __init__(self, load: Loader, around: Surroundings, token: str) -> None:
+        os.environ.update(around.environment)
+        self._stop = Stopping()
+        self._sheet: Sheet | None = None
+        self._side = Side(around.journal, token)
+        asker = load()
+        self._together = {way: asker.answers_together(shares_images=way) for way in (True, False)}
+        self._executor = LocalExecutor(lambda: asker)
+
+    def ready(self) -> Ready:
+        """Say who is there."""
+        return Ready(socket.gethostname(), code_sha256(), self._together)
+
+    def ask(self, sheet: Sheet, pieces: Sequence[Piece]) -> list[Came]:
+        """Answer calls of cells and keep the answers, but of calls that were not begun when
+        somebody asked to stop.
+
+        What is answered in the file already is not asked again: an actor before this one has died
+        of a later call.
+        """
+        # Not at the end: when these come, whoever asked has heard of all before.
+        self._side.seal(SEGMENT)
+        if self._sheet is not sheet:
+            self._sheet, hashes = sheet, sheet.hashes.__getitem__
+            self._keyings = [Keying(one.cell, hashes) for one in sheet.outputs]
+        came: list[Came] = []
+        units: list[Unit] = []
+        numbers: dict[str, tuple[int, int]] = {}
+        for number, piece in enumerate(pieces):
+            left = []
+            for within, (at, row) in enumerate(piece.calls):
+                call = Call(self._keyings[at](row), sheet.outputs[at].cell, row, (at,))
+                numbers[call.key] = number, within
+                if self._side.answered(call.key):
+                    came.append(Came(number, within, Kept("")))
+                else:
+                    left.append(call)
+            if left:
+                units.append(Unit(tuple(left), piece.shares_images))
+        for unit, answers in self._executor.run(units, self._stop):
+            if any(answer.stop is not None for answer in answers):
+                self._stop.set()
+            kept = self._kept(sheet, unit, answers)
+            for call, answer in zip(unit.calls, kept, strict=True):
+                came.append(Came(*numbers[call.key], answer))
+        return came
+
+    def _kept(self, sheet: Sheet, unit: Unit, answers: Sequence[Answer]) -> Sequence[Answer]:
+        """The answers as they go home: those that were made are kept here, where there is room."""
+        both = list(zip(unit.calls, answers, strict=True))
+        try:
+            made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
+            self._side.append(_record(sheet, *pair) for pair in made)
+        except OSError:
+            # The driver has a reserve for what was on its way.
+            self._stop.set()
+            return answers
+        return [answer if answer.stop in NOT_MADE else _kept(answer) for answer in answers]
+
+    def stop(self) -> None:
+        """Begin no further call; another thread calls it."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Have all that was kept on the disk; what is much is sealed."""
+        self._side.seal(SEALED_FROM)
+        self._side.close()
+
+
+def finished(sheet: Sheet, at: int) -> Result:
+    """Write the files of a cell all of whose answers the journal has."""
+    os.environ.update(sheet.around.environment)
+    output = sheet.outputs[at]
+    return finished_cell(output, sheet.hashes.__getitem__, _opened(sheet.around.journal))
+
+
+@lru_cache(maxsize=1)
+def _opened(journal: Path) -> JournalView:
+    return JournalView(journal)
+
+
+def _record(sheet: Sheet, call: Call, answer: Answer) -> Record:
+    run = sheet.outputs[call.wanted_by[0]].identity
+    return record_of(call.cell, call.row, answer, call.asked, run, call.cell.confidences)
+
+
+def _kept(answer: Answer) -> Kept:
+    tokens = recorded(answer.extra).tokens
+    said = Recorded(tokens=tokens).as_json() if tokens else None
+    return Kept("", said, answer.error, answer.seconds, answer.stop)
