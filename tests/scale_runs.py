@@ -20,6 +20,12 @@ from vlmeval_findit.sweep import answering, journal, run
 
 PICTURES = 100
 
+SIZE = (160, 120)
+"""Width and height of every picture."""
+
+BOX = (5, 6, 50, 60)
+"""Where what is asked for is in each of them, in pixels."""
+
 GRID = """
 models: FullImage
 datasets: [Scale]
@@ -40,10 +46,10 @@ def import_table(folder: Path, rows: int, patch: pytest.MonkeyPatch) -> None:
     pictures.mkdir(parents=True)
     random = np.random.default_rng(0)
     for at in range(min(PICTURES, rows)):
-        pixels = random.integers(0, 255, (120, 160, 3), dtype=np.uint8)
+        pixels = random.integers(0, 255, (*SIZE[::-1], 3), dtype=np.uint8)
         Image.fromarray(pixels).save(pictures / f"{at}.png")
     lines = [
-        {"image": f"{at % PICTURES}.png", "expression": f"thing {at}", "boxes": [[5, 6, 50, 60]]}
+        {"image": f"{at % PICTURES}.png", "expression": f"thing {at}", "boxes": [BOX]}
         for at in range(rows)
     ]
     path = write_lines(folder / "scale.jsonl", lines)
