@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_fakes import FakeModel, Message
 from jsonl_data import write_lines
 from PIL import Image
 
@@ -21,6 +20,12 @@ from vlmeval_findit.sweep import answering, journal, run
 
 PICTURES = 100
 
+SIZE = (160, 120)
+"""Width and height of every picture."""
+
+BOX = (5, 6, 50, 60)
+"""Where what is asked for is in each of them, in pixels."""
+
 GRID = """
 models: FullImage
 datasets: [Scale]
@@ -28,14 +33,6 @@ representations: all
 outputs: all
 keys: all
 """
-
-
-class AtOnce(FakeModel):
-    """Answers without a thought."""
-
-    def generate(self, message: Message, dataset: str) -> str:
-        self.calls += 1
-        return "[10, 20, 300, 900]"
 
 
 def import_table(
@@ -51,10 +48,10 @@ def import_table(
     images.mkdir(parents=True)
     random = np.random.default_rng(0)
     for at in range(min(pictures, rows)):
-        pixels = random.integers(0, 255, (120, 160, 3), dtype=np.uint8)
+        pixels = random.integers(0, 255, (*SIZE[::-1], 3), dtype=np.uint8)
         Image.fromarray(pixels).save(images / f"{at}.png")
     lines = [
-        {"image": f"{at % pictures}.png", "expression": f"thing {at}", "boxes": [[5, 6, 50, 60]]}
+        {"image": f"{at % pictures}.png", "expression": f"thing {at}", "boxes": [BOX]}
         for at in range(rows)
     ]
     path = write_lines(folder / "scale.jsonl", lines)

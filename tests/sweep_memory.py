@@ -11,12 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine_fakes import FakeHost, Silent, demo_sweep, go
+from engine_fakes import FakeHost, FakeModel, Message, Silent, demo_sweep, go
 from measured import peak_mib
-from scale_runs import GRID, AtOnce
+from scale_runs import GRID
 
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.sweep.journal_reading import content_size
+
+
+class AtOnce(FakeModel):
+    """Answers without a thought."""
+
+    def generate(self, message: Message, dataset: str) -> str:
+        return "[10, 20, 300, 900]"
 
 
 class Counting(Silent):

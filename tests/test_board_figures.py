@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from boards import JSON, METRICS, NOW, board, csv_rows, many, runs, world
+from boards import JSON, LABELS_JSON, METRICS, NOW, board, csv_rows, many, runs, world
 from openpyxl import load_workbook
 from scored_runs import World, failing, query, speaking
 
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.core.evidence import mean
+from vlmeval_findit.core.evidence import Evidence, mean
+from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.statistics import Difference, correct, figure_intervals
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
@@ -28,7 +31,7 @@ from vlmeval_findit.leaderboard.rows import (
 )
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.runs.intervals import compare, evidence
-from vlmeval_findit.runs.scored_run import Run, load_runs
+from vlmeval_findit.runs.scored_run import Keep, Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]
 
@@ -236,3 +239,29 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
         assert found == correct(Difference(d.value, d.p_value, None) for d in found)
     rows = [row for row in sweep_rows(many) if row["format"] == "xyxy_text" and row["model"] == "B"]
     assert rows[0]["p to reported"] < rows[0]["p to reported (Holm)"] < 0.05
+
+
+def test_what_figures_rest_on_is_held_of_two_models_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By picture they are as many numbers as all runs have: of a thousand they would not fit."""
+    for at in range(6):
+        for name in (JSON, LABELS_JSON):
+            world.predict(f"Model{at}", name, speaking(name, 0.3 + 0.1 * at))
+    held: list[int] = []
+
+    def counting(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
+        held.append(sum(isinstance(one, Evidence) for one in gc.get_objects()))
+        return evidence(run, metrics)
+
+    found = load_runs([world.runs], keep=Keep.SUMS)
+    expected = make_board(found)
+    monkeypatch.setattr("vlmeval_findit.leaderboard.board.evidence", counting)
+    gc.freeze()  # What was there before is not looked through.
+    try:
+        assert make_board(found) == expected
+    finally:
+        gc.unfreeze()
+    # Two that were compared, the next one, and its part of an average.
+    assert len(held) > 6 * 2
+    assert max(held) <= 4

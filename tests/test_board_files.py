@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from boards import JSON, LABELS_TEXT, METRICS, NOW, board, runs, world
+from boards import JSON, LABELS_TEXT, METRICS, NOW, TEXT, board, runs, world
 from openpyxl import load_workbook
+from rich.console import Console
 from scored_runs import World, saying, speaking
 
 from vlmeval_findit.cli import main
@@ -22,13 +23,15 @@ from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
 from vlmeval_findit.leaderboard.rows import (
     forced_lines,
-    formats_line,
+    formats_chosen,
 )
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["board", "runs", "world"]
+
+COMMAND = "vlmeval_findit.cli.leaderboard"
 
 
 @pytest.fixture
@@ -114,15 +117,13 @@ def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> Non
 
 
 def test_where_there_is_no_choice_of_formats_none_is_said(world: World, runs: list[Run]) -> None:
-    line = formats_line(make_board(runs))
-    assert line is not None
-    assert line.split("; ")[0] == "Good xyxy_text"
-    assert formats_line(make_board([world.run("Only", JSON, saying("[]"))])) is None
+    assert formats_chosen(make_board(runs))[0] == "Good xyxy_text"
+    assert formats_chosen(make_board([world.run("Only", JSON, saying("[]"))])) == []
     # No format of Good's has both tables: each is named with how many it is the format of.
     gone = {("Good", JSON), ("Good", LABELS_TEXT)}
     partly = [run for run in runs if (run.model, run.question.name) not in gone]
-    line = formats_line(make_board(partly)) or ""
-    assert {"Good xyxy_text (1 dataset)", "Good xyxy_json (1 dataset)"} <= {*line.split("; ")}
+    chosen = formats_chosen(make_board(partly))
+    assert {"Good xyxy_text (1 dataset)", "Good xyxy_json (1 dataset)"} <= {*chosen}
 
 
 def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> None:
@@ -164,6 +165,36 @@ def test_the_command(
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2
 
 
+@pytest.mark.parametrize("many", [12, 13, 300])
+def test_a_terminal_is_not_filled_with_remarks(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, many: int,
+) -> None:  # fmt: skip
+    """There the first are shown, and the file is named that has all; in a pipe all are."""
+    for name in (JSON, TEXT):
+        world.predict("Model", name, saying("[]"))
+    said = [f"Model{at} failed" for at in range(many)]
+    for lines in ("failure_lines", "formats_chosen"):
+        monkeypatch.setattr(f"{COMMAND}.{lines}", lambda board: said)
+    commands = {
+        "leaderboard.md": ["leaderboard", str(world.runs), "--out", str(tmp_path / "out")],
+        "page.html": ["report", str(world.runs), "--out", str(tmp_path / "page.html")],
+    }
+    for file, command in commands.items():
+        assert main(command) == 0
+        assert set(said) <= set(capsys.readouterr().out.splitlines()), file
+    terminal = Console(width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(f"{COMMAND}.console", lambda: terminal)
+    for file, command in commands.items():
+        assert main(command) == 0
+        printed = capsys.readouterr().out
+        shown = [line for line in printed.splitlines() if line in said]
+        assert shown == (said if many == 12 else said[:11])
+        assert (f"\n{many - 11} more in {file}\n" in printed) == (many > 12)
+        named = f"Model10 failed; {many - 11} more in formats.csv" in " ".join(printed.split())
+        assert named == (many > 12 and command[0] == "leaderboard")
+
+
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
 def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
     command = ["soffice", f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
@@ -197,5 +228,5 @@ def test_what_was_forced_is_said_everywhere(
     page = make_page(board, NOW)
     assert "<h3>Forced</h3>" in page
     assert "given unit; prompts &lt;hash&gt;" in page
-    print_remarks(board)
+    print_remarks(board, "leaderboard.md")
     assert line in capsys.readouterr().out

@@ -54,7 +54,7 @@ def refusal(world: World) -> str | None:
         return str(error)
     assert as_markdown(board)
     assert as_openvlm(board, NOW)
-    print_remarks(board)
+    print_remarks(board, "leaderboard.md")
     runs = [one.run for one in board.sweep]
     found, _ = gather(runs)
     data = gallery_data(choose_cards(found, 3), runs)

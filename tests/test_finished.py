@@ -21,6 +21,7 @@ from scale_runs import import_table
 from vlmeval_findit.benchmarks.findit import benchmark as findit
 from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.core.identity import Answering, Described
+from vlmeval_findit.core.messages import image
 from vlmeval_findit.runs import provenance
 from vlmeval_findit.sweep import answering, finished, run
 from vlmeval_findit.sweep.config import ModelEntry, Sweep
@@ -386,6 +387,15 @@ def test_what_is_remembered_is_not_believed_when_it_is_damaged(world: World) -> 
         path.write_bytes(damaged)
         assert ran(world) == replace(first, calls=0)
         assert cells_in(path.read_bytes()) == cells_in(whole)
+
+
+def test_cells_whose_messages_show_other_pictures_are_not_remembered(world: World) -> None:
+    def message(query, variant):
+        return (image("0.png"), *prompts.message(query, variant))
+
+    world.patch.setattr(findit, "prompt_set", lambda: (prompts.NAME, message))
+    ran(world)
+    assert not cells_in((world.folder / "out" / MEMORY).read_bytes())
 
 
 def test_answers_with_log_probabilities_take_the_place_of_others(world: World) -> None:

@@ -128,13 +128,16 @@ def test_small_files_are_not_sealed(path: Path) -> None:
     assert list(replies(path)) == ["a", "b"]
 
 
-def test_a_reply_that_comes_while_it_is_taken_in_is_not_lost(path: Path) -> None:
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_reply_that_comes_while_it_is_taken_in_is_not_lost(path: Path, sealed: bool) -> None:
     side = Side(path, ONE)
     side.append([record("before")])
     side.sync()
     Journal(path).close()
     side.append([record("after")])
-    side.seal(1)
+    if sealed:
+        side.seal(1)
+    side.close()
     assert list(replies(path)) == ["after", "before"]
     with Journal(path) as journal:
         assert key("after") in journal, "its keys name it too"

@@ -1,4 +1,4 @@
-"""What ``score``, ``leaderboard`` and ``report`` cost over many runs: seconds and memory.
+"""What ``score``, ``leaderboard``, ``anatomy`` and ``report`` cost over many runs: seconds, memory.
 
 Each is a process of its own, and its seconds are those of the processor.  Measured are 100 and 300
 runs of 1,000 rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
@@ -8,6 +8,7 @@ runs of 1,000 rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_R
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -29,8 +30,22 @@ RUNS, LEAST = (100, 300), (8,)
 
 ROWS, FEW_ROWS = 1000, 40
 
-MOST = {"score": (0.05, 0.9), "leaderboard": (0.32, 0.3), "report": (0.4, 0.6)}
-"""MiB and seconds a run, at most: 1,000 fit 400 MiB, and take minutes."""
+MOST = {
+    "score": (0.03, 0.55),
+    "leaderboard": (0.32, 0.09),
+    "anatomy": (0.08, 0.15),
+    "report": (0.2, 0.25),
+}
+"""MiB and seconds a run, at most: 1,000 fit 400 MiB, and take minutes.  Seconds are 1.5 times those
+of a machine with other work."""
+
+HOW = {
+    "score": "--space grid1000",
+    "leaderboard": "--out {folder}/board",
+    "anatomy": "--by label --json {folder}/anatomy.json",
+    "report": "--out {folder}/report.html",
+}
+"""What each is given beside the runs; the last is what it writes, of all but ``score``."""
 
 _COMMAND = """
 import sys, time
@@ -53,8 +68,8 @@ class Cost(NamedTuple):
 def cost(what: str, folder: Path, runs: int, rows: int, formats: int) -> Cost:
     """What a command costs over so many runs, every model in so many formats."""
     made = make_runs(folder, runs, rows, FORMATS[:formats])
-    out = folder / ("report.html" if what == "report" else "board")
-    how = ["--space", "grid1000"] if what == "score" else ["--out", str(out)]
+    how = [word.format(folder=folder) for word in HOW[what].split()]
+    out = Path(how[-1])
     command = [sys.executable, "-c", _COMMAND, what, str(made), *how]
     at_hand = {"FINDIT_TABLES": str(folder), "FINDIT_IMAGES": f"Pascal={folder / 'pictures'}"}
     done = subprocess.run(
@@ -65,6 +80,8 @@ def cost(what: str, folder: Path, runs: int, rows: int, formats: int) -> Cost:
     assert len(list(made.glob("*_score.csv"))) == (runs if what == "score" else 0)
     if what == "leaderboard":
         assert len((out / "formats.csv").read_text().splitlines()) == 1 + runs
+    elif what == "anatomy":
+        assert len(json.loads(out.read_text("utf-8"))) == runs
     elif what == "report":
         assert f" of {runs * rows:,} answers" in out.read_text("utf-8")
         assert "Runs without a gallery" not in out.read_text("utf-8")

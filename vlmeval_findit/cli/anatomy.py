@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..core.metric import Better
 from ..core.statistics import INTERVALS, Interval
 from ..core.visible import short, visible
 from ..runs.anatomy import Loss, NoAnatomyError, PairedLoss, Part, anatomy_of, compare, parts_of
-from ..runs.scored_run import Run, load_runs
+from ..runs.scored_run import Keep, Run, load_runs, with_details
 from ..runs.twins import Syntax, syntax, twin_of
 from .parsing import Parser
 from .salvaged import rejection_lines, salvaged_lines
@@ -51,42 +52,53 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
     args = parser.parse_args(argv)
     other = _one(args.against) if args.against is not None else None
-    told = []
-    refused = 0
+    refused = False
     print(f"Intervals: {INTERVALS}.")
-    runs = load_runs(args.runs)
-    for run in runs:
-        try:
-            losses = anatomy_of(run)
-        except NoAnatomyError as error:
-            print(f"error: {error}", file=sys.stderr)
-            refused += 1
-            continue
-        parts = parts_of(run, args.by) if args.by else ()
-        differences = compare(run, other) if other is not None else {}
-        lines = [*_table(run, losses)]
-        if other is not None:
-            lines += ["", *_difference_table(other, losses, differences)]
-        twin = twin_of(run, runs if other is None else [*runs, other])
-        held = None if twin is None else syntax(run, twin)
-        if held is not None:
-            lines += ["", *_syntax_table(held)]
-        if args.by:
-            lines += ["", *_part_table(run.benchmark.anatomy, args.by, parts)]
-        for table in filter(None, (salvaged_lines(run), rejection_lines(run))):
-            lines += ["", *table]
-        print("\n".join(["", visible(f"{run.model} on {run.question.name}"), *lines]))
-        told.append(_as_dict(run, losses, parts, other, differences))
-        if held is not None:
-            told[-1]["constrained"] = _held_as_dict(held)
-    if args.json is not None:
-        with atomic_write(args.json) as f:
-            f.write(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    runs = load_runs(args.runs, keep=Keep.SUMS)
+    beside = runs if other is None else [*runs, other]
+    with _list_in(args.json) as tell:
+        for run in runs:
+            try:
+                losses = anatomy_of(run)
+            except NoAnatomyError as error:
+                print(f"error: {error}", file=sys.stderr)
+                refused = True
+                continue
+            lines, told = _said(run, losses, beside, other, args.by)
+            print("\n".join(["", visible(f"{run.model} on {run.question.name}"), *lines]))
+            tell(told)
     return REFUSED if refused else 0
 
 
+def _said(
+    run: Run, losses: Sequence[Loss], beside: Iterable[Run], other: Run | None, by: str | None
+) -> tuple[list[str], dict[str, Any]]:
+    """What there is to say of a run, for people and for programs.
+
+    Only here are its details in memory; figures need none.
+    """
+    whole = with_details(run)
+    parts = parts_of(whole, by) if by else ()
+    differences = compare(run, other) if other is not None else {}
+    lines = [*_table(run, losses)]
+    if other is not None:
+        lines += ["", *_difference_table(other, losses, differences)]
+    twin = twin_of(run, beside)
+    held = None if twin is None else syntax(run, twin)
+    if held is not None:
+        lines += ["", *_syntax_table(held)]
+    if by:
+        lines += ["", *_part_table(run.benchmark.anatomy, by, parts)]
+    for table in filter(None, (salvaged_lines(whole), rejection_lines(run))):
+        lines += ["", *table]
+    told = _as_dict(run, losses, parts, other, differences)
+    if held is not None:
+        told["constrained"] = _held_as_dict(held)
+    return lines, told
+
+
 def _one(path: Path) -> Run:
-    runs = load_runs([path])
+    runs = load_runs([path], keep=Keep.SUMS)
     if len(runs) != 1:
         raise ValueError(f"--against {path}: {len(runs)} runs, and one is needed: name its file")
     return runs[0]
@@ -159,6 +171,27 @@ def _part_table(anatomy: Anatomy, by: str, parts: Sequence[Part]) -> Iterator[st
 
 
 # --- for programs ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def _list_in(path: Path | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """A file that lists in JSON what it is told, one after the other; none where there is no path.
+
+    The parts of a thousand runs are not held together.
+    """
+    if path is None:
+        yield lambda one: None
+        return
+    with atomic_write(path) as f:
+        before = "[\n "
+
+        def tell(one: Mapping[str, Any]) -> None:
+            nonlocal before
+            f.write(before + json.dumps(one, indent=1, ensure_ascii=False).replace("\n", "\n "))
+            before = ",\n "
+
+        yield tell
+        f.write("[]\n" if before.startswith("[") else "\n]\n")
 
 
 def _as_dict(

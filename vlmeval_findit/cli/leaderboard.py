@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from ..leaderboard.rows import (
     doctor_lines,
     failure_lines,
     forced_lines,
-    formats_line,
+    formats_chosen,
     grid,
     rank_text,
     rejection_lines,
@@ -34,6 +34,7 @@ from .parsing import Parser
 from .printing import console
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
@@ -52,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
         folder = folder_of(board, args.out)
         files = write_board(board, folder, datetime.now(UTC), meta)
         _print_board(board)
-        print_remarks(board)
+        print_remarks(board, "leaderboard.md")
         print(f"{folder}/: {', '.join(path.name for path in files)}")
     return 0
 
@@ -93,9 +94,10 @@ def _print_board(board: Board) -> None:
     print(f"{TIED}: no significant difference to the rank above.")
     for table in _board_tables(board, out.width, _NAME if out.is_terminal else None):
         out.print(table)
-    formats = formats_line(board)
-    if formats is not None:
-        said = visible(f"Each in one format: {formats}")
+    formats = formats_chosen(board)
+    if formats:
+        said = "; ".join(_first(formats, _most(out), "formats.csv"))
+        said = visible(f"Each in one format: {said}")
         out.print(said, markup=False, highlight=False, soft_wrap=not out.is_terminal)
 
 
@@ -147,16 +149,36 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
         yield block
 
 
-def print_remarks(board: Board) -> None:
+_LINES = 12
+"""Of a kind on a terminal: those of hundreds of runs would drive the figures off it."""
+
+
+def _most(out: Console) -> float:
+    return _LINES if out.is_terminal else inf
+
+
+def _first(lines: Sequence[str], most: float, rest: str) -> Sequence[str]:
+    """The lines; where they are more than so many the first of them, and where the others are."""
+    if len(lines) <= most:
+        return lines
+    return *lines[: _LINES - 1], f"{len(lines) - _LINES + 1:,} more in {rest}"
+
+
+def print_remarks(board: Board, rest: str) -> None:
     """What a reader of the figures must know: what scored, failed calls, what was forced, what is
-    left out."""
-    for line in scorer_lines(board):
-        print(visible(f"Scored by: {line}"))
+    left out.
+
+    On a terminal no more of each kind than one looks through; ``rest`` is the file that has all.
+    """
+    most = _most(console())
+    scorers = [f"Scored by: {line}" for line in scorer_lines(board)]
     lines = (failure_lines, rejection_lines, forced_lines, doctor_lines)
-    for line in chain.from_iterable(of(board) for of in lines):
-        print(visible(line))
+    for said in (scorers, *(of(board) for of in lines)):
+        for line in _first(said, most, rest):
+            print(visible(line))
     rows = apart_rows(board)
     if rows:
         print(f"Not compared with the rest: {counted(len(rows), 'run')}")
-    for row in rows:
-        print(visible(f"  {row['model']} {row['dataset']} ({row['file']}): {row['reason']}"))
+    apart = [f"  {row['model']} {row['dataset']} ({row['file']}): {row['reason']}" for row in rows]
+    for line in _first(apart, most, rest):
+        print(visible(line))

@@ -87,7 +87,7 @@ def _seconds(text: str) -> float:
 def _write(board: Board, path: Path, cards: int, sides: Sequence[Side]) -> None:
     """The page of one benchmark."""
     written = write_page(path, board, datetime.now(UTC), cards, sides)
-    print_remarks(board)
+    print_remarks(board, path.name)
     what = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
     print(f"{path}: {what}, {_megabytes([written.page])}")
     if written.beside:

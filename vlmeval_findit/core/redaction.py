@@ -87,9 +87,10 @@ def _forms_now() -> tuple[str, ...]:
     global _looked_at, _known, _forms
     with _lock:
         # As the environment holds it: to decode it, for every reply, takes longer than all else.
-        now = frozenset(_remembered), tuple(getattr(os.environ, "_data", os.environ).items())
-        if now == _looked_at:
+        environment = getattr(os.environ, "_data", os.environ)
+        if (_remembered, environment) == _looked_at:
             return _forms
+        now = frozenset(_remembered), dict(environment)
         secrets = _remembered.union(_of_environment())
         if secrets != _known:
             found = {form for secret in secrets for form in _forms_of(secret)}

@@ -67,6 +67,10 @@ class Recorded:
         return json.dumps({RECORD_KEY: _plain(record, _DEPTH + 2)})
 
 
+NOTHING_RECORDED = Recorded()
+"""What most models of others record: one for all their replies."""
+
+
 def call_failed(text: str, record: Recorded) -> bool:
     """Whether a row is a failed call and no answer.
 
@@ -111,7 +115,7 @@ def recorded(value: object) -> Recorded:
     """
     record = record_in(value)
     if not record:
-        return Recorded()
+        return NOTHING_RECORDED
     tokens = {key: n for key, n in _plain_object(record.get("tokens")).items() if _is_count(n)}
     model = _plain_object(record.get("model"))
     return Recorded(

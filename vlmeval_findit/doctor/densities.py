@@ -144,28 +144,32 @@ def seen_under(evidence: Evidence, convention: Convention) -> Seen:
 def seen_in(evidence: Evidence, frame: Frame, order: Order) -> Seen:
     """The boxes of a run under a frame (by query) and an order."""
     boxes = located(evidence.numbers, frame.of(evidence.owner), order)
-    truths = evidence.truths[:, evidence.truth]
-    truth_centre, truth_side = (truths[:2] + truths[2:]) / 2, truths[2:] - truths[:2]
     is_box = np.logical_and(boxes.side[0] > 0, boxes.side[1] > 0)
     log_side = np.log(np.where(is_box, boxes.side, 1.0))
-    units = -2 * np.log(boxes.scale).sum(0) - _outside(boxes) - log_side.sum(0)
-    log_truth, box = np.log(truth_side), evidence.box
-    own = np.where(is_box, units - np.log(evidence.choices), _NEVER)
+    units = -2 * _both(np.log(boxes.scale)) - _outside(boxes) - _both(log_side)
+    truth, box = evidence.paired, evidence.box
+    own = np.where(is_box, units - evidence.log_choices, _NEVER)
     return Seen(
         evidence=evidence,
         boxes=boxes,
-        truth_centre=truth_centre,
-        truth_side=truth_side,
-        log_size=np.where(is_box, log_side, 0.0)[:, box] - is_box[box] * log_truth,
-        blur=(evidence.step / (boxes.scale[:, box] * truth_side)) ** 2 / 12,
-        apart=own[box] - log_truth.sum(0) - 2 * np.log(2 * np.pi),
+        truth_centre=truth.centre,
+        truth_side=truth.side,
+        log_size=np.where(is_box, log_side, 0.0)[:, box] - is_box[box] * truth.log_side,
+        blur=(evidence.step / (boxes.scale[:, box] * truth.side)) ** 2 / 12,
+        apart=own[box] - _both(truth.log_side) - 2 * np.log(2 * np.pi),
         rest=_rest(evidence, boxes, np.where(is_box, units, -np.inf), log_side),
     )
 
 
+def _both(axes: Floats) -> Floats:
+    """(2, n) of x and y: their sum.  The same as ``sum(0)``, which takes several times as long."""
+    total: Floats = axes[0] + axes[1]
+    return total
+
+
 def _outside(boxes: Located) -> Floats:
     """What a box that leaves the picture costs: boxes of a right reading rarely do."""
-    share = np.maximum(0, np.abs(boxes.centre - 0.5) + boxes.side / 2 - 0.5).sum(0)
+    share = _both(np.maximum(0, np.abs(boxes.centre - 0.5) + boxes.side / 2 - 0.5))
     cost: Floats = _OUTSIDE * np.minimum(share, _MOST_OUTSIDE)
     return cost
 
@@ -177,9 +181,7 @@ def _rest(evidence: Evidence, boxes: Located, units: Floats, log_side: Floats) -
     centre = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
     centre += 0.015 * np.exp(-np.minimum(away, 600))
     sides = -0.5 * ((log_side - mean) / spread) ** 2 - np.log(spread * np.sqrt(2 * np.pi))
-    elsewhere = units + (np.log(centre) + sides).sum(0)
-    meaningless = -np.log((np.abs(evidence.numbers) + 0.01) * 32).sum(0)
-    return np.stack([elsewhere, meaningless])
+    return np.stack([units + _both(np.log(centre) + sides), evidence.meaningless])
 
 
 def errors(seen: Seen, habits: Habits) -> tuple[Floats, Floats]:
@@ -200,7 +202,7 @@ def densities(seen: Seen, habits: Habits = NO_HABITS) -> Densities:
     off, size = errors(seen, habits)
     widths = variances(seen)
     logs = seen.apart - np.log(widths[:, 0] * widths[:, 1])
-    logs -= 0.5 * ((2 * off**2 + 0.5 * size**2) / widths).sum(1)
+    logs -= 0.5 * _both(((2 * off**2 + 0.5 * size**2) / widths).swapaxes(0, 1))
     np.maximum(logs, _NEVER, out=logs)
     n, box = seen.rest.shape[1], seen.evidence.box
     peak = seen.rest.max(0)

@@ -45,6 +45,14 @@ class Query(NamedTuple):
     labels: Sequence[str] = ()
 
 
+class Paired(NamedTuple):
+    """The objects of pairs, (2, p) each: centres and sides in shares of the picture."""
+
+    centre: Floats
+    side: Floats
+    log_side: Floats
+
+
 @dataclass(frozen=True)
 class Evidence:
     """A run as arrays.
@@ -83,6 +91,25 @@ class Evidence:
             return np.full((2, 1), -1.5), np.ones((2, 1))
         logs = np.log(self.truths[2:] - self.truths[:2])
         return logs.mean(1, keepdims=True), logs.std(1, keepdims=True).clip(0.7)
+
+    @cached_property
+    def paired(self) -> Paired:
+        """The object of every pair."""
+        truths = self.truths[:, self.truth]
+        side = truths[2:] - truths[:2]
+        return Paired((truths[:2] + truths[2:]) / 2, side, np.log(side))
+
+    @cached_property
+    def log_choices(self) -> Floats:
+        """(n,) the logarithm of ``choices``."""
+        logs: Floats = np.log(self.choices)
+        return logs
+
+    @cached_property
+    def meaningless(self) -> Floats:
+        """(n,) logarithms of densities: how likely numbers are that mean nothing."""
+        logs: Floats = -np.log((np.abs(self.numbers) + 0.01) * 32).sum(0)
+        return logs
 
     @property
     def answered(self) -> int:

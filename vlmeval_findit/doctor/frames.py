@@ -51,7 +51,7 @@ def sized(size: Callable[[int, int], Size]) -> FrameOf:
     """A frame without offset, from the size that numbers refer to for a picture's."""
 
     def frame(sizes: Floats) -> Frame:
-        pairs = [(int(w), int(h)) for w, h in sizes.T]
+        pairs = [(int(w), int(h)) for w, h in sizes.T.tolist()]
         known = {pair: size(*pair) for pair in set(pairs)}
         return _plain(np.array([known[pair] for pair in pairs], float).reshape(-1, 2).T)
 

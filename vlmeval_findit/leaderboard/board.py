@@ -113,10 +113,16 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class _Unranked:
-    """A model in a column before ranking."""
+    """A model in a column or an average before ranking, and its runs there."""
 
     cell: Standing
-    evidence: Evidence
+    runs: tuple[Run, ...]
+
+    def evidence(self, metrics: Sequence[Metric] = ()) -> Evidence:
+        """Its figures and what they rest on; made when they are wanted, for two models at a time:
+        those of a thousand are as many numbers as all their pictures together."""
+        found = [evidence(run, metrics) for run in self.runs]
+        return found[0] if self.cell.run is not None else mean(found)
 
 
 def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
@@ -195,7 +201,7 @@ def _unranked(column: Column, chosen: Mapping[tuple[str, str], Run]) -> list[_Un
     return [
         _Unranked(
             Standing(run.model, column.name, run, len(run.rows), run.failed, {}),
-            evidence(run),
+            (run,),
         )
         for run in runs
     ]
@@ -220,7 +226,7 @@ def _averaged(average: ColumnMean, groups: Mapping[str, Sequence[_Unranked]]) ->
                 sum(one.cell.failures for one in parts),
                 {},
             ),
-            mean([one.evidence for one in parts]),
+            tuple(run for one in parts for run in one.runs),
         )
         for model, parts in sorted(by_model.items())
         if len(parts) == len(average.columns)
@@ -230,9 +236,17 @@ def _averaged(average: ColumnMean, groups: Mapping[str, Sequence[_Unranked]]) ->
 def _ranked(group: Sequence[_Unranked]) -> Iterable[Standing]:
     """The cells of one column with their entries: ranks by every figure on its own."""
     entries: dict[str, dict[str, RankedFigure]] = {one.cell.model: {} for one in group}
-    spreads = {one.cell.model: figure_intervals(one.evidence) for one in group}
-    for metric in group[0].evidence.metrics if group else ():
-        for model, figure in _ranked_by(metric, group, spreads):
+    figures: dict[str, dict[str, tuple[float, Interval | None]]] = {}
+    metrics: tuple[Metric, ...] = ()
+    for one in group:
+        found = one.evidence()
+        spreads, metrics = figure_intervals(found), found.metrics
+        values = {metric.name: found.figure(metric.name) for metric in metrics}
+        figures[one.cell.model] = {
+            name: (value, spreads[name]) for name, value in values.items() if value is not None
+        }
+    for metric in metrics:
+        for model, figure in _ranked_by(metric, group, figures):
             entries[model][metric.name] = figure
     for one in group:
         c = one.cell
@@ -242,25 +256,22 @@ def _ranked(group: Sequence[_Unranked]) -> Iterable[Standing]:
 def _ranked_by(
     metric: Metric,
     group: Sequence[_Unranked],
-    spreads: Mapping[str, Mapping[str, Interval | None]],
+    figures: Mapping[str, Mapping[str, tuple[float, Interval | None]]],
 ) -> Iterable[tuple[str, RankedFigure]]:
     """The figures by one metric of the models that have one, with their ranks."""
-    found = [(one.evidence.figure(metric.name), one) for one in group]
-    there = [(value, one) for value, one in found if value is not None]
+    found = [(figures[one.cell.model].get(metric.name), one) for one in group]
+    there = [(*figure, one) for figure, one in found if figure is not None]
     # Rounded: equal figures must not be ordered by their last bits.
     sign = 1 if metric.better is Better.LOWER else -1
-    order = sorted(there, key=lambda item: (sign * round(item[0], 9), item[1].cell.model))
-    tests = correct(
-        difference(one.evidence, above.evidence, metric.name)
-        for (_, above), (_, one) in pairwise(order)
-    )
+    order = sorted(there, key=lambda item: (sign * round(item[0], 9), item[2].cell.model))
+    evidences = (one.evidence((metric,)) for _, _, one in order)
+    tests = correct(difference(one, above, metric.name) for above, one in pairwise(evidences))
     rank = 1
-    for place, (value, one) in enumerate(order):
+    for place, (value, spread, one) in enumerate(order):
         to_above = tests[place - 1] if place else None
         if to_above is not None and abs(to_above.value) > 1e-9:
             rank = place + 1
-        model = one.cell.model
-        yield model, RankedFigure(value, spreads[model][metric.name], rank, to_above)
+        yield one.cell.model, RankedFigure(value, spread, rank, to_above)
 
 
 def _ordered(

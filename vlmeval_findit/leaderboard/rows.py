@@ -231,16 +231,17 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
     return [(model, found, names) for (model, found), names in used.items() if named]
 
 
-def formats_line(board: Board) -> str | None:
-    """Which format every model is reported at; None where there was nothing to choose."""
+def formats_chosen(board: Board) -> list[str]:
+    """Every model with the format that it is reported at; empty where there was nothing to
+    choose."""
     used = formats_used(board)
-    if not used or all(row.reported for row in board.sweep):
-        return None
-    return "; ".join(
+    if all(row.reported for row in board.sweep):
+        return []
+    return [
         f"{model} {found}"
         + (f" ({counted(len(names), 'dataset')})" if len(names) < len(board.columns) else "")
         for model, found, names in used
-    )
+    ]
 
 
 def failure_lines(board: Board) -> list[str]:

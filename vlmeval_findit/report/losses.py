@@ -134,14 +134,13 @@ def _averages(board: Board, found: Found) -> Iterator[LossBar]:
     for average in board.averages:
         if len(average.columns) > 1:
             first.setdefault(average.columns, average)
-    known = {place: loss_evidence(_run(board, *place)) for place in found if first}
     for average in first.values():
         for model in board.models:
             places = [(model, name) for name in average.columns]
             if all(place in found for place in places):
-                over = mean([known[place] for place in places])
-                losses = _mean(over, [found[place] for place in places])
                 runs = [_run(board, *place) for place in places]
+                over = mean([loss_evidence(run) for run in runs])
+                losses = _mean(over, [found[place] for place in places])
                 yield _bar(model, average.name, True, runs, losses)
 
 

@@ -37,7 +37,7 @@ from .differences import pair_values
 from .gallery import gallery_data
 from .losses import losses_of
 from .pairs import FOUND, Side, first_pairs, pairs_note, pairs_of
-from .sections import Curves, curve_plots, heat_map_sections, reasons_of, short_metrics
+from .sections import Curves, heat_map_sections, reasons_of, short_metrics
 from .transcripts import Missing, Transcript, gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -89,7 +89,8 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "title": f"{board.benchmark.name} report",
         "losses": losses_of(board),
         "heat_maps": list(heat_map_sections(board)),
-        "curves": list(curve_plots(board, curves.made)),
+        "curves": list(curves.plots()),
+        "curves_note": curves.note,
         "reason_rows": reason_rows,
         "reasons": list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
         "grids": {metric.title: grid(board, metric.name) for metric in board.shown},

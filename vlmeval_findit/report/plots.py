@@ -31,6 +31,9 @@ _COLOURS = (
 
 _MARKERS = "osD^vPX*"
 
+CURVES = 2 * len(_COLOURS)
+"""Models whose curves a plot shows, the best: of more one sees neither which is whose nor its
+shape.  No two of them have both colour and marker in common."""
 
 _LONGEST = 40
 """Characters of a name in a plot."""
@@ -117,6 +120,9 @@ def _readable(value: float) -> str:
     return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#000000"
 
 
+_BESIDE = 4
+"""Names beside each other in a legend."""
+
 _HALF = 0.5
 """The threshold of scores; every curve has it."""
 
@@ -126,11 +132,13 @@ def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[st
 
     Args:
         name: of the plot, unique on its page.
-        found: by model.
+        found: by model, at most :data:`CURVES`.
         places: of models on the leaderboard; they say the colour.
     """
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.2, 2.7), layout="constrained")
+        beside = min(_BESIDE, len(found))
+        lines = math.ceil(len(found) / beside)
+        figure = Figure(figsize=(9.2, 2.5 + 0.2 * lines), layout="constrained")
         panels = figure.subplots(1, 3, sharey=True)
         for axes, what in zip(panels, ("precision", "recall", "F1"), strict=True):
             for model, one in found.items():
@@ -141,9 +149,7 @@ def curves(name: str, title: str, found: Mapping[str, Curve], places: Mapping[st
             axes.tick_params(labelleft=True)
             axes.grid()
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False
-        )
+        figure.legend(handles, labels, loc="outside lower center", ncols=beside, frameon=False)
         figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         shown = ", ".join(
             f"{model} {one.precision[half]:.1f} % and {one.recall[half]:.1f} %"
@@ -163,7 +169,7 @@ def _line(
         color=colour_of(place),
         label=_name(model),
         linewidth=1.8,
-        marker=_MARKERS[place % len(_MARKERS)],
+        marker=_MARKERS[(place + place // len(_COLOURS)) % len(_MARKERS)],
         markersize=4,
         markevery=3,
     )

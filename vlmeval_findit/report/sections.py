@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.drawing import Curve
@@ -13,7 +13,7 @@ from ..leaderboard.board import Board
 from ..leaderboard.columns import Column
 from ..runs.scored_run import Run
 from .pairs import Key, key_of
-from .plots import HeatMap, curves, heat_map
+from .plots import CURVES, HeatMap, curves, heat_map
 from .svg import Plot
 from .transcripts import Transcript
 
@@ -62,32 +62,47 @@ def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | Non
 
 
 class Curves:
-    """The curves of the reported runs of a board, which take the details of all their rows."""
+    """The curves of a board, which take the details of all rows of a run.
+
+    Of every column they are those of the first :data:`.plots.CURVES` models in it.
+    """
 
     def __init__(self, board: Board) -> None:
-        self._reported = {key_of(one.run) for one in board.cells.values() if one.run is not None}
+        self.board = board
+        self._wanted = {key_of(run) for one in board.columns for run in _first(board, one)}
         self.made: dict[Key, Curve] = {}
 
     def see(self, one: Transcript, rows: Sequence[ScoredRow]) -> None:
         """Take note of a run; see :func:`.transcripts.gather`."""
         key = key_of(one.run)
-        made = one.run.benchmark.curve(one.task, rows) if key in self._reported else None
+        made = one.run.benchmark.curve(one.task, rows) if key in self._wanted else None
         if made is not None:
             self.made[key] = made
 
+    def plots(self) -> Iterator[Plot]:
+        """A plot of every column whose benchmark has a threshold that can be turned."""
+        places = {model: place for place, model in enumerate(self.board.models)}
+        for at, column in enumerate(self.board.columns):
+            runs = _first(self.board, column)
+            shown = {run.model: self.made[key_of(run)] for run in runs if key_of(run) in self.made}
+            if shown:
+                yield curves(f"curves{at}", column.name, shown, places)
 
-def curve_plots(board: Board, made: Mapping[Key, Curve]) -> Iterator[Plot]:
-    """A plot of every column whose benchmark has a threshold that can be turned."""
-    places = {model: place for place, model in enumerate(board.models)}
-    for at, column in enumerate(board.columns):
-        shown: dict[str, Curve] = {}
-        for model in board.models:
-            cell = board.cells.get((model, column.name))
-            one = made.get(key_of(cell.run)) if cell and cell.run else None
-            if one is not None:
-                shown[model] = one
-        if shown:
-            yield curves(f"curves{at}", column.name, shown, places)
+    @property
+    def note(self) -> str:
+        """Whose curves are not drawn; empty where all are."""
+        more = any(len(_reported(self.board, column)) > CURVES for column in self.board.columns)
+        return f"Of every dataset the first {CURVES} models." if more else ""
+
+
+def _first(board: Board, column: Column) -> list[Run]:
+    return _reported(board, column)[:CURVES]
+
+
+def _reported(board: Board, column: Column) -> list[Run]:
+    """The reported runs of a column, by the rank of their models."""
+    cells = (board.cells.get((model, column.name)) for model in board.models)
+    return [cell.run for cell in cells if cell is not None and cell.run is not None]
 
 
 def reasons_of(board: Board) -> list[tuple[Run, dict[str, float]]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.evidence import Evidence, clustered, evidence_of
+from ..core.metric import Metric
 from ..core.statistics import Difference, Interval, difference, figure_intervals
 from .scored_run import Run
 
@@ -11,15 +14,19 @@ class StatisticsError(ValueError):
     """Runs that cannot be compared; the message says what differs."""
 
 
-def evidence(run: Run) -> Evidence:
-    """The figures of a run by the metrics of its benchmark, and what they rest on.
+def evidence(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
+    """The figures of a run by these metrics, and what they rest on.
+
+    Args:
+        run: a scored run.
+        metrics: none for those of its benchmark.
 
     Raises:
         StatisticsError: a run without rows.
     """
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no interval")
-    return evidence_of(run.benchmark.metrics, clustered(run.rows, run.question.images))
+    return evidence_of(metrics or run.benchmark.metrics, clustered(run.rows, run.question.images))
 
 
 def intervals(run: Run) -> dict[str, Interval | None]:

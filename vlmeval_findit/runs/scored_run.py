@@ -201,16 +201,22 @@ def detailed(run: Run, places: Collection[int] | None = None) -> Sequence[Scored
     Raises:
         RunError: the details are gone, or are not those any more that the run was read from.
     """
-    known = run.rows if places is None else [run.rows[at] for at in places]
+    wanted = None if places is None else frozenset(places)
+    known = [row for at, row in enumerate(run.rows) if wanted is None or at in wanted]
     if run.details is None:
         return known
     try:
-        found = list(_rows(run.details, places))
+        found = list(_rows(run.details, wanted))
     except FileNotFoundError:
         raise RunError(f"{run.details} is missing; {_again(run.path)}") from None
-    if [replace(row, details={}) for row in found] != list(known):
+    if [replace(row, details={}) for row in found] != known:
         raise RunError(f"{run.details}: changed after it was read; start this command again")
     return found
+
+
+def with_details(run: Run) -> Run:
+    """The run with the details of all its rows; see :func:`detailed`."""
+    return replace(run, rows=tuple(detailed(run)), details=None)
 
 
 def _question(provenance: Path, values: Mapping[str, Any]) -> Question:

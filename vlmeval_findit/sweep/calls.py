@@ -46,6 +46,7 @@ class Prompts:
         self.task = task
         self.folder = folder
         self._make = make
+        self._base = str(folder.path)
         self._hash: str | None = None
 
     @property
@@ -62,28 +63,36 @@ class Prompts:
     def prompt(self, index: int) -> Prompt:
         """What a key is made of, of the message of a row."""
         parts = self._parts(index)
-        words = ",".join(
+        words = [
             '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
             for kind, value in parts
-        )
-        return Prompt(self._images(parts), hashlib.sha256(f"[{words}]".encode()).hexdigest())
+        ]
+        sha256 = hashlib.sha256(f"[{','.join(words)}]".encode()).hexdigest()
+        return Prompt(self._files(_shown(parts)), sha256)
 
     def images(self, index: int) -> tuple[Path, ...]:
         """The files of the images in the message of a row."""
-        return self._images(self._parts(index))
+        return self._files(self.names(index))
 
-    def _images(self, parts: Message) -> tuple[Path, ...]:
-        base = self.folder.path
-        return tuple(_file(base, value) for kind, value in parts if kind is PartKind.IMAGE)
+    def names(self, index: int) -> Sequence[str]:
+        """The same, as the message has them: relative to the image folder."""
+        return _shown(self._parts(index))
+
+    def _files(self, names: Sequence[str]) -> tuple[Path, ...]:
+        return tuple([_file(self._base, name) for name in names])
 
     def _parts(self, index: int) -> Message:
         return self._make(self.task.queries[index], self.task.question)
 
 
+def _shown(parts: Message) -> list[str]:
+    return [value for kind, value in parts if kind is PartKind.IMAGE]
+
+
 @lru_cache(maxsize=1 << 16)
-def _file(folder: Path, name: str) -> Path:
+def _file(folder: str, name: str) -> Path:
     """An image's path: the same one for all questions about it, which is compared at once."""
-    return folder / name
+    return Path(folder, name)
 
 
 def prompts_of(task: AnyTask) -> Prompts:

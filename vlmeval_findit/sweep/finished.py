@@ -225,11 +225,8 @@ def _is_known(output: Output) -> bool:
         return False
     if json.loads(RunFiles(output.path).provenance.read_text(encoding="utf-8")).get("scorer"):
         return False
-    folder, queries = cell.prompts.folder.path, cell.task.queries
-    return all(
-        {*cell.prompts.images(row)} <= {folder / name for name in _pictures(queries[row])}
-        for row in cell.rows
-    )
+    queries = cell.task.queries
+    return all({*cell.prompts.names(row)}.issubset(_pictures(queries[row])) for row in cell.rows)
 
 
 def _pictures(query: Any) -> Sequence[str]:

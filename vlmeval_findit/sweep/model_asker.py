@@ -123,7 +123,7 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
         failed = Answer("", error=said(error), seconds=(time.perf_counter() - start) / count)
         return [failed] * count
     seconds = (time.perf_counter() - start) / count
-    return [answer_from(reply)._replace(seconds=seconds) for reply in replies]
+    return [answer_from(reply, seconds) for reply in replies]
 
 
 def as_json_value(value: Any) -> Any:
@@ -136,16 +136,17 @@ def as_json_value(value: Any) -> Any:
         return f"not JSON: {said(error)}"
 
 
-def answer_from(reply: Any) -> Answer:
+def answer_from(reply: Any, seconds: float = 0.0) -> Answer:
     """The answer in what a model returned: a string, or a text with a record."""
     extra = None
     if isinstance(reply, Mapping):
         extra, reply = reply.get("extra_records"), reply.get("prediction")
     if not isinstance(reply, str):
-        return Answer("", extra, error=f"the model returned {type(reply).__name__}, not a text")
+        error = f"the model returned {type(reply).__name__}, not a text"
+        return Answer("", extra, error, seconds)
     if call_failed(reply, recorded(extra)):
-        return Answer("", extra, error=quoted(reply, 500))
-    return Answer(reply, extra)
+        return Answer("", extra, quoted(reply, 500), seconds)
+    return Answer(reply, extra, seconds=seconds)
 
 
 def asker_of(model: Any) -> Asker:

@@ -20,7 +20,7 @@ from ..core.identity import Answering, Described, Identity
 from ..core.identity_file import read_identity, write_identity
 from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.redaction import scrubbed
-from ..core.replies import Recorded, Reply
+from ..core.replies import NOTHING_RECORDED, Reply
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..core.work import Answer
@@ -183,7 +183,7 @@ def _adopt_file(
         if key not in journal and said in asked_before():
             changed += 1
             continue
-        extra = reply.recorded.as_json() if reply.recorded != Recorded() else None
+        extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         answer = Answer(reply.text, extra)
         found.append(record_of(output.cell, reply.index, answer, made, recorded, with_logprobs))
     if changed:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
 from ...boxes.representation import REPRESENTATIONS, Judging, Representation
 from ...core.messages import Message, Part, image, text
-from .datasets import Family
+from .datasets import Dataset, Family
 from .marked_pictures import words
 from .query import Query
 from .variant import Variant
@@ -31,7 +31,7 @@ MessageMaker = Callable[[Query, Variant], Message]
 def message(query: Query, variant: Variant) -> Message:
     """The whole message for a query (already thinned to the variant's frames)."""
     parts: list[Part] = []
-    if variant.family.has_references:
+    if variant.has_references:
         for number, shot in enumerate(query.support, 1):
             parts += [text(_introduced(number, variant.mark)), image(shot)]
         if variant.frames == 1:
@@ -53,27 +53,39 @@ def _introduced(number: int, mark: str | None) -> str:
 def request(query: Query, variant: Variant) -> str:
     """The text that ends a message: what to find, what to return, nothing else."""
     numbers = REPRESENTATIONS[variant.representation]
-    sentences = [_find(query.label, variant), *_return(variant, variant.family, numbers)]
-    if variant.data.has_negatives:
-        place = "video frames" if variant.frames > 1 else "image"
-        sentences.append(f"If nothing in the {place} matches, answer with an empty list: [].")
-    sentences.append("Answer with nothing else.")
-    asked = " ".join(sentences)
+    asked = query.label.join(_around_label(variant, variant.data, numbers))
     return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked
 
 
-def _find(label: str, v: Variant) -> str:
+@lru_cache(maxsize=4096)
+def _around_label(v: Variant, data: Dataset, numbers: Representation) -> tuple[str, ...]:
+    """The pieces of a request between which the label stands: the same for every query.
+
+    What the names in a variant stand for, which a file or a plug-in may say otherwise later, is
+    there for the cache.
+    """
+    *before, after = _find(v)
+    sentences = [after, *_return(v)]
+    if data.has_negatives:
+        place = "video frames" if v.frames > 1 else "image"
+        sentences.append(f"If nothing in the {place} matches, answer with an empty list: [].")
+    sentences.append("Answer with nothing else.")
+    return (*before, " ".join(sentences))
+
+
+def _find(v: Variant) -> tuple[str, ...]:
+    """What to find, in the pieces around the label."""
     place = f"the {v.frames} video frames" if v.frames > 1 else "the image"
     if v.family.has_references:
         where = place if v.frames > 1 else "the scene"
-        return f"Find every instance of the object of the reference images in {where}."
+        return (f"Find every instance of the object of the reference images in {where}.",)
     if v.multilabel:
-        return f"Find every instance of each of these labels in {place}: {label}."
+        return f"Find every instance of each of these labels in {place}: ", "."
     if v.family is Family.REFEXP:
-        return f'Find the one object in {place} that this expression describes: "{label}".'
+        return f'Find the one object in {place} that this expression describes: "', '".'
     if v.family is Family.REFEXP_ALL:
-        return f'Find every object in {place} that this expression describes: "{label}".'
-    return f'Find every instance of "{label}" in {place}.'
+        return f'Find every object in {place} that this expression describes: "', '".'
+    return 'Find every instance of "', f'" in {place}.'
 
 
 _ASKED = {
@@ -83,13 +95,8 @@ _ASKED = {
 """What is returned, of one object and of several."""
 
 
-@lru_cache(maxsize=4096)
-def _return(v: Variant, family: Family, numbers: Representation) -> tuple[str, ...]:
-    """The sentences that say what to return: the same for every query.
-
-    What the names in a variant stand for, which a file or a plug-in may say otherwise later, is
-    there for the cache.
-    """
+def _return(v: Variant) -> tuple[str, ...]:
+    """The sentences that say what to return."""
     one, each = _ASKED[v.judged]
     what = one if _is_one(v) else each
     if v.frames > 1:

@@ -51,7 +51,8 @@ _OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family 
 class _Looked:
     """Room for what was looked up once: no field, and no part of what is compared or written."""
 
-    __slots__ = ("_row",)
+    __slots__ = ("_name", "_row")
+    _name: str
     _row: Dataset
 
 
@@ -195,6 +196,14 @@ class Variant(_Looked):
 
     @property
     def name(self) -> str:
+        """Its canonical name, made once: every call asks for it."""
+        try:
+            return self._name
+        except AttributeError:
+            object.__setattr__(self, "_name", self._canonical())
+            return self._name
+
+    def _canonical(self) -> str:
         parts = [self.dataset]
         parts += ["multilabel"] * self.multilabel
         parts += ["caption"] * self.caption

@@ -1,0 +1,20 @@
+#!/bin/bash
+# A sweep over the nodes of a Slurm job: sbatch configs/cluster/slurm.sh SWEEP.yaml
+# Killed or out of time: the same command goes on.  What must be where: docs/sweeps.md.
+#SBATCH --job-name=findit
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --gpus-per-node=8
+#SBATCH --time=24:00:00
+# Slurm's signal before the end of the time goes to the sweep: what is on its way is kept.
+#SBATCH --signal=TERM@120
+
+set -euo pipefail
+sweep=${1:?a file as docs/sweeps.md has it, whose work_dir all nodes share}
+
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+# One Ray over all nodes, the sweep on the first of them, and nothing left when it ends.  It stops
+# every Ray of a node that it can: hence --exclusive.
+srun --kill-on-bad-exit=1 ray symmetric-run --address "$head:6379" --min-nodes "$SLURM_NNODES" -- \
+    findit sweep "$sweep" --executor ray --gpus 1

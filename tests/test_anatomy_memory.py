@@ -1,0 +1,165 @@
+"""``anatomy`` of runs whose details are read again: the same to the byte, one run at a time."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scored_runs import World, failing, query, saying, speaking, world
+from toy_benchmark import guessing, letters
+
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.cli import anatomy as command
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.row_table import RowTable
+from vlmeval_findit.core.run_files import run_of
+from vlmeval_findit.core.scored_row import ScoredRow
+from vlmeval_findit.runs.scored_run import Keep, Run, detailed, load_runs, with_details
+
+__all__ = ["letters", "world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+ZOO = "Letters_Zoo_plain"
+
+
+@pytest.fixture
+def runs(letters: World) -> World:
+    """Of two benchmarks, with a twin, salvageable replies and queries with nothing to find."""
+    queries = [query(at, f"{at // 2}.jpg") for at in range(20)]
+    some = [replace(q, truth=Truth((), ())) if q.index % 5 == 0 else q for q in queries]
+    letters.table("Pascal", [replace(q, tags={"time": "dn"[q.index % 2]}) for q in some])
+    letters.predict("Good", JSON, speaking(JSON, 0.8, 12))
+    letters.predict("Good", f"{JSON}_constrained", speaking(JSON, 0.9, 12))
+    letters.predict("Talks", JSON, saying("It is at [100, 100, 300, 600], I think."))
+    letters.predict("Fails", JSON, failing)
+    letters.predict("Guesses", ZOO, guessing(0.5))
+    return letters
+
+
+@pytest.mark.parametrize("by", ["size", "objects", "label", "time"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_all_that_is_told_is_that_of_whole_rows(
+    runs: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], by: str, paired: bool,
+) -> None:  # fmt: skip
+    boxes = sorted(map(str, runs.runs.glob(f"*_{JSON}*.json")))
+    given = [path for path in boxes if run_of(Path(path)).predictions == Path(path)]
+    against = ["--against", str(runs.runs / f"Fails_{JSON}.json")] if paired else []
+    told = []
+    for keep in (Keep.SUMS, Keep.DETAILS):
+        monkeypatch.setattr(command, "load_runs", lambda paths, keep=keep, **_: loaded(paths, keep))
+        out = tmp_path / f"{keep.name}.json"
+        assert main(["anatomy", *given, "--by", by, *against, "--json", str(out)]) == 0
+        told.append((capsys.readouterr(), out.read_bytes()))
+    assert told[0] == told[1]
+    printed, written = told[0]
+    assert written == (json.dumps(json.loads(written), indent=1) + "\n").encode()
+    assert len(json.loads(written)) == 4
+    for words in ("tolerant reader", "syntax cost", "have nothing to find", f"by {by}"):
+        assert words in printed.out
+
+
+def loaded(paths: Iterable[Path], keep: Keep) -> list[Run]:
+    return load_runs(paths, keep=keep)
+
+
+def test_runs_of_several_benchmarks_are_told_in_turn(
+    runs: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "all.json"
+    assert main(["anatomy", str(runs.runs), "--json", str(out)]) == 0
+    models = [one["model"] for one in json.loads(out.read_text("utf-8"))]
+    assert models == ["Fails", "Good", "Good", "Guesses", "Talks"]
+    assert f"Guesses on {ZOO}" in capsys.readouterr().out
+
+
+def test_the_details_of_one_run_are_held_at_a_time(
+    runs: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+
+    def counting(run: Run) -> Run:
+        assert isinstance(run.rows, RowTable)
+        found = with_details(run)
+        gc.collect()
+        rows = (one for one in gc.get_objects() if isinstance(one, ScoredRow))
+        held.append(sum(bool(row.details) for row in rows))
+        return found
+
+    monkeypatch.setattr(command, "with_details", counting)
+    given = [str(run_of(path).predictions) for path in runs.runs.glob(f"*_{JSON}*_details.jsonl")]
+    other = str(runs.runs / f"Fails_{JSON}.json")
+    assert main(["anatomy", *given, "--by", "size", "--against", other]) == 0
+    assert held == [20] * 4
+
+
+def test_an_error_leaves_the_file_of_before(
+    runs: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A kind of slices that only the runs of the first benchmark have, and no run at all."""
+    out = tmp_path / "anatomy.json"
+    out.write_text("before", "utf-8")
+    assert main(["anatomy", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
+    assert f"Guesses_{ZOO}.json has no parts by 'time'" in capsys.readouterr().err
+    assert out.read_text("utf-8") == "before"
+    assert [path.name for path in tmp_path.glob(".anatomy*")] == []
+
+
+def test_of_runs_that_have_none_the_list_is_empty(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = world.predict("Old", JSON, failing), tmp_path / "anatomy.json"
+    forget_events(path)
+    for _ in range(2):
+        assert main(["anatomy", str(path), "--json", str(out)]) == 2
+        assert "score it again" in capsys.readouterr().err
+        assert out.read_text("utf-8") == "[]\n"
+
+
+def test_nothing_is_compared_to_a_run_that_has_none(
+    runs: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That is told once, and not of every run that it is compared to."""
+    other, out = runs.runs / f"Fails_{JSON}.json", tmp_path / "anatomy.json"
+    forget_events(other)
+    given = [str(runs.runs / f"{model}_{JSON}.json") for model in ("Good", "Talks")]
+    assert main(["anatomy", *given, "--against", str(other), "--json", str(out)]) == 2
+    assert capsys.readouterr().err.count(f"score it again: python run_findit.py score {other}") == 1
+    assert not out.exists()
+
+
+def forget_events(path: Path) -> None:
+    """Leave the files of a run as they were before events were counted."""
+    files = run_of(path)
+    lines = [json.loads(line) for line in files.details.read_text("utf-8").splitlines()]
+    values = json.loads(files.provenance.read_text("utf-8"))
+    for sums in (values["totals"], *(line["sums"] for line in lines)):
+        for name in [name for name in sums if name.startswith("lost")]:
+            del sums[name]
+    files.details.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    files.provenance.write_text(json.dumps(values), "utf-8")
+
+
+@pytest.mark.parametrize("keep", Keep)
+def test_chosen_rows_are_found_in_one_pass(
+    world: World, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table makes all its rows to give one: asked for each, the time would be their square."""
+    world.predict("Good", JSON, speaking(JSON, 0.8))
+    (run,) = load_runs([world.runs], keep=keep)
+    expected = [with_details(run).rows[at] for at in (1, 4, 11)]
+    passes: list[int] = []
+    through = RowTable.__iter__
+
+    def counting(table: RowTable) -> Any:
+        passes.append(1)
+        return through(table)
+
+    monkeypatch.setattr(RowTable, "__iter__", counting)
+    assert detailed(run, [1, 4, 11]) == expected
+    assert len(passes) == (keep is not Keep.DETAILS)

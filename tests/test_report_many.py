@@ -1,0 +1,139 @@
+"""A page of many models: it is not longer than one looks through, and its plots can be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from many_runs import FORMATS, make_runs
+from test_report_browser import browser
+from test_report_browser import pytestmark as on_chromium
+
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.plots import CURVES, curves
+from vlmeval_findit.report.sections import Curves
+from vlmeval_findit.report.transcripts import gather
+from vlmeval_findit.runs.scored_run import Keep, load_runs
+
+__all__ = ["browser"]
+
+MODELS = 45
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
+    """Models of two formats each; nothing tells them apart but their names and their luck."""
+    folder = tmp_path_factory.mktemp("many")
+    made = make_runs(folder, 2 * MODELS, 12, FORMATS[:2])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FINDIT_TABLES", str(folder))
+        patch.setenv("FINDIT_IMAGES", f"Pascal={folder / 'pictures'}")
+        yield make_board(load_runs([made], keep=Keep.GOODNESS))
+
+
+@pytest.fixture(scope="module")
+def page(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(make_page(board, datetime.now(UTC), 100), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def made(board: Board, monkeypatch: pytest.MonkeyPatch) -> Board:
+    """The board, with its table at hand for one test."""
+    monkeypatch.setenv("FINDIT_TABLES", str(board.sweep[0].run.path.parents[1]))
+    return board
+
+
+def few(board: Board, models: int) -> Board:
+    return make_board([one.run for one in board.sweep if one.run.model in board.models[:models]])
+
+
+def curves_of(board: Board) -> Curves:
+    found = Curves(board)
+    gather([one.run for one in board.sweep], found.see)
+    return found
+
+
+@pytest.mark.parametrize("models", [1, CURVES, CURVES + 1, MODELS])
+def test_curves_are_those_of_the_first_models(made: Board, models: int) -> None:
+    some = few(made, models)
+    found = curves_of(some)
+    (plot,) = found.plots()
+    drawn = [model for model in some.models if f">{model}</text>" in plot.svg]
+    assert drawn == list(some.models[:CURVES])
+    # Of the others none is worked out.
+    assert {model for model, _ in found.made} == set(drawn)
+    assert bool(found.note) == (models > CURVES)
+
+
+def test_no_two_curves_look_alike(made: Board) -> None:
+    """Each is a line of a colour with a marker of a shape."""
+    one = next(iter(curves_of(few(made, 1)).made.values()))
+    places = {f"model {at}": at for at in range(CURVES)}
+    plot = curves("c", "All alike", dict.fromkeys(places, one), places)
+    legend = plot.svg[plot.svg.index('id="c-legend_1"') :]
+    colours = re.findall(r"style=\"fill: none; stroke: (#\w+); stroke-width: 1.8", legend)
+    shapes = re.findall(r'<use xlink:href="#(c-\w+)"', legend)
+    assert len(colours) == len(shapes) == CURVES
+    assert len(set(zip(colours, shapes, strict=True))) == CURVES
+
+
+@pytest.mark.parametrize(("models", "is_long"), [(MODELS, True), (5, False)])
+def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: bool) -> None:
+    said = tuple(f"asked without <{at}>" for at in range(models))
+    some = few(board, models)
+    forced = some.sweep[0].run
+    runs = [replace(forced, basis=replace(forced.basis, forced=said[:1]))]
+    html = make_page(make_board([*runs, *(one.run for one in some.sweep[1:])]), datetime.now(UTC))
+    for what in (f"{models} formats of models", f"{models} models"):
+        assert (f"<summary>{what}</summary>" in html) == is_long
+    for box in ('<div class="wide many" tabindex', '<div id="losses" class=" many">'):
+        assert (box in html) == is_long
+    # Little that is said of a few runs is there to be seen, and is text.
+    assert re.search(r"<h3>Forced</h3>\s*<ul><li>[^<]*asked without &lt;0&gt;</li></ul>", html)
+
+
+@on_chromium
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.get_log("browser")
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get(page.as_uri())
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        # Above the gallery lie some ten screens, whatever the number of models.
+        above = "return document.getElementById('gallery').getBoundingClientRect().top"
+        assert browser.execute_script(above) < 10 * 900
+        # No name of the legend lies on the curves, or beyond the edge.
+        lowest, names, edge = browser.execute_script(
+            "const svg = document.querySelector('#curves svg');"
+            "const rect = one => one.getBoundingClientRect();"
+            "const texts = [...svg.querySelectorAll('text')];"
+            "const names = texts.filter(one => /^Model/.test(one.textContent)).map(rect);"
+            "const lines = [...svg.querySelectorAll('[id*=line2d] path[clip-path]')].map(rect);"
+            "return [Math.max(...lines.map(one => one.bottom)), names.map(one => one.top),"
+            " Math.max(...names.map(one => one.bottom)) - rect(svg).bottom]"
+        )
+        assert len(names) == CURVES
+        assert min(names) > lowest
+        assert edge <= 0
+        # What scrolls keeps what stands above its columns.
+        scrolled, top = browser.execute_script(
+            "const box = document.querySelector('#figures .wide.many');"
+            "box.scrollTop = 500;"
+            "const head = box.querySelector('thead th').getBoundingClientRect();"
+            "return [box.scrollTop, head.top - box.getBoundingClientRect().top]"
+        )
+        assert scrolled == 500
+        assert abs(top) <= 2
+        assert browser.get_log("browser") == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
