@@ -67,7 +67,7 @@ class Cancelled(Hanging):
 
 def executor(kind: str, folder: Path) -> Any:
     if kind == "ray":
-        from vlmeval_findit.sweep.ray_executor import RayExecutor
+        from vlmeval_findit.sweep.cluster.executor import RayExecutor
 
         inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
         return RayExecutor(lambda: ModelAsker(Hanging(folder)), inference)

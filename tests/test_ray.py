@@ -25,11 +25,11 @@ from engine_fakes import (
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
+from vlmeval_findit.sweep.cluster.executor import RayExecutor
 from vlmeval_findit.sweep.config import Inference
 from vlmeval_findit.sweep.journal_reading import is_whole
 from vlmeval_findit.sweep.journal_segments import segments_of
 from vlmeval_findit.sweep.model_asker import ModelAsker
-from vlmeval_findit.sweep.ray_executor import RayExecutor
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -132,13 +132,14 @@ def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
 def test_workers_that_are_strangers_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = ray_host(lambda: ModelAsker(FakeModel()))
+    host, executor = ray_host(lambda: ModelAsker(FakeModel())), RayExecutor.__module__
     with monkeypatch.context() as patch:
-        patch.setattr("vlmeval_findit.sweep.ray_executor.code_sha256", lambda: "another")
+        patch.setattr(f"{executor}.code_sha256", lambda: "another")
         with pytest.raises(ValueError, match="has another version of this package"):
             go(demo_sweep(tmp_path), host)
     monkeypatch.setattr(
-        "vlmeval_findit.sweep.ray_executor.side_path", lambda journal, name: tmp_path / "elsewhere"
+        "vlmeval_findit.sweep.cluster.executor.side_path",
+        lambda journal, name: tmp_path / "elsewhere",
     )
     with pytest.raises(ValueError, match=f"{tmp_path} must be a folder that all machines"):
         go(demo_sweep(tmp_path), host)

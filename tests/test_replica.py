@@ -13,11 +13,11 @@ import pytest
 from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 
 from vlmeval_findit.core.work import Answer, Kept, Stop, Work
+from vlmeval_findit.sweep.cluster.replica import Came, Piece, Replica, Scorer, Sheet
 from vlmeval_findit.sweep.executors import failures
 from vlmeval_findit.sweep.journal_reading import records
 from vlmeval_findit.sweep.journal_side import side_path
 from vlmeval_findit.sweep.model_asker import ModelAsker
-from vlmeval_findit.sweep.replica import Came, Piece, Replica, Sheet, finished
 
 TOKEN = "a" * 32
 ONE_FORMAT = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
@@ -76,7 +76,7 @@ def test_answers_stay_and_their_places_go_home(sheet: Sheet, tmp_path: Path) -> 
     assert answered(another.ask(sheet, rest)) == list(range(len(rest)))
     another.close()
     assert kept(tmp_path) == len(some) + len(rest) == model.calls
-    assert finished(sheet, 0).failed == 0
+    assert Scorer(sheet).finished(0).failed == 0
 
 
 def test_failures_are_kept_and_told(sheet: Sheet, tmp_path: Path) -> None:

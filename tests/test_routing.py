@@ -26,12 +26,12 @@ from vlmeval_findit.models.http.chat import openrouter_model, server_model
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.pool import Pool
+from vlmeval_findit.sweep.cluster.executor import RayExecutor
 from vlmeval_findit.sweep.config import Inference
 from vlmeval_findit.sweep.executors import ThreadsExecutor
 from vlmeval_findit.sweep.line import Line, Siblings, Taken, picture_name
 from vlmeval_findit.sweep.model_asker import ModelAsker
 from vlmeval_findit.sweep.plan import Unit
-from vlmeval_findit.sweep.ray_executor import RayExecutor
 from vlmeval_findit.sweep.servers import ServersHost
 
 # --- the rule -------------------------------------------------------------------------------------

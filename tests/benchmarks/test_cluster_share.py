@@ -49,7 +49,7 @@ def test_what_a_call_costs_the_driver(
     measures: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from vlmeval_findit.sweep.ray_executor import RayExecutor
+    from vlmeval_findit.sweep.cluster.executor import RayExecutor
 
     places = [str(HERE), str(HERE.parent), str(HERE.parent.parent), *sys.path]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))

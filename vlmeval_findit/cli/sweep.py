@@ -180,7 +180,7 @@ def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -
         raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
-    from ..sweep.ray_executor import RayExecutor
+    from ..sweep.cluster.executor import RayExecutor
 
     return VLMEvalKitHost(inference, RayExecutor, budget)
 

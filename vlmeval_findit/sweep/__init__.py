@@ -11,7 +11,7 @@
                       ``journal_tail``: how they follow it
 ``plan``              from cells to calls, so ordered that all variants of one image come together
 ``model_asker``       one piece of work and one model object: the adapter to what it can do
-``executors``         who answers: this process, threads; ``ray_executor``: a Ray cluster
+``executors``         who answers: this process, threads; ``cluster``: a Ray cluster
 ``servers``           OpenAI-compatible servers as the host of a sweep
 ``dry_run``           what a run would do, counted
 ``outputs``           where results go, what run they are of, what lies there already

@@ -16,6 +16,7 @@ from .batch_ledger import Ledger, refuse_calls_in_batches
 from .batches import BatchExecutor
 from .calls import Call, ImageHash, keys_of
 from .cell_files import finished_cell
+from .cluster.replica import Sheet, sheet_of
 from .config import ModelEntry, Sweep
 from .executors import Executor, until
 from .finished import Memory
@@ -24,7 +25,6 @@ from .journal_lines import Record
 from .keeping import Calls, Keeping, Unanswered, Waiting, answer_calls, calls_left
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import UnitSizes, make_plan, unfinished, units
-from .replica import Sheet, sheet_of
 from .results import Result
 from .stopping import Stopping
 

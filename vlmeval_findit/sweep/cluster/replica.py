@@ -10,25 +10,24 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ..core.plugins import FILES_VARIABLE, named_files
-from ..core.replies import Recorded, recorded
-from ..core.work import NOT_MADE, Answer, Kept
-from .calls import Call, Keying
-from .cell_files import finished_cell
-from .executors import Loader, LocalExecutor
-from .finished import code_sha256
-from .journal import SEGMENT
-from .journal_lines import Record
-from .journal_lookup import JournalView
-from .journal_side import Side
-from .outputs import Output, record_of
-from .plan import Plan, Unit
-from .results import Result
-from .stopping import Stopping
+from ...core.plugins import FILES_VARIABLE, named_files
+from ...core.replies import Recorded, recorded
+from ...core.work import NOT_MADE, Answer, Kept
+from ..calls import Call, Keying
+from ..cell_files import finished_cell
+from ..executors import Loader, LocalExecutor
+from ..finished import code_sha256
+from ..journal import SEGMENT
+from ..journal_lines import Record
+from ..journal_lookup import JournalView
+from ..journal_side import Side
+from ..outputs import Output, record_of
+from ..plan import Plan, Unit
+from ..results import Result
+from ..stopping import Stopping
 
 SEALED_FROM = 1 << 20
 """Bytes of lines that a replica compresses at its end; the driver takes in fewer line by line."""
@@ -170,16 +169,22 @@ class Replica:
         self._side.close()
 
 
-def finished(sheet: Sheet, at: int) -> Result:
-    """Write the files of a cell all of whose answers the journal has."""
-    os.environ.update(sheet.around.environment)
-    output = sheet.outputs[at]
-    return finished_cell(output, sheet.hashes.__getitem__, _opened(sheet.around.journal))
+class Scorer:
+    """Writes the files of cells all of whose answers the journal has.
 
+    Args:
+        sheet: the cells; the journal is opened as it is now.
+    """
 
-@lru_cache(maxsize=1)
-def _opened(journal: Path) -> JournalView:
-    return JournalView(journal)
+    def __init__(self, sheet: Sheet) -> None:
+        os.environ.update(sheet.around.environment)
+        self._sheet = sheet
+        self._journal = JournalView(sheet.around.journal)
+
+    def finished(self, at: int) -> Result:
+        """Write the files of the cell at a place."""
+        hashes = self._sheet.hashes.__getitem__
+        return finished_cell(self._sheet.outputs[at], hashes, self._journal)
 
 
 def _record(sheet: Sheet, call: Call, answer: Answer) -> Record:
