@@ -92,7 +92,7 @@ class Wordy(FakeModel):
     """Replies so long that each worker compresses its own."""
 
     def generate(self, message: Message, dataset: str) -> str:
-        return super().generate(message, dataset) + " " * 40_000
+        return super().generate(message, dataset) + " " * 200_000
 
 
 def test_large_files_of_workers_become_segments(tmp_path: Path) -> None:
