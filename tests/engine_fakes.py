@@ -15,7 +15,7 @@ from vlmeval_findit.sweep.answering import Planned, Surroundings
 from vlmeval_findit.sweep.config import ModelEntry, Sweep
 from vlmeval_findit.sweep.config_file import parse_sweep
 from vlmeval_findit.sweep.executors import Executor, LocalExecutor
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.reading import records
 from vlmeval_findit.sweep.model_asker import ModelAsker
 from vlmeval_findit.sweep.results import Result
 from vlmeval_findit.sweep.run import Chosen, run_sweep

@@ -23,7 +23,7 @@ from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.sweep.config import Inference
 from vlmeval_findit.sweep.executors import LocalExecutor, ThreadsExecutor
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.reading import records
 from vlmeval_findit.sweep.model_asker import ModelAsker
 
 HERE = Path(__file__).parent

@@ -23,9 +23,9 @@ from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.sweep.batch_ledger import Ledger, Route
-from vlmeval_findit.sweep.journal import Journal
-from vlmeval_findit.sweep.journal_errors import DiskFullError
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.errors import DiskFullError
+from vlmeval_findit.sweep.journal.reading import records
+from vlmeval_findit.sweep.journal.writer import Journal
 
 NAMES = ("openai", "anthropic")
 
@@ -45,7 +45,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
 from vlmeval_findit.sweep.batch_ledger import Ledger
-from vlmeval_findit.sweep.journal import Journal
+from vlmeval_findit.sweep.journal.writer import Journal
 from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.models.http.batch.services import AnthropicBatches, OpenAIBatches
 

@@ -21,8 +21,8 @@ from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.core.work import Stop, Work
 from vlmeval_findit.sweep.config import Inference, Sweep
 from vlmeval_findit.sweep.config_file import parse_sweep
-from vlmeval_findit.sweep.journal import Journal
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.reading import records
+from vlmeval_findit.sweep.journal.writer import Journal
 from vlmeval_findit.sweep.run import UnfinishedError
 from vlmeval_findit.sweep.servers import ServersHost
 

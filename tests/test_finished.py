@@ -25,8 +25,8 @@ from vlmeval_findit.core.messages import image
 from vlmeval_findit.runs import provenance
 from vlmeval_findit.sweep import answering, finished, run
 from vlmeval_findit.sweep.config import ModelEntry, Sweep
-from vlmeval_findit.sweep.journal_errors import JournalError
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.errors import JournalError
+from vlmeval_findit.sweep.journal.reading import records
 
 ROWS = 6
 GRID = """

@@ -20,7 +20,7 @@ from vlmeval_findit.core.identity_file import read_identity
 from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.runs.score import score_file
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.reading import records
 
 pytestmark = pytest.mark.host
 

@@ -21,14 +21,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_journal import content, key, record
 
-from vlmeval_findit.sweep import journal as journal_module
-from vlmeval_findit.sweep import journal_sealed, journal_sealed_view, journal_segments
 from vlmeval_findit.sweep.finished import NAME
-from vlmeval_findit.sweep.journal import Journal, NotOursError
-from vlmeval_findit.sweep.journal_errors import JournalError
-from vlmeval_findit.sweep.journal_lines import as_line
-from vlmeval_findit.sweep.journal_lookup import Lookup
-from vlmeval_findit.sweep.journal_reading import (
+from vlmeval_findit.sweep.journal import sealed as journal_sealed
+from vlmeval_findit.sweep.journal import sealed_view as journal_sealed_view
+from vlmeval_findit.sweep.journal import segments as journal_segments
+from vlmeval_findit.sweep.journal import writer as journal_module
+from vlmeval_findit.sweep.journal.errors import JournalError
+from vlmeval_findit.sweep.journal.lines import as_line
+from vlmeval_findit.sweep.journal.lookup import Lookup
+from vlmeval_findit.sweep.journal.reading import (
     content_sha256,
     content_size,
     delete,
@@ -36,8 +37,9 @@ from vlmeval_findit.sweep.journal_reading import (
     records,
     snapshot,
 )
-from vlmeval_findit.sweep.journal_segments import folder_of, segments_of
-from vlmeval_findit.sweep.journal_tail import JournalTail
+from vlmeval_findit.sweep.journal.segments import folder_of, segments_of
+from vlmeval_findit.sweep.journal.tail import JournalTail
+from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
 
 NAMES = "abcde"
 

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from test_journal import SmallDisk, content, key, record
 
-from vlmeval_findit.sweep import journal as journal_module
-from vlmeval_findit.sweep import journal_sealed
-from vlmeval_findit.sweep.journal import Journal, NotOursError
-from vlmeval_findit.sweep.journal_errors import DiskFullError
-from vlmeval_findit.sweep.journal_lookup import JournalView
-from vlmeval_findit.sweep.journal_reading import content_sha256, is_whole, records
-from vlmeval_findit.sweep.journal_segments import folder_of, segments_of
-from vlmeval_findit.sweep.journal_side import Side, live_sides, sealed_sides, side_path
-from vlmeval_findit.sweep.journal_tail import JournalTail
+from vlmeval_findit.sweep.journal import sealed as journal_sealed
+from vlmeval_findit.sweep.journal import writer as journal_module
+from vlmeval_findit.sweep.journal.errors import DiskFullError
+from vlmeval_findit.sweep.journal.lookup import JournalView
+from vlmeval_findit.sweep.journal.reading import content_sha256, is_whole, records
+from vlmeval_findit.sweep.journal.segments import folder_of, segments_of
+from vlmeval_findit.sweep.journal.side import Side, live_sides, sealed_sides, side_path
+from vlmeval_findit.sweep.journal.tail import JournalTail
+from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
 
 ONE, OTHER = "1" * 32, "2" * 32
 

@@ -25,7 +25,7 @@ from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.sweep.config import ModelEntry
 from vlmeval_findit.sweep.executors import Executor, LocalExecutor, ThreadsExecutor
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.reading import records
 from vlmeval_findit.sweep.run import UnfinishedError
 
 CALLS = 4 * (19 + 6)

@@ -27,8 +27,8 @@ from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.sweep.cluster.executor import RayExecutor
 from vlmeval_findit.sweep.config import Inference
-from vlmeval_findit.sweep.journal_reading import is_whole
-from vlmeval_findit.sweep.journal_segments import segments_of
+from vlmeval_findit.sweep.journal.reading import is_whole
+from vlmeval_findit.sweep.journal.segments import segments_of
 from vlmeval_findit.sweep.model_asker import ModelAsker
 
 psutil = pytest.importorskip("psutil")

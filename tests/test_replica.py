@@ -15,8 +15,8 @@ from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 from vlmeval_findit.core.work import Answer, Kept, Stop, Work
 from vlmeval_findit.sweep.cluster.replica import Came, Piece, Replica, Scorer, Sheet
 from vlmeval_findit.sweep.executors import failures
-from vlmeval_findit.sweep.journal_reading import records
-from vlmeval_findit.sweep.journal_side import side_path
+from vlmeval_findit.sweep.journal.reading import records
+from vlmeval_findit.sweep.journal.side import side_path
 from vlmeval_findit.sweep.model_asker import ModelAsker
 
 TOKEN = "a" * 32

@@ -40,9 +40,9 @@ from vlmeval_findit.core.work import Answer, Work
 from vlmeval_findit.sweep.answering import StoppedError
 from vlmeval_findit.sweep.config import Inference, ModelEntry
 from vlmeval_findit.sweep.executors import ThreadsExecutor
-from vlmeval_findit.sweep.journal import Journal, NotOursError
-from vlmeval_findit.sweep.journal_errors import DiskFullError, JournalError
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.errors import DiskFullError, JournalError
+from vlmeval_findit.sweep.journal.reading import records
+from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
 from vlmeval_findit.sweep.model_asker import ModelAsker, answer_from
 from vlmeval_findit.sweep.servers import ServersHost
 from vlmeval_findit.sweep.stopping import Stopping

@@ -15,7 +15,7 @@ from vlmeval_findit.cli.sweep import INTERRUPTED, run
 from vlmeval_findit.core.visible import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.sweep.executors import LocalExecutor
-from vlmeval_findit.sweep.journal_reading import records
+from vlmeval_findit.sweep.journal.reading import records
 
 
 def test_progress_shows_cells_calls_a_second_time_left_and_failures() -> None:

@@ -17,7 +17,7 @@ import yaml
 from engine_fakes import answered_keys, files
 from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
 
-from vlmeval_findit.sweep.journal import RESERVE
+from vlmeval_findit.sweep.journal.writer import RESERVE
 from vlmeval_findit.sweep.search import read_formats
 
 pytestmark = pytest.mark.host

@@ -23,8 +23,8 @@ from ..sweep.config import Inference, Race, Sweep
 from ..sweep.config_file import read_sweep
 from ..sweep.host_config import host_config
 from ..sweep.hosts import Hosts
-from ..sweep.journal import NotOursError
-from ..sweep.journal_errors import DiskFullError
+from ..sweep.journal.errors import DiskFullError
+from ..sweep.journal.writer import NotOursError
 from ..sweep.results import Result
 from ..sweep.run import Chosen, UnfinishedError, run_sweep
 from ..sweep.search import (

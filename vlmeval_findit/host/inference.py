@@ -31,10 +31,10 @@ from ..sweep.answering import ModelStoppedError
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keys_of
 from ..sweep.cell_files import adopt_others, count_failed, prediction_rows
 from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
-from ..sweep.journal import Journal
-from ..sweep.journal_lines import Record
-from ..sweep.journal_lookup import JournalView, Lookup
-from ..sweep.journal_reading import delete, records
+from ..sweep.journal.lines import Record
+from ..sweep.journal.lookup import JournalView, Lookup
+from ..sweep.journal.reading import delete, records
+from ..sweep.journal.writer import Journal
 from ..sweep.keeping import (
     Calls,
     Keeping,

@@ -17,8 +17,8 @@ from ..core.identity import IdentityError
 from ..core.identity_file import read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
-from ..sweep.journal_side import live_sides
-from ..sweep.journal_tail import JournalTail
+from ..sweep.journal.side import live_sides
+from ..sweep.journal.tail import JournalTail
 from ..sweep.run import Tables
 from .live_cells import Call, Cell, CellView, Place, Snapshot, Stamp, State, stamp_of
 

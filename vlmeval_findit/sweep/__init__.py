@@ -4,11 +4,7 @@
 ``config``            what a sweep is; ``config_file``: its YAML, refused with reasons;
                       ``yaml_lines``: values with lines; ``host_config``: for VLMEvalKit's runner
 ``calls``             one (image, prompt) call, and the key by which it is known
-``journal``           finished calls, appended and never changed; ``journal_lines``: one line of it,
-                      ``journal_errors``: why replies cannot be kept
-``journal_sealed``    what of a large one is compressed (``journal_segments``) and found by key
-                      (``journal_keys``); ``journal_reading``: how others read it,
-                      ``journal_tail``: how they follow it
+``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together
 ``model_asker``       one piece of work and one model object: the adapter to what it can do
 ``executors``         who answers: this process, threads; ``cluster``: a Ray cluster

@@ -20,8 +20,8 @@ from .cluster.replica import Sheet, sheet_of
 from .config import ModelEntry, Sweep
 from .executors import Executor, until
 from .finished import Memory
-from .journal import Journal
-from .journal_lines import Record
+from .journal.lines import Record
+from .journal.writer import Journal
 from .keeping import Calls, Keeping, Unanswered, Waiting, answer_calls, calls_left
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import UnitSizes, make_plan, unfinished, units

@@ -19,7 +19,7 @@ from typing import Any
 from ..core.files import sha256_of
 from ..models.http.batch.dialects import BatchKind
 from ..models.http.batch.services import Intent
-from .journal_errors import JournalError, full_disk
+from .journal.errors import JournalError, full_disk
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ from ..runs.provenance import provenance_of
 from ..runs.results import write_score
 from ..runs.score import RunScore, joined, looked_at, score, without_details
 from .calls import Cell, ImageHash, keys_of
-from .journal import Journal
-from .journal_lookup import Lookup
+from .journal.lookup import Lookup
+from .journal.writer import Journal
 from .outputs import Output, adopt
 from .results import Result, result_of
 

@@ -22,7 +22,7 @@ from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load, Scale
 from .calls import Call, Cell
 from .config import ModelEntry, Race, Sweep, questions_of
-from .journal_lookup import JournalView
+from .journal.lookup import JournalView
 from .plan import Plan, make_plan
 from .race import rounds_of
 from .run import Chosen, Tables, wanted_formats

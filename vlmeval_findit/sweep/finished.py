@@ -26,8 +26,8 @@ from ..core.settings import Settings
 from ..runs import provenance
 from .calls import Cell
 from .config import Sweep
-from .journal_errors import JournalError
-from .journal_reading import content_sha256, content_size, is_whole
+from .journal.errors import JournalError
+from .journal.reading import content_sha256, content_size, is_whole
 from .outputs import Output
 from .picture_hashes import PictureHashes, Seen
 from .results import Result

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from ..core.work import NOT_MADE, Answer, Kept
 from .calls import Call, unread
 from .executors import Executor
-from .journal import Journal
-from .journal_errors import JournalError, full_disk
-from .journal_lines import Record
+from .journal.errors import JournalError, full_disk
+from .journal.lines import Record
+from .journal.writer import Journal
 from .plan import Plan, Unit, UnitSizes, unfinished, units
 from .stopping import Stopping
 

@@ -27,7 +27,7 @@ from ..core.work import Answer
 from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
 from .calls import Cell, ImageHash, Keyed, keyed
-from .journal import Journal
+from .journal.writer import Journal
 from .model_asker import as_json_value
 
 log = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
 from .finished import Memory
-from .journal import Journal
-from .journal_errors import lock_of_a_sweep
+from .journal.errors import lock_of_a_sweep
+from .journal.writer import Journal
 from .outputs import Output, prediction_path, prepare_output
 from .racing import Racing
 from .results import Result

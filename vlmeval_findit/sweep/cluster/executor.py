@@ -27,7 +27,7 @@ from ...core.work import said
 from ..config import Inference
 from ..executors import Answered, Loader, single_calls, until
 from ..finished import code_sha256
-from ..journal_side import side_path
+from ..journal.side import side_path
 from ..plan import Unit
 from ..results import Result
 from ..stopping import Stopping

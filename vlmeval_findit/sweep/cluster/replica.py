@@ -1,7 +1,7 @@
 """What runs on the machines of a cluster: replicas that keep what they answer, and the scoring.
 
 A replica is the executor of one machine (:class:`.LocalExecutor`) that keeps its answers in a file
-of its own beside the journal (:mod:`.journal_side`).  So the driver sends places of calls, and gets
+of its own beside the journal (:mod:`.journal.side`).  So the driver sends places of calls, and gets
 back that they are answered; no words pass through it.
 """
 
@@ -20,10 +20,10 @@ from ..calls import Call, Keying
 from ..cell_files import finished_cell
 from ..executors import Loader, LocalExecutor
 from ..finished import code_sha256
-from ..journal import SEGMENT
-from ..journal_lines import Record
-from ..journal_lookup import JournalView
-from ..journal_side import Side
+from ..journal.lines import Record
+from ..journal.lookup import JournalView
+from ..journal.side import Side
+from ..journal.writer import SEGMENT
 from ..outputs import Output, record_of
 from ..plan import Plan, Unit
 from ..results import Result

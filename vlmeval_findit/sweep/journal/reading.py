@@ -15,12 +15,12 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ..core.files import file_sha256, sha256_of
-from .journal_errors import JournalError
-from .journal_lines import lines
-from .journal_lines import problem_of as problem_of_file
-from .journal_segments import Segment, folder_of, frames, segment_at, segments_of
-from .journal_side import live_sides, sealed_sides
+from ...core.files import file_sha256, sha256_of
+from .errors import JournalError
+from .lines import lines
+from .lines import problem_of as problem_of_file
+from .segments import Segment, folder_of, frames, segment_at, segments_of
+from .side import live_sides, sealed_sides
 
 
 class Snapshot(NamedTuple):

@@ -14,14 +14,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .journal_errors import JournalError
-from .journal_keys import Line, standing
-from .journal_lines import Record
-from .journal_plain import PlainLines
-from .journal_reading import problem_of, snapshot
-from .journal_sealed_view import SealedView
-from .journal_segments import Segment, segment_at
-from .journal_side import live_sides, sealed_sides
+from .errors import JournalError
+from .keys import Line, standing
+from .lines import Record
+from .plain import PlainLines
+from .reading import problem_of, snapshot
+from .sealed_view import SealedView
+from .segments import Segment, segment_at
+from .side import live_sides, sealed_sides
 
 
 class Lookup:

@@ -15,11 +15,11 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..core.files import replacing
-from .journal_keys import line_of, rows_within, write_keys
-from .journal_lines import Record, kept
-from .journal_plain import PlainLines
-from .journal_segments import folder_of, write_segment
+from ...core.files import replacing
+from .keys import line_of, rows_within, write_keys
+from .lines import Record, kept
+from .plain import PlainLines
+from .segments import folder_of, write_segment
 
 SYNC_SECONDS = 1.0
 """At most so long what was appended is only in the operating system's hands."""

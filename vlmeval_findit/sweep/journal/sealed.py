@@ -1,7 +1,7 @@
 """What is sealed of a journal, for the process that writes it: added to, and kept in few files.
 
 A segment is there when it has its name; only then does an empty file take the journal's place.
-Whoever is killed between the two leaves the same lines twice (:func:`.journal_reading.snapshot`
+Whoever is killed between the two leaves the same lines twice (:func:`.reading.snapshot`
 sees that).
 """
 
@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..core.files import left_behind, replacing
-from .journal_keys import (
+from ...core.files import left_behind, replacing
+from .keys import (
     MERGED,
     Keys,
     Line,
@@ -23,9 +23,9 @@ from .journal_keys import (
     write_keys,
     write_renumbered,
 )
-from .journal_sealed_view import SealedView, rows_of
-from .journal_segments import Segment, path_of, segment_at, segments_of, write_segment
-from .journal_side import SealedSide, is_alone
+from .sealed_view import SealedView, rows_of
+from .segments import Segment, path_of, segment_at, segments_of, write_segment
+from .side import SealedSide, is_alone
 
 
 class Sealed(SealedView):

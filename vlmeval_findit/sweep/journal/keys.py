@@ -26,9 +26,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ..core.files import replacing
-from .journal_lines import Record
-from .journal_segments import Place, Segment
+from ...core.files import replacing
+from .lines import Record
+from .segments import Place, Segment
 
 MERGED = 4
 """So many files that span equally many segments become one."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from .calls import key_fits
+from ..calls import key_fits
 
 MAX_LINE = 256 << 20
 """Bytes of a line at most: a server's reply has 64 MiB, which JSON may make four times as long."""

@@ -15,8 +15,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from .journal_errors import JournalError
-from .journal_keys import (
+from .errors import JournalError
+from .keys import (
     Keys,
     Line,
     SpoiltKeysError,
@@ -26,8 +26,8 @@ from .journal_keys import (
     line_of,
     row_of,
 )
-from .journal_lines import lines
-from .journal_segments import Frame, Segment, folder_of, frames, lines_at
+from .lines import lines
+from .segments import Frame, Segment, folder_of, frames, lines_at
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .journal_keys import Line, bytes_of, line_of, standing
-from .journal_lines import lines
+from .keys import Line, bytes_of, line_of, standing
+from .lines import lines
 
 _LEAST = 1 << 10
 """Slots of an empty table; a power of two."""

@@ -1,7 +1,7 @@
 """Finished calls, one JSON line a call: appended, never changed, the single source of all results.
 
 When the file has ``SEGMENT`` bytes, its lines are sealed: compressed and indexed beside it
-(:mod:`.journal_segments`, :mod:`.journal_keys`), and an empty file takes its place.  So opening a
+(:mod:`.segments`, :mod:`.keys`), and an empty file takes its place.  So opening a
 journal reads the lines of the file and not those of its segments.
 
 A line is written with one system call as soon as its reply is there, so a killed process loses
@@ -10,7 +10,7 @@ second later.  A line that was torn by a crash is cut off when the journal is op
 was spoilt is left out.  When the disk is full, a reserve beside the journal is given up, so that
 the replies that were on their way can still be kept; then the run stops.
 
-One process at a time writes a journal (:class:`..core.lock.Lock`).  Where the lock is lost all the
+One process at a time writes a journal (:class:`...core.lock.Lock`).  Where the lock is lost all the
 same, or somebody else wrote, nothing is written over: further replies go to a file beside the
 journal, which the next process that opens it takes in.
 """
@@ -25,16 +25,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ..core.files import replacing
-from .journal_errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep
-from .journal_keys import line_of
-from .journal_lines import Record, kept
-from .journal_lookup import Lookup
-from .journal_plain import PlainLines
-from .journal_reading import has_sides, is_sealed, plain_records, problem_of
-from .journal_sealed import Sealed
-from .journal_segments import segments_of
-from .journal_side import (
+from ...core.files import replacing
+from .errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep
+from .keys import line_of
+from .lines import Record, kept
+from .lookup import Lookup
+from .plain import PlainLines
+from .reading import has_sides, is_sealed, plain_records, problem_of
+from .sealed import Sealed
+from .segments import segments_of
+from .side import (
     SYNC_SECONDS,
     SealedSide,
     Side,
@@ -64,7 +64,7 @@ class NotOursError(JournalError):
 
 class Journal(Lookup):
     """The finished calls of one file.  Only one process at a time opens it; who only wants to look
-    something up opens a :class:`.journal_lookup.JournalView`.
+    something up opens a :class:`.lookup.JournalView`.
 
     Args:
         path: the file; made where it is not there.

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .journal_errors import JournalError
-from .journal_lines import MAX_LINE, plain_record
-from .journal_reading import Snapshot, problem_of, snapshot
-from .journal_segments import Segment, frames
+from .errors import JournalError
+from .lines import MAX_LINE, plain_record
+from .reading import Snapshot, problem_of, snapshot
+from .segments import Segment, frames
 
 AT_A_TIME = 8 << 20
 """Bytes that one look reads at most, but for a single longer line."""
