@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_.journal.segments import CALL, filled, view
+from test_journal_segments import CALL, filled, view
 from test_journal import FOREIGN, key, record
 
 from vlmeval_findit.sweep.journal import lookup as journal_lookup
