@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_journal_segments import CALL, filled, view
 from test_journal import FOREIGN, key, record
+from test_journal_segments import CALL, filled, view
 
 from vlmeval_findit.sweep.journal import lookup as journal_lookup
 from vlmeval_findit.sweep.journal import sealed_view as journal_sealed_view
