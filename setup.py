@@ -82,7 +82,7 @@ EXTRAS = {
     "video": ["av>=12"],
     # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
     "marks": ["opencv-python>=4.13,<5"],
-    "cluster": ["ray>=2.9"],
+    "cluster": ["ray>=2.40"],
     "confidences": ["pycocotools>=2.0.8"],
     "notebook": ["jupyterlab>=4", DETECTIONS],
     # The clients of OpenAI, Anthropic and Google: --provider.

@@ -114,6 +114,18 @@ def test_who_takes_the_place_of_a_worker_knows_what_it_answered(path: Path) -> N
         assert [key(name) in journal for name in "abc"] == [True, False, True]
 
 
+def test_who_was_given_up_for_dead_may_still_write(path: Path) -> None:
+    first, second = Side(path, ONE), Side(path, ONE)
+    first.append([record("a")])
+    second.append([record("b", "x" * 300)])
+    first.append([record("c")])
+    second.append([record("d")])
+    second.seal(1)
+    second.close()
+    with Journal(path) as journal:
+        assert [journal[key(name)]["prompt_sha256"] for name in "abcd"] == list("abcd")
+
+
 def test_small_files_are_not_sealed(path: Path) -> None:
     side = Side(path, ONE)
     side.append([record("a")])

@@ -16,7 +16,7 @@ from vlmeval_findit.core.work import Answer, Kept, Stop, Work
 from vlmeval_findit.sweep.cluster.replica import Came, Piece, Replica, Scorer, Sheet
 from vlmeval_findit.sweep.executors import failures
 from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.journal.side import side_path
+from vlmeval_findit.sweep.journal.side import Side, side_path
 from vlmeval_findit.sweep.model_asker import ModelAsker
 
 TOKEN = "a" * 32
@@ -141,6 +141,7 @@ def test_what_finds_no_room_goes_home_whole(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(Side, "seal", lambda side, least: full(0, b""))
     (came,) = replica.ask(sheet, pieces(sheet))
     monkeypatch.setattr(os, "write", real)
     assert type(came.answer) is Answer

@@ -14,7 +14,7 @@ set -euo pipefail
 sweep=${1:?a file as docs/sweeps.md has it, whose work_dir all nodes share}
 
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-# One Ray over all nodes, the sweep on the first of them, and nothing left when it ends.  It stops
-# every Ray of a node that it can: hence --exclusive.
+# One Ray (2.49 or newer) over all nodes, the sweep on the first of them.  In the end it stops
+# every Ray of every node: hence --exclusive.
 srun --kill-on-bad-exit=1 ray symmetric-run --address "$head:6379" --min-nodes "$SLURM_NNODES" -- \
     findit sweep "$sweep" --executor ray --gpus 1

@@ -80,16 +80,18 @@ class RayExecutor:
                 ways = Ways(self._ray, replicas, sheet)
                 yield from Spreading(ways, until(stop, pieces), stop).answers()
                 if not stop.now:
-                    self._closed(replicas.values())
+                    self._close(replicas.values())
 
-    def _closed(self, actors: Iterable[Any]) -> None:
-        """Have replicas leave their files as they should be; the files of the dead are as good."""
-        closing = [actor.close.remote() for actor in actors]
-        for reference in closing:
+    def _close(self, actors: Iterable[Any]) -> None:
+        """Have replicas leave their files as they should be, and their processors to others."""
+        closing = [(actor, actor.close.remote()) for actor in actors]
+        for actor, reference in closing:
             try:
                 self._ray.get(reference)
             except self._ray.exceptions.RayError as error:
+                # What it left is as good, and taken in line by line.
                 log.warning("a replica did not end as it should: %s", said(error))
+            self._ray.kill(actor)
 
     def finished(self, places: Iterable[int], stop: Stopping) -> Iterator[tuple[int, Result]]:
         """Write the files of cells all of whose answers the journal has.

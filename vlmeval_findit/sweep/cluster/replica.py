@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,7 +122,7 @@ class Replica:
         of a later call.
         """
         # Not at the end: when these come, whoever asked has heard of all before.
-        self._side.seal(SEGMENT)
+        self._seal(SEGMENT)
         if self._sheet is not sheet:
             self._sheet, hashes = sheet, sheet.hashes.__getitem__
             self._keyings = [Keying(one.cell, hashes) for one in sheet.outputs]
@@ -165,8 +166,13 @@ class Replica:
 
     def close(self) -> None:
         """Have all that was kept on the disk; what is much is sealed."""
-        self._side.seal(SEALED_FROM)
+        self._seal(SEALED_FROM)
         self._side.close()
+
+    def _seal(self, least: int) -> None:
+        """Compress what is kept, if it is so much; without room for that the file grows on."""
+        with suppress(OSError):
+            self._side.seal(least)
 
 
 class Scorer:

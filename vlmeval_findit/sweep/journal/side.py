@@ -163,6 +163,10 @@ class Side:
         if self._end < max(1, least):
             return
         self.sync()
+        if os.fstat(self._file).st_size != self._end:
+            # A worker that was given up for dead still wrote: no line is where it was noted.
+            os.close(self._file)
+            self._open()
         self._folder.mkdir(exist_ok=True)
         number = 1
         while (path := self._folder / f"{self._token}-{number:06}.jsonl.zst").exists():
