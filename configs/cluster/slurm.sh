@@ -7,8 +7,6 @@
 #SBATCH --exclusive
 #SBATCH --gpus-per-node=8
 #SBATCH --time=24:00:00
-# Slurm's signal before the end of the time goes to the sweep: what is on its way is kept.
-#SBATCH --signal=TERM@120
 
 set -euo pipefail
 sweep=${1:?a file as docs/sweeps.md has it, whose work_dir all nodes share}
