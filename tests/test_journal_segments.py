@@ -152,7 +152,7 @@ def test_many_segments_have_few_files_of_keys(tmp_path: Path) -> None:
 def test_keys_are_found_in_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "calls.jsonl"
     names = [str(at) for at in range(1000)]
-    monkeypatch.setattr("vlmeval_findit.sweep.journal_keys._AT_A_TIME", 100)
+    monkeypatch.setattr("vlmeval_findit.sweep.journal.keys._AT_A_TIME", 100)
     with Journal(path, reserve=0) as journal:
         for start in range(0, 1000, 125):
             journal.append(record(name, name) for name in names[start : start + 125])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,9 @@ from vlmeval_findit.benchmarks.vpbench.release import prepare
 from vlmeval_findit.benchmarks.vpbench.scoring import draw, scored_row
 from vlmeval_findit.benchmarks.vpbench.table import write_table
 from vlmeval_findit.core.drawing import Role
-from vlmeval_findit.core.evidence import clustered, evidence_of, slice_of
+from vlmeval_findit.core.evidence import Clustered, Evidence, clustered, evidence_of, slice_of
 from vlmeval_findit.core.messages import located
-from vlmeval_findit.core.metric import Better
+from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
@@ -252,6 +253,17 @@ def test_only_the_hallucination_rate_is_better_lower() -> None:
     assert all(metric.better is Better.HIGHER for metric in BENCHMARK.ranking)
 
 
+class Known(board._Unranked):
+    """A model in a column whose rows are given, not a run."""
+
+    def __init__(self, cell: board.Standing, rows: Clustered) -> None:
+        super().__init__(cell, ())
+        object.__setattr__(self, "rows", rows)
+
+    def evidence(self, metrics: Sequence[Metric] = ()) -> Evidence:
+        return evidence_of(metrics or (BENCHMARK.metrics[0], HALLUCINATION), self.rows)
+
+
 def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
     """The same rows for two models, of whom one is wrong about absent marks half as often."""
     group = []
@@ -261,11 +273,9 @@ def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
             for i in range(8)
         ]
         given_ = clustered(rows, "VPBench")
-        evidence = evidence_of([BENCHMARK.metrics[0], HALLUCINATION], given_)
-        standing = board.Standing(model, "Stage1", None, 8, 0, {})
-        group.append(board._Unranked(standing, evidence))
+        group.append(Known(board.Standing(model, "Stage1", None, 8, 0, {}), given_))
         part = figure_intervals(evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent")))
-        whole = figure_intervals(evidence)
+        whole = figure_intervals(group[-1].evidence())
         bounds = [found["Hallucination rate"] for found in (part, whole)]
         assert [one.low for one in bounds if one] == pytest.approx([bounds[1].low] * 2)
         assert [one.high for one in bounds if one] == pytest.approx([bounds[1].high] * 2)

@@ -22,7 +22,7 @@ from own_data import ANNOTATIONS, make_images, write_coco
 from vlmeval_findit.core.extras import EXTRAS, install
 
 PACKAGE = REPOSITORY / "vlmeval_findit"
-COPIED = {f"vlmeval_findit/configs/{path.name}" for path in (REPOSITORY / "configs").iterdir()}
+COPIED = {f"vlmeval_findit/configs/{path.name}" for path in (REPOSITORY / "configs").glob("*.yaml")}
 
 
 @pytest.fixture(scope="module")
