@@ -26,7 +26,7 @@ from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.sweep.cluster.executor import RayExecutor
-from vlmeval_findit.sweep.cluster.replica import SEALED_FROM
+from vlmeval_findit.sweep.cluster.replica import SEALED_FROM, Replica
 from vlmeval_findit.sweep.config import Inference
 from vlmeval_findit.sweep.journal.reading import is_whole
 from vlmeval_findit.sweep.journal.segments import segments_of
@@ -129,6 +129,17 @@ def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
     assert model.calls == 100 - RAY_REPLICAS * QUICK
     keys = answered_keys(own_tmp / "calls.jsonl")
     assert len(keys) == len(set(keys)) == 100
+
+
+def test_what_no_worker_can_score_is_scored_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    go(demo_sweep(tmp_path / "alone", POISONED), FakeHost(FakeModel()))
+    replica = Replica.__module__
+    monkeypatch.setattr(f"{replica}.code_sha256", lambda: "of another version")
+    go(demo_sweep(tmp_path, POISONED), ray_host(lambda: ModelAsker(FakeModel())))
+    assert "has another version of this package" in caplog.text
+    assert files(tmp_path / "out") == files(tmp_path / "alone" / "out")
 
 
 def test_workers_that_are_strangers_are_refused(

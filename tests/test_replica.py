@@ -79,6 +79,11 @@ def test_answers_stay_and_their_places_go_home(sheet: Sheet, tmp_path: Path) -> 
     assert Scorer(sheet).finished(0).failed == 0
 
 
+def test_who_has_another_version_does_not_score(sheet: Sheet) -> None:
+    with pytest.raises(ValueError, match="has another version of this package"):
+        Scorer(sheet._replace(around=sheet.around._replace(code="another")))
+
+
 def test_failures_are_kept_and_told(sheet: Sheet, tmp_path: Path) -> None:
     def fails(number: int, text: str) -> None:
         if number == 2:

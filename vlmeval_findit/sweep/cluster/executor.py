@@ -96,29 +96,30 @@ class RayExecutor:
     def finished(self, places: Iterable[int], stop: Stopping) -> Iterator[tuple[int, Result]]:
         """Write the files of cells all of whose answers the journal has.
 
-        None begins after a stop.  One whose workers die is left out.
-
-        Raises:
-            OSError: they cannot be written.
+        None begins after a stop.  One that could not be written there is left out.
         """
         with self.opened():
             sheet, task = self._sent(), self._ray.remote(_finished)
             coming, running = until(stop, iter(places)), dict[Any, int]()
+            problems = set[str]()
             room = 2 * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
             while True:
                 for at in islice(coming, room - len(running)):
                     running[task.remote(sheet, at)] = at
                 if not running:
-                    return
+                    break
                 done, _ = self._ray.wait(list(running), num_returns=1)
                 for reference in done:
                     at = running.pop(reference)
                     try:
-                        yield at, self._ray.get(reference)
-                    except self._ray.exceptions.RayTaskError as error:
-                        raise error.cause from None
-                    except self._ray.exceptions.RayError:
-                        continue
+                        result: Result = self._ray.get(reference)
+                    except self._ray.exceptions.RayError as error:
+                        problems.add(said(getattr(error, "cause", None) or error))
+                    else:
+                        yield at, result
+
+            for problem in sorted(problems):
+                log.warning("cells are scored here, as a worker could not: %s", problem)
 
     def _sent(self) -> Sequence[Any]:
         """A reference to the cells: in a list, as it is itself what an actor is given."""

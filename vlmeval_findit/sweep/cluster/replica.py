@@ -39,11 +39,12 @@ _OURS = ("FINDIT_", "LMUData")
 
 class Surroundings(NamedTuple):
     """What a worker takes over from the driver: variables of its environment that decide where
-    things lie.
+    things lie; ``code`` is the hash of the driver's package.
     """
 
     journal: Path
     environment: Mapping[str, str]
+    code: str
 
 
 class Sheet(NamedTuple):
@@ -64,7 +65,8 @@ def sheet_of(journal: Path, outputs: Sequence[Output], plan: Plan) -> Sheet:
     hashes = {path: plan.image_hash(path) for images in plan.shown for path in images}
     said = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
     environment = {**said, FILES_VARIABLE: os.pathsep.join(named_files())}
-    return Sheet(Surroundings(journal.absolute(), environment), tuple(outputs), hashes)
+    around = Surroundings(journal.absolute(), environment, code_sha256())
+    return Sheet(around, tuple(outputs), hashes)
 
 
 class Piece(NamedTuple):
@@ -180,9 +182,15 @@ class Scorer:
 
     Args:
         sheet: the cells; the journal is opened as it is now.
+
+    Raises:
+        ValueError: the driver has another version of this package, and would score otherwise.
+        OSError: the journal is not to be seen here.
     """
 
     def __init__(self, sheet: Sheet) -> None:
+        if sheet.around.code != code_sha256():
+            raise ValueError(f"{socket.gethostname()} has another version of this package")
         os.environ.update(sheet.around.environment)
         self._sheet = sheet
         self._journal = JournalView(sheet.around.journal)
