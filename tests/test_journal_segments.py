@@ -223,6 +223,24 @@ def test_a_link_to_a_journal_has_its_segments(tmp_path: Path) -> None:
 # --- killed ---------------------------------------------------------------------------------------
 
 
+def dies_at(number: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What makes functions end their process when one of them is called for the ``number``-th time,
+    counted together and from 0.
+    """
+    left = [number]
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(9)
+            return real(*given, **named)
+
+        return call
+
+    return counted
+
+
 def killed_at(number: int, path: Path, names: list[str]) -> tuple[bool, list[str]]:
     """Append calls in a process that is killed when it is about to change the disk for the
     ``number``-th time; whether it was, and which calls it had been told are kept.
@@ -230,17 +248,7 @@ def killed_at(number: int, path: Path, names: list[str]) -> tuple[bool, list[str
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        left = [number]
-
-        def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*given: Any, **named: Any) -> Any:
-                left[0] -= 1
-                if left[0] < 0:
-                    os._exit(9)
-                return real(*given, **named)
-
-            return call
-
+        counted = dies_at(number)
         journal = Journal(path, reserve=0)
         Path.replace, Path.unlink = counted(Path.replace), counted(Path.unlink)  # type: ignore[method-assign]
         os.fsync = counted(os.fsync)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from test_journal import SmallDisk, content, key, record
+from test_journal_segments import dies_at
 
 from vlmeval_findit.sweep.journal import sealed as journal_sealed
 from vlmeval_findit.sweep.journal import writer as journal_module
@@ -243,16 +244,7 @@ def changes_of(work: Callable[[Callable[[], None]], None], number: int) -> bool:
     """
     child = os.fork()
     if child == 0:
-        left = [number]
-
-        def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*given: Any, **named: Any) -> Any:
-                left[0] -= 1
-                if left[0] < 0:
-                    os._exit(9)
-                return real(*given, **named)
-
-            return call
+        counted = dies_at(number)
 
         def begin() -> None:
             for what in ("replace", "unlink", "rename"):

@@ -57,11 +57,12 @@ class _Pictures:
 
 
 class _Bundle(NamedTuple):
-    """Pieces that a replica answers now, since when."""
+    """Pieces that a replica answers now, since when; ``retries``: so often after its death."""
 
     name: str
     pieces: Sequence[Unit]
     began: float
+    retries: int
 
 
 class Ways(NamedTuple):
@@ -136,7 +137,9 @@ class Spreading:
             for one in pieces
         ]
         ask = self._replicas[name].ask_of.options(max_task_retries=retries)
-        self._running[ask.remote(self._sheet, sent)] = _Bundle(name, pieces, time.monotonic())
+        self._running[ask.remote(self._sheet, sent)] = _Bundle(
+            name, pieces, time.monotonic(), retries
+        )
 
     def _came(self, reference: Any) -> Iterator[Answered]:
         """What came of a bundle.
@@ -144,14 +147,14 @@ class Spreading:
         Where its actor died, or could not give it back, its pieces are asked one by one: of the
         same actor, which knows what it has answered.
         """
-        name, pieces, began = self._running.pop(reference)
+        name, pieces, began, retries = self._running.pop(reference)
         try:
             came: list[Came] = self._ray.get(reference)
         except Exception as error:
-            if len(pieces) > 1:
-                self._again[name].extend(pieces)
-            else:
+            if retries:
                 yield pieces[0], failures(pieces[0], error)
+            else:
+                self._again[name].extend(pieces)
             return
         took = max(time.monotonic() - began, 1e-3)
         fitting = int(len(pieces) * _SECONDS / took)
