@@ -190,7 +190,7 @@ def test_no_caption_is_too_odd(caption: str, checkpoints: Mapping[str, Path]) ->
 def test_facts_say_what_a_score_depends_on(checkpoints: Mapping[str, Path]) -> None:
     siglip, clip = (named_encoder(str(checkpoints[family])).facts for family in FAMILIES)
     assert siglip["identifier"] == str(checkpoints["SigLIP"])
-    assert siglip["revision"].startswith("files-sha256:")
+    assert siglip["revision"].startswith("sha256:")
     assert siglip["revision"] != clip["revision"]
     assert siglip["image_processor"] == "SiglipImageProcessor (torchvision)"
     assert siglip["as trained"] == "padded to 64 tokens, not masked"

@@ -26,7 +26,7 @@ WHO = Answering(
     kind="FindItQwen3VL",
     row="Qwen3-VL",
     checkpoint="/models/a",
-    revision="files-sha256:aa",
+    revision="sha256:aa",
     settings={"bounds": {"max_pixels": 250_000}, "max_new_tokens": 768, "dtype": "float32"},
     runs_here=True,
 )
@@ -61,8 +61,8 @@ def setting(**values: Any) -> Identity:
         (replace(RUN, dataset="FindIt_Pascal_xyxy_text"), "dataset: recorded FindIt_Pascal_xyxy_"),
         (who(kind="FindItGemma4"), "class: recorded FindItQwen3VL, now FindItGemma4"),
         (who(row="Gemma 4"), "row of the model table: recorded Qwen3-VL, now Gemma 4"),
-        (who(revision="files-sha256:bb"), "revision: recorded files-sha256:aa, now files-sha256:b"),
-        (who(revision="c0ffee"), "revision: recorded files-sha256:aa, now c0ffee"),
+        (who(revision="sha256:bb"), "revision: recorded sha256:aa, now sha256:b"),
+        (who(revision="c0ffee"), "revision: recorded sha256:aa, now c0ffee"),
         (setting(max_new_tokens=64), "setting max_new_tokens: recorded 768, now 64"),
         (setting(dtype="bfloat16"), "setting dtype: recorded float32, now bfloat16"),
         (setting(template={"x": 1}), 'setting template: recorded not set, now {"x": 1}'),
@@ -128,7 +128,7 @@ def test_what_contradicts_is_said_with_both_values(now: Identity, says: str) -> 
 def test_what_contradicts_nothing(now: Identity) -> None:
     assert contradictions(RUN, now) == []
     went_on = continued(RUN, now, False, Path("x.json"))
-    assert went_on.answering.revision == "files-sha256:aa"
+    assert went_on.answering.revision == "sha256:aa"
     assert went_on.answering.settings["dtype"] == "float32"
     assert (went_on.host, went_on.versions) == (RUN.host, RUN.versions), "those at inference"
     assert went_on.rows == now.rows

@@ -287,7 +287,7 @@ def test_two_checkpoints_of_one_family_side_by_side(
     assert {"base", "tuned"} <= set(board.stdout.split()), board.stdout
     done = run(RUN_FINDIT, [*short, f"base={other}", "--row", "Qwen3-VL"], tmp_path, env)
     assert done.returncode == 2
-    assert "revision: recorded files-sha256:" in done.stdout
+    assert "revision: recorded sha256:" in done.stdout
     moved = tmp_path / "moved"
     shutil.copytree(checkpoints["Qwen3-VL"], moved)
     done = run(RUN_FINDIT, [*short, f"base={moved}", "--row", "Qwen3-VL"], tmp_path, env)

@@ -22,7 +22,6 @@ from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_
 from vlmeval_findit.models.local.device import Machine, choose
 from vlmeval_findit.models.local.pictures import Picture, Pictures, expected_length, limited
 from vlmeval_findit.models.local.resize import LAYOUTS, LayoutError, resize_of
-from vlmeval_findit.models.revision import revision_of
 from vlmeval_findit.models.table import MODELS, find_model, local_names
 from vlmeval_findit.models.thinking import opened_by, split_thought
 
@@ -254,19 +253,6 @@ def test_device_type_and_attention_are_chosen_together(machine: Machine, chosen:
 def test_what_is_given_goes_before_what_would_be_chosen() -> None:
     placed = choose(Machine(2), device="cuda:1", dtype="float32", attention="eager")
     assert dataclasses.astuple(placed) == ("cuda:1", "float32", "eager", False)
-
-
-def test_a_folder_has_a_fingerprint_and_a_cached_file_a_commit(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(bytes(3 << 20))
-    before = revision_of(str(tmp_path), None)
-    assert before.startswith("files-sha256:")
-    assert revision_of(str(tmp_path), None) == before
-    (tmp_path / "config.json").write_text("{ }")
-    assert revision_of(str(tmp_path), None) != before
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    assert revision_of("Qwen/X", f"/cache/snapshots/{commit}/config.json") == commit
-    assert revision_of("Qwen/X", None) == "unknown"
 
 
 def test_every_family_names_a_layout_and_an_unknown_one_is_an_error() -> None:

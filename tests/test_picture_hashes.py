@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit.core import file_hashes
+from vlmeval_findit.core.file_hashes import SETTLED_NS
 from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.sweep import calls
 from vlmeval_findit.sweep.calls import unread
-from vlmeval_findit.sweep.picture_hashes import SETTLED_NS, PictureHashes
+from vlmeval_findit.sweep.picture_hashes import PictureHashes
 
 OLD = b"an old picture"
 
@@ -27,7 +28,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(path.name)
         return file_sha256(path)
 
-    monkeypatch.setattr(calls, "file_sha256", noted)
+    monkeypatch.setattr(file_hashes, "file_sha256", noted)
     return names
 
 

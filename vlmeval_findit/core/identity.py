@@ -136,4 +136,4 @@ class Identity:
 
 
 def _is_fingerprint(revision: str | None) -> bool:
-    return revision is not None and revision.startswith("files-")
+    return revision is not None and revision.startswith("sha256:")

@@ -3,31 +3,125 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
+import os
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-_WHOLE = 1 << 20
-_ENDS = 1 << 16
+from ..core.data_root import lmu_data_root
+from ..core.file_hashes import FileHashes, Seen
+from ..core.files import write_text_once
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = "findit_checkpoints.json"
+"""In VLMEvalKit's data folder: hashes of large files.  Deleting it costs one more reading."""
+
+_LARGE = 1 << 20
+"""Bytes from which on the hash of a file is worth remembering."""
+
+_WORTH_SHOWING = 4 << 30
+"""Bytes from which on reading takes long enough to be shown."""
+
+_AT_ONCE = 8
+"""Files that are hashed at the same time: hashing leaves the interpreter's lock."""
+
+_BLOCK = 1 << 22
 
 
 def fingerprint(folder: Path) -> str:
-    """A hash of a local checkpoint: names, sizes and contents of its files.
+    """Return a hash of a local checkpoint: the names and whole contents of its files.
 
-    Of files above 1 MiB the first and the last 64 KiB are read: that holds a safetensors file's
-    table of tensors and some of their values, and takes no time for sixty gigabytes.
+    Two checkpoints may differ in a few tensors in the middle of a file, so every byte is read; a
+    file whose size, times and inode did not change is not read again.  Hidden files (``.git``, the
+    hub's ``.cache``) are no part of a checkpoint.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file changed while it was read.
     """
+    files = [path for path in sorted(folder.rglob("*")) if _is_part(path.relative_to(folder), path)]
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        size = path.stat().st_size
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{size}\0".encode())
-        with path.open("rb") as file:
-            if size <= _WHOLE:
-                digest.update(file.read())
-            else:
-                digest.update(file.read(_ENDS))
-                file.seek(-_ENDS, 2)
-                digest.update(file.read())
-    return f"files-sha256:{digest.hexdigest()[:16]}"
+    for path, sha256 in zip(files, _hashes(folder, files), strict=True):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{sha256}\0".encode())
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def _is_part(name: Path, path: Path) -> bool:
+    return not any(part.startswith(".") for part in name.parts) and path.is_file()
+
+
+def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
+    """Return the SHA-256 of files; those that changed are read side by side, the largest first."""
+    hashes = FileHashes(_remembered())
+    known = {path: sha256 for path in files if (sha256 := hashes.known(path)) is not None}
+    sizes = {path: path.stat().st_size for path in files if path not in known}
+    unread = sorted(sizes, key=lambda path: -sizes[path])
+    with (
+        _progress(sum(sizes.values()), folder) as advance,
+        ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as threads,
+    ):
+        read = partial(hashes, read=partial(_sha256, advance=advance))
+        known |= zip(unread, threads.map(read, unread), strict=True)
+    if unread:
+        _remember(hashes)
+    return [known[path] for path in files]
+
+
+def _sha256(path: Path, advance: Callable[[int], None]) -> str:
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(_BLOCK))
+    with path.open("rb", buffering=0) as file:
+        before = os.fstat(file.fileno())
+        while count := file.readinto(buffer):
+            digest.update(buffer[:count])
+            advance(count)
+        after = os.fstat(file.fileno())
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise ValueError(f"{path} changed while it was read: start again once it is written")
+    return digest.hexdigest()
+
+
+@contextmanager
+def _progress(total: int, folder: Path) -> Iterator[Callable[[int], None]]:
+    """Show how reading goes where it takes long: a bar on a terminal, else one line of the log."""
+    if total < _WORTH_SHOWING:
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    said = f"Hashing {folder.name}"
+    log.info("%s: %.1f GB, read once and remembered", said, total / 1e9)
+    columns = (TextColumn(said), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(said, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def _remembered() -> Mapping[str, Seen]:
+    """Return the files that were read before; none where nothing readable is there."""
+    try:
+        said = json.loads((lmu_data_root() / REMEMBERED).read_text(encoding="utf-8"))
+        return {path: Seen(*values) for path, values in said.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _remember(hashes: FileHashes) -> None:
+    """Write what was read, together with what other processes wrote meanwhile."""
+    seen = {**_remembered(), **hashes.seen}
+    kept = {at: one for at, one in sorted(seen.items()) if one.size > _LARGE and os.path.exists(at)}
+    if kept:
+        with suppress(OSError):
+            write_text_once(lmu_data_root() / REMEMBERED, json.dumps(kept, indent=0))
 
 
 def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:

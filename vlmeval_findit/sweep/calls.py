@@ -176,9 +176,12 @@ class ImageHashes:
 
     def _read(self, path: Path) -> str:
         try:
-            return file_sha256(path)
+            return self._sha256(path)
         except OSError as error:
             return f"{_UNREAD}{error}"
+
+    def _sha256(self, path: Path) -> str:
+        return file_sha256(path)
 
 
 _UNREAD = "not read: "

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
+from ..core.file_hashes import Seen
 from ..core.files import file_sha256, sha256_of, write_once
 from ..core.identity_file import identity_bytes
 from ..core.run_files import RunFiles
@@ -29,7 +30,7 @@ from .config import Sweep
 from .journal.errors import JournalError
 from .journal.reading import content_sha256, content_size, is_whole
 from .outputs import Output
-from .picture_hashes import PictureHashes, Seen
+from .picture_hashes import PictureHashes
 from .results import Result
 
 NAME = ".sweep.finished"

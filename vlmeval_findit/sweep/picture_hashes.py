@@ -1,32 +1,12 @@
-"""The hashes of pictures that did not change since they were read last, without reading them.
-
-As git's index does: a picture whose size, times and inode are what they were has the content that
-it had.  Of one that was changed in the very moment in which it was read, times would not tell; so
-what is remembered was at least two seconds old when it was read, which is the coarsest clock that
-file systems have.
-"""
+"""The hashes of pictures that did not change since they were read last, without reading them."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-from .calls import ImageHashes, unread
-
-SETTLED_NS = 2_000_000_000
-
-
-class Seen(NamedTuple):
-    """A picture as it was when it was read; times in nanoseconds."""
-
-    size: int
-    modified: int
-    changed: int
-    inode: int
-    sha256: str
+from ..core.file_hashes import FileHashes, Seen
+from .calls import ImageHashes
 
 
 class PictureHashes(ImageHashes):
@@ -38,21 +18,12 @@ class PictureHashes(ImageHashes):
 
     def __init__(self, before: Mapping[str, Seen] | None = None) -> None:
         super().__init__()
-        self.seen = dict(before or {})
+        self._files = FileHashes(before)
 
-    def _read(self, path: Path) -> str:
-        now = time.time_ns()
-        try:
-            found = path.stat()
-        except OSError:
-            return super()._read(path)
-        state = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-        at = os.path.abspath(path)
-        before = self.seen.get(at)
-        if before is not None and before[:-1] == state:
-            return before.sha256
-        sha256 = super()._read(path)
-        self.seen.pop(at, None)
-        if unread(sha256) is None and now - max(state[1:3]) > SETTLED_NS:
-            self.seen[at] = Seen(*state, sha256)
-        return sha256
+    @property
+    def seen(self) -> Mapping[str, Seen]:
+        """What is remembered, by absolute path."""
+        return self._files.seen
+
+    def _sha256(self, path: Path) -> str:
+        return self._files(path)

@@ -1,0 +1,172 @@
+"""Which weights answered: a checkpoint of which any byte changed is another one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vlmeval_findit.core.file_hashes import SETTLED_NS
+from vlmeval_findit.models import revision
+from vlmeval_findit.models.revision import REMEMBERED, fingerprint, known_revision, revision_of
+
+SIZE = 3 << 20
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(autouse=True)
+def lmu_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "LMUData"
+    folder.mkdir()
+    monkeypatch.setenv("LMUData", str(folder))
+    return folder
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model-1.safetensors").write_bytes(bytes(SIZE))
+    (folder / "model-2.safetensors").write_bytes(b"\1" * SIZE)
+    return folder
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read from now on."""
+    names: list[str] = []
+    real = revision._sha256
+
+    def noted(path: Path, advance: Callable[[int], None]) -> str:
+        names.append(path.name)
+        return real(path, advance)
+
+    monkeypatch.setattr(revision, "_sha256", noted)
+    return names
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are old enough to be remembered."""
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 2 * SETTLED_NS)
+
+
+def overwrite(path: Path, at: int, data: bytes, keep_times: bool = False) -> None:
+    """Change bytes in place; the size stays."""
+    was = path.stat()
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+    if keep_times:
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+@pytest.mark.parametrize("at", [0, 1 << 16, SIZE // 2, SIZE - 1])
+def test_a_byte_anywhere_makes_another_checkpoint(checkpoint: Path, at: int) -> None:
+    """Fine-tuning with frozen ends changes the middle of a file and nothing else."""
+    before = fingerprint(checkpoint)
+    overwrite(checkpoint / "model-1.safetensors", at, b"\7")
+    assert fingerprint(checkpoint) != before
+
+
+@pytest.mark.usefixtures("later")
+def test_weights_overwritten_in_place_with_their_old_time_are_another_checkpoint(
+    checkpoint: Path,
+) -> None:
+    before = fingerprint(checkpoint)
+    overwrite(checkpoint / "model-1.safetensors", SIZE // 2, b"\7", keep_times=True)
+    assert fingerprint(checkpoint) != before
+
+
+@pytest.mark.usefixtures("later")
+def test_only_what_changed_is_read_again(checkpoint: Path, read: list[str]) -> None:
+    first = fingerprint(checkpoint)
+    assert sorted(read) == ["config.json", "model-1.safetensors", "model-2.safetensors"]
+    read.clear()
+    assert fingerprint(checkpoint) == first
+    assert read == ["config.json"]  # small files are always read
+    read.clear()
+    overwrite(checkpoint / "model-2.safetensors", 5, b"\7")
+    assert fingerprint(checkpoint) != first
+    assert sorted(read) == ["config.json", "model-2.safetensors"]
+
+
+def test_a_file_that_was_just_written_is_not_remembered(checkpoint: Path, lmu_data: Path) -> None:
+    """Times do not tell two writings within one tick of the file system's clock apart."""
+    fingerprint(checkpoint)
+    assert not (lmu_data / REMEMBERED).exists()
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"/a": 3}', '{"/a": [1]}'])
+def test_a_damaged_memory_costs_one_reading(
+    checkpoint: Path, lmu_data: Path, read: list[str], damage: str
+) -> None:
+    first = fingerprint(checkpoint)
+    (lmu_data / REMEMBERED).write_text(damage)
+    read.clear()
+    assert fingerprint(checkpoint) == first
+    assert len(read) == 3
+    assert len(json.loads((lmu_data / REMEMBERED).read_text())) == 2
+
+
+@pytest.mark.usefixtures("later")
+def test_checkpoints_that_are_gone_are_forgotten(checkpoint: Path, lmu_data: Path) -> None:
+    fingerprint(checkpoint)
+    other = checkpoint.with_name("other")
+    shutil.copytree(checkpoint, other)
+    shutil.rmtree(checkpoint)
+    fingerprint(other)
+    paths = json.loads((lmu_data / REMEMBERED).read_text())
+    assert {Path(path).parent for path in paths} == {other}
+
+
+def test_the_same_files_elsewhere_are_the_same_checkpoint(checkpoint: Path) -> None:
+    other = checkpoint.with_name("other")
+    shutil.copytree(checkpoint, other)
+    # What git and the hub keep beside the files is no part of them.
+    (other / ".cache" / "huggingface").mkdir(parents=True)
+    (other / ".cache" / "huggingface" / "model.metadata").write_text("downloaded today")
+    (other / ".gitattributes").write_text("*.safetensors filter=lfs")
+    assert fingerprint(other) == fingerprint(checkpoint)
+    (other / "config.json").rename(other / "generation_config.json")
+    assert fingerprint(other) != fingerprint(checkpoint)
+
+
+def test_a_checkpoint_that_is_being_written_is_refused(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revision, "_BLOCK", 1 << 20)
+    weights = checkpoint / "model-1.safetensors"
+
+    def write_more(count: int) -> None:
+        weights.write_bytes(b"other weights")
+
+    with pytest.raises(ValueError, match=r"model-1\.safetensors changed while it was read"):
+        revision._sha256(weights, write_more)
+
+
+def test_a_long_reading_is_announced(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(revision, "_WORTH_SHOWING", SIZE)
+    with caplog.at_level(logging.INFO):
+        fingerprint(checkpoint)
+    assert "Hashing checkpoint: 0.0 GB, read once and remembered" in caplog.text
+
+
+def test_a_folder_has_a_hash_and_a_cached_file_a_commit(checkpoint: Path) -> None:
+    assert revision_of(str(checkpoint), None) == fingerprint(checkpoint)
+    assert known_revision(str(checkpoint)) == fingerprint(checkpoint)
+    assert revision_of("Qwen/X", f"/cache/snapshots/{COMMIT}/config.json") == COMMIT
+    assert revision_of("Qwen/X", None) == "unknown"
+    assert known_revision("Qwen/X", COMMIT) == COMMIT
+    assert known_revision("Qwen/X", "main") is None
