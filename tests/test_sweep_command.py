@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeHost, FakeModel, demo_sweep
 
+from vlmeval_findit.cli import search, sweep
 from vlmeval_findit.cli.progress import State, SweepProgress
 from vlmeval_findit.cli.sweep import INTERRUPTED, run
 from vlmeval_findit.core.visible import duration
@@ -108,3 +109,20 @@ def test_a_full_disk_is_an_exit_status(
     monkeypatch.setattr("vlmeval_findit.sweep.cell_files.write_score", full)
     assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "b.yaml") == 3
     assert "error: " in capsys.readouterr().err
+
+
+def test_the_journal_lies_in_the_work_dir_that_the_command_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in (sweep, search):
+        monkeypatch.setattr(command, "host_for", lambda *_: FakeHost(FakeModel()))
+    (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
+    sweep.main(["f.yaml", "--work-dir", "x"])
+    wanted = ["--model", "FullImage", "--space", "pixels", "--dataset", "Demo", "--limit", "2"]
+    search.main([*wanted, "--work-dir", "y"])
+    search.main([*wanted, "--work-dir", "y", "--journal", "named.jsonl"])
+    search.main(wanted)
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl"))
+    journals = [name for name in found if not name.endswith("_details.jsonl")]
+    assert journals == ["named.jsonl", "outputs/calls.jsonl", "x/calls.jsonl", "y/calls.jsonl"]

@@ -68,8 +68,12 @@ def main(argv: Sequence[str]) -> int:
         "--seed", type=int, help="of the order in which a race takes pictures (default: 0)"
     )
     parser.add_argument("--out", type=Path, default=Path("best_formats.yaml"))
-    parser.add_argument("--work-dir", type=Path, default=Path("outputs/search"))
-    parser.add_argument("--journal", type=Path, default=Path("outputs/calls.jsonl"))
+    parser.add_argument("--work-dir", type=Path, help="default: outputs/search")
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        help="default: calls.jsonl in the --work-dir that is given, else outputs/calls.jsonl",
+    )
     parser.add_argument("--space", help="coordinate space, where the model table says none")
     parser.add_argument("--served", help="the endpoints' or the provider's name for the model")
     parser.add_argument("--skip-missing-images", action="store_true")
@@ -88,7 +92,8 @@ def main(argv: Sequence[str]) -> int:
     if args.seed is not None and not args.race:
         raise ValueError("--seed orders the pictures of a --race, and there is none")
     race = Race(args.seed or 0) if args.race else None
-    places, marks = (args.work_dir, args.journal), _marks(args.marks)
+    marks, journal = _marks(args.marks), (args.work_dir or Path("outputs")) / "calls.jsonl"
+    places = args.work_dir or Path("outputs/search"), args.journal or journal
     sweep = search_sweep(entry, tables[args.dataset], args.limit, places, marks, race)
     sweep = replace(
         sweep,

@@ -69,14 +69,18 @@ def main(argv: Sequence[str]) -> int:
         "--export-config", type=Path, metavar="FILE", help="write VLMEvalKit's --config instead"
     )
     parser.add_argument("--limit", type=int, help="the first so many rows of every table")
-    parser.add_argument("--work-dir", type=Path, help="goes before the file's")
-    parser.add_argument("--journal", type=Path, help="goes before the file's")
+    parser.add_argument(
+        "--work-dir",
+        type=Path,
+        help="overrides work_dir in the file; calls.jsonl too is there, where nothing names it",
+    )
+    parser.add_argument("--journal", type=Path, help="overrides journal in the file")
     parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
     parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     add_executor_flags(parser)
     add_batch_flag(parser)
     args = parser.parse_args(argv)
-    sweep = _overridden(read_sweep(config_here_or_shipped(args.config)), args)
+    sweep = _overridden(read_sweep(config_here_or_shipped(args.config), args.work_dir), args)
     sweep = all_at_provider(sweep, args)
     chosen = read_formats(args.formats) if args.formats else None
     if chosen is not None and sweep.race is not None:
@@ -268,8 +272,7 @@ def _print_race(results: Sequence[Result]) -> None:
 
 
 def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
-    given: dict[str, Any] = {"limit": args.limit, "work_dir": args.work_dir}
-    given |= {"journal": args.journal, "force": args.force}
+    given: dict[str, Any] = {"limit": args.limit, "journal": args.journal, "force": args.force}
     given["confidences"] = args.confidences or sweep.confidences
     given["batch"] = batch_kind(args)
     if args.limit is not None and args.limit < 1:

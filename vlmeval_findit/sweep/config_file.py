@@ -38,14 +38,15 @@ from .yaml_lines import YamlValue, compose
 Value = TypeVar("Value")
 
 
-def read_sweep(path: Path) -> Sweep:
-    """The sweep of a file.
+def read_sweep(path: Path, work_dir: Path | None = None) -> Sweep:
+    """The sweep of a file; ``work_dir`` is as of :func:`parse_sweep`.
 
     Raises:
         ConfigError: it cannot be used; the message names file, line and reason.
         OSError: it cannot be read.
     """
-    return replace(parse_sweep(path.read_text(encoding="utf-8"), str(path)), source=path)
+    text = path.read_text(encoding="utf-8")
+    return replace(parse_sweep(text, str(path), work_dir), source=path)
 
 
 _AXES = tuple(AXIS_VALUES)
@@ -70,8 +71,13 @@ _KEYS = (
 )
 
 
-def parse_sweep(text: str, name: str = "sweep") -> Sweep:
-    """The sweep of a YAML text; ``name`` is what messages call it.
+def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) -> Sweep:
+    """The sweep of a YAML text.
+
+    Args:
+        text: the text.
+        name: what messages call it.
+        work_dir: overrides ``work_dir`` in the text; a journal that it does not name lies there.
 
     Raises:
         ConfigError: it cannot be used; the message names file, line and reason.
@@ -83,7 +89,7 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
             raise top.error(f"{wanted} is missing")
     if "stages" in fields and (both := [axis for axis in _AXES if axis in fields]):
         raise fields[both[0]].error(f"{both[0]} stands in every stage, where there are stages")
-    work_dir = _path(fields.get("work_dir"), Path("outputs"))
+    work_dir = work_dir or _path(fields.get("work_dir"), Path("outputs"))
     tables, questions = _datasets(fields["datasets"])
     models = _models(fields["models"])
     if tables or any(question.in_boxes for question in questions):
