@@ -192,6 +192,10 @@ def says(ending: str, old: str, new: str) -> Callable[[World], None]:
     return change
 
 
+def edited(ending: str) -> Callable[[World], None]:
+    return says(ending, "0", "1")
+
+
 def journal_line(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[World], None]:
     def changed(world: World) -> None:
         lines = world.journal.read_bytes().splitlines(keepends=True)
@@ -291,6 +295,16 @@ def test_what_changed_is_found_out(world: World, case: str) -> None:
     assert ran(world).calls == 0
     change(world)
     compared(world, calls, error)
+
+
+@pytest.mark.parametrize("ending", [SCORE, DETAILS, PROVENANCE])
+@pytest.mark.parametrize("change", [gone, truncated, damaged, edited])
+def test_files_that_follow_from_the_journal_are_written_again(
+    world: World, change: Callable[[str], Change], ending: str
+) -> None:
+    first = ran(world)
+    change(ending)(world)
+    assert compared(world, 0, "").files == first.files
 
 
 def compared(world: World, calls: int, error: str) -> End:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -68,6 +68,19 @@ def atomic_write(path: Path) -> Iterator[TextIO]:
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as f,
     ):
         yield f
+
+
+def holds_text(path: Path, parts: Iterable[str]) -> bool:
+    """Whether a file has just this text, written as :func:`atomic_write` writes it."""
+    try:
+        with path.open("rb") as f:
+            for part in parts:
+                wanted = part.encode("utf-8", "backslashreplace")
+                if f.read(len(wanted)) != wanted:
+                    return False
+            return not f.read(1)
+    except FileNotFoundError:
+        return False
 
 
 def write_text_once(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .files import atomic_write, write_once, write_text_once
+from .files import atomic_write, holds_text, write_once, write_text_once
 from .prediction_reader import XLSX_CELL_LIMIT, check_format
 from .replies import RECORD_KEY, record_in
 
@@ -71,20 +71,7 @@ _FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n        ", ": "))
 
 def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:
     """Whether a JSON file has just these rows, as :func:`write_rows` writes them."""
-    return _holds(path, _as_json(rows))
-
-
-def _holds(path: Path, parts: Iterable[str]) -> bool:
-    """Whether a file has this very text."""
-    try:
-        with path.open("rb") as f:
-            for part in parts:
-                wanted = part.encode("utf-8", "backslashreplace")
-                if f.read(len(wanted)) != wanted:
-                    return False
-            return not f.read(1)
-    except FileNotFoundError:
-        return False
+    return holds_text(path, _as_json(rows))
 
 
 def _columns(rows: Sequence[PredictionRow]) -> list[str]:

@@ -42,6 +42,11 @@ def score_row(run: RunScore) -> dict[str, Any]:
     }
 
 
+def score_text(run: RunScore) -> str:
+    """What the file of a score holds."""
+    return as_csv([score_row(run)])
+
+
 def as_scored(predictions: Path, settings: Settings) -> Settings:
     """Settings, with those of the scoring beside a prediction file where they say no space.
 
@@ -78,7 +83,7 @@ def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None 
     """
     files = RunFiles(predictions)
     with atomic_write(files.score) as f:
-        f.write(as_csv([score_row(run)]))
+        f.write(score_text(run))
     with atomic_write(files.details) as f:
         f.writelines(lines_of(run.rows) if details is None else details)
     with atomic_write(files.provenance) as f:

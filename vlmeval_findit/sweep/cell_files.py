@@ -18,13 +18,14 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from ..benchmarks import benchmark_of, prefixes
+from ..core.files import holds_text
 from ..core.prediction_reader import PREDICTION_FORMATS
 from ..core.prediction_writer import holds_rows, write_rows
 from ..core.replies import FAILED, Reply, call_failed, recorded
 from ..core.run_files import RunFiles
 from ..runs.details import lines_of
 from ..runs.provenance import provenance_of
-from ..runs.results import write_score
+from ..runs.results import score_text, write_score
 from ..runs.score import RunScore, joined, looked_at, score, without_details
 from .calls import Cell, ImageHash, keys_of
 from .journal.lookup import Lookup
@@ -54,7 +55,7 @@ def finish(output: Output, keys: Sequence[str], journal: Lookup) -> RunScore:
     with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace", dir=folder) as details:
         parts = _parts(output, prediction_rows(output.cell, keys, journal), details)
         run = looked_at(joined(parts))
-        if not _is_scored(run, output.path):
+        if not _is_scored(run, output.path, details):
             details.seek(0)
             write_score(run, output.path, details)
     return run
@@ -175,15 +176,21 @@ def _reply(row: Mapping[str, Any]) -> Reply:
     return Reply(row["index"], row["prediction"], recorded(row.get("extra_records")))
 
 
-def _is_scored(run: RunScore, predictions: Path) -> bool:
-    """Whether this very score lies there already: its provenance is written last."""
-    path = RunFiles(predictions).provenance
+def _is_scored(run: RunScore, predictions: Path, details: IO[str]) -> bool:
+    """Whether all files of this very score are there already."""
+    files = RunFiles(predictions)
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = json.loads(files.provenance.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     now = json.loads(json.dumps(provenance_of(run, predictions)))
-    return {**before, "scored_at": None} == {**now, "scored_at": None}
+    details.seek(0)
+    return (
+        isinstance(before, dict)
+        and {**before, "scored_at": None} == {**now, "scored_at": None}
+        and holds_text(files.score, [score_text(run)])
+        and holds_text(files.details, details)
+    )
 
 
 def _left_behind() -> re.Pattern[str]:
