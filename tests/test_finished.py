@@ -20,6 +20,7 @@ from scale_runs import import_table
 
 from vlmeval_findit.benchmarks.findit import benchmark as findit
 from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.core.files import replacing
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.messages import image
 from vlmeval_findit.runs import provenance
@@ -390,6 +391,15 @@ def test_another_model_in_the_same_journal_leaves_the_first_finished(world: Worl
 def cells_in(memory: bytes) -> Any:
     """Without the pictures: those that were new at first are old enough later."""
     return json.loads(memory.partition(b"\n")[2])["cells"]
+
+
+def test_what_a_kill_left_of_the_memory_is_removed(world: World) -> None:
+    ran(world)
+    with replacing(world.folder / "out" / MEMORY) as temporary:
+        pass
+    temporary.touch()
+    ran(world)
+    assert not temporary.exists()
 
 
 def test_what_is_remembered_is_not_believed_when_it_is_damaged(world: World) -> None:

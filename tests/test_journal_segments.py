@@ -280,6 +280,7 @@ def test_killed_anywhere_nothing_is_lost_and_nothing_is_there_twice(tmp_path: Pa
             assert [journal[key(name)]["reply"] for name in names] == names
         assert content(path) == b"".join(as_line(record(name, name)) for name in names)
         assert all(one.suffix in (".zst", ".keys") for one in files(path)), "nothing half made"
+        assert {one.name for one in path.parent.iterdir()} == {path.name, f"{path.name}.d"}
         number += 1
     assert number > 20, "five times sealed, once four files of keys became one"
 

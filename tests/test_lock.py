@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine_fakes import FakeHost, FakeModel, demo_sweep, go
 from filelock import SoftFileLease
 
 from vlmeval_findit.core import lock as locks
-from vlmeval_findit.core.lock import Lock, LockedError, alone
+from vlmeval_findit.core.lock import Lock, LockedError, Watch, alone
+from vlmeval_findit.sweep.journal.errors import lock_path
 
 WHY = "one at a time"
 
@@ -97,6 +99,41 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
         done.set()
         heart.join()
     assert "host=elsewhere" in path.read_text()
+
+
+def test_the_locks_of_a_dead_machine_are_waited_for_once(
+    quick_leases: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sweep = demo_sweep(tmp_path)
+    sweep.work_dir.mkdir()
+    left = [sweep.work_dir / ".sweep.lock", lock_path(sweep.journal)]
+    for path in left:
+        hold_elsewhere(path, quick_leases)
+    go(sweep, FakeHost(FakeModel()))
+    waited = [line for line in caplog.messages if "waiting up to" in line]
+    assert waited == [
+        f"{left[0]} is held by process 1 on elsewhere, which may have died: "
+        "waiting up to 0 s for a sign of life"
+    ]
+    assert not any(path.exists() for path in left)
+
+
+def test_who_was_heard_of_while_another_was_waited_for_lives(
+    quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    hold_elsewhere(path, quick_leases)
+    watch = Watch(path)
+    monkeypatch.setattr(locks, "LEASE_SECONDS", -1.0)
+    assert watch.has_seen_dead(path)
+    os.utime(path, (1, 1))
+    assert not watch.has_seen_dead(path)
+    path.unlink()
+    assert not watch.has_seen_dead(path)
+    assert not Watch(path).has_seen_dead(path), "there is none"
 
 
 def hold_here(path: Path, seconds: float, pid: int) -> None:

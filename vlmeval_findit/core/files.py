@@ -56,6 +56,17 @@ def left_behind(path: Path) -> str | None:
     return found[1] if found else None
 
 
+def remove_left_behind(path: Path) -> None:
+    """Remove what processes left that were killed while they wrote a file.
+
+    Only who alone may write the file calls this: others may be in the middle of it.
+    """
+    if path.parent.is_dir():
+        for beside in path.parent.iterdir():
+            if left_behind(beside) == path.name:
+                beside.unlink(missing_ok=True)
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[TextIO]:
     """``with atomic_write(path) as f``: a text in UTF-8, there as a whole or not at all.

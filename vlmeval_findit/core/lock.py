@@ -36,19 +36,38 @@ class LockedError(ValueError):
     """Another process has it; the message says which."""
 
 
+class Watch:
+    """Watches the locks that a run needs, from before it waits for the first of them: who waits for
+    one finds out about the others meanwhile.
+
+    Args:
+        paths: the files of the locks.
+    """
+
+    def __init__(self, *paths: Path) -> None:
+        self._began = time.monotonic()
+        self._beats = {path: _beat(path) for path in paths}
+
+    def has_seen_dead(self, path: Path) -> bool:
+        """Whether the holder of a lock gave no sign of life for as long as the living may."""
+        watched_for = time.monotonic() - self._began
+        return watched_for > LEASE_SECONDS and 0 != self._beats.get(path) == _beat(path)
+
+
 class Lock:
     """An exclusive lock; that of a process which died on this machine is free at once.
 
     Args:
         path: its file, which is there as long as somebody has it; the folder is made.
         why: what the message says behind its holder.
+        watch: what has been watching it, where several are needed.
 
     Raises:
         LockedError: another process has it.
         OSError: it cannot be made.
     """
 
-    def __init__(self, path: Path, why: str) -> None:
+    def __init__(self, path: Path, why: str, watch: Watch | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         # Not a thread's own: a reply may be kept by another thread than the one that opened.
@@ -58,10 +77,8 @@ class Lock:
             heartbeat_interval=HEARTBEAT_SECONDS,
             thread_local=False,
         )
-        if not self._got(0) and not self._inherited():
-            owner = self._lease.owner
-            who = f"process {owner.pid} on {owner.hostname}" if owner else "another process"
-            raise LockedError(f"{path} is held by {who}: {why}")
+        if not self._got(0) and not self._inherited(watch):
+            raise LockedError(f"{path} is held by {self._holder()}: {why}")
         self._ours: bytes | None = None
 
     def __enter__(self) -> Lock:
@@ -103,23 +120,30 @@ class Lock:
             return False
         return True
 
-    def _inherited(self) -> bool:
+    def _inherited(self, watch: Watch | None) -> bool:
         """Take it once its holder proves dead; False as soon as the holder shows that it lives."""
         watched = _Holder(self._lease, self._path)
         if watched.lives():
             return False
-        log.warning(
-            "%s: held by another machine, or left by one that died; looking for %d s which it is",
-            self._path,
-            LEASE_SECONDS,
-        )
-        if not watched.died_here() and self._got(LEASE_SECONDS + 1, watched.lives):
-            return True
-        if watched.lives():
-            return False
-        # This file system cannot exchange two names, so the lease was not handed over.
+        if not watched.died_here() and not (watch and watch.has_seen_dead(self._path)):
+            log.warning(
+                "%s is held by %s, which may have died: waiting up to %d s for a sign of life",
+                self._path,
+                self._holder(),
+                LEASE_SECONDS,
+            )
+            if self._got(LEASE_SECONDS + 1, watched.lives):
+                return True
+            if watched.lives():
+                return False
+        # This file system cannot exchange two names, or this lease did not watch by itself: so it
+        # was not handed over.
         self._lease.force_break()
         return self._got(0)
+
+    def _holder(self) -> str:
+        owner = self._lease.owner
+        return f"process {owner.pid} on {owner.hostname}" if owner else "another process"
 
 
 def is_held(path: Path) -> bool:
@@ -147,11 +171,11 @@ class _Holder:
     def __init__(self, lease: Any, path: Path) -> None:
         self._lease = lease
         self._path = path
-        self._first = self._beat()
+        self._first = _beat(path)
 
     def lives(self) -> bool:
         """It runs on this machine, or was heard of since this began to look."""
-        return self.runs_here() is True or self._beat() != self._first
+        return self.runs_here() is True or _beat(self._path) != self._first
 
     def died_here(self) -> bool:
         """It ran on this machine and does no more."""
@@ -174,11 +198,13 @@ class _Holder:
         """Whether it said that it lives, by this machine's clock."""
         return time.time() - self._first / 1e9 < seconds
 
-    def _beat(self) -> int:
-        try:
-            return self._path.stat().st_mtime_ns
-        except OSError:
-            return 0
+
+def _beat(path: Path) -> int:
+    """When the holder of a lock last said that it lives, by the clock of the file's machine."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _content(path: Path) -> bytes | None:

@@ -17,6 +17,7 @@ from ..core.identity import IdentityError
 from ..core.identity_file import read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
+from ..sweep.journal.errors import lock_path
 from ..sweep.journal.side import live_sides
 from ..sweep.journal.tail import JournalTail
 from ..sweep.run import Tables
@@ -201,7 +202,7 @@ def _key(cell: Cell) -> Key:
 def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
     """Identities, journals and locks of a place, each file once."""
     identities: list[Path] = []
-    journals, locks = [*place.journals], [_lock_of(path) for path in place.journals]
+    journals, locks = [*place.journals], [lock_path(path) for path in place.journals]
     for folder, _, names in os.walk(place.folder):
         for name in sorted(names):
             path = Path(folder, name)
@@ -213,10 +214,6 @@ def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
             elif name.endswith(_LOCKS) and path not in locks:
                 locks.append(path)
     return identities, journals, locks
-
-
-def _lock_of(journal: Path) -> Path:
-    return journal.with_name(f"{journal.name}.lock")
 
 
 def planned_rows(tables: Tables, question: Question, limit: int | None) -> int | None:

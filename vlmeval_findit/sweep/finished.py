@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
 from ..core.file_hashes import Seen
-from ..core.files import file_sha256, sha256_of, write_once
+from ..core.files import file_sha256, remove_left_behind, sha256_of, write_once
 from ..core.identity_file import identity_bytes
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
@@ -87,6 +87,7 @@ class Memory:
 
     def __init__(self, sweep: Sweep) -> None:
         self._path = sweep.work_dir / NAME
+        remove_left_behind(self._path)
         self._sweep = sweep
         self._rows: dict[int, tuple[object, str]] = {}
         self._code = code_sha256()

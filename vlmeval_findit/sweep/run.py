@@ -14,6 +14,7 @@ from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.grid import formats, variants
 from ..core.image_checks import rows_to_leave_out
+from ..core.lock import Watch
 from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
@@ -23,7 +24,7 @@ from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
 from .finished import Memory
-from .journal.errors import lock_of_a_sweep
+from .journal.errors import lock_of_a_sweep, lock_path
 from .journal.writer import Journal
 from .outputs import Output, prediction_path, prepare_output
 from .racing import Racing
@@ -169,14 +170,16 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
     """
     for entry in sweep.models:
         around.host.check(entry)
-    with lock_of_a_sweep(sweep.work_dir / ".sweep.lock"), ExitStack() as stack:
+    own = sweep.work_dir / ".sweep.lock"
+    watch = Watch(own, lock_path(sweep.journal))
+    with lock_of_a_sweep(own, watch), ExitStack() as stack:
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
         memory = Memory(sweep)
 
         @cache
         def opened() -> Journal:
-            journal = stack.enter_context(Journal(sweep.journal))
+            journal = stack.enter_context(Journal(sweep.journal, watch=watch))
             memory.is_at_work()
             # Before it is closed: nobody else writes it until then.
             stack.push(lambda kind, error, trace: memory.write(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from ...core.lock import Lock, LockedError
+from ...core.lock import Lock, LockedError, Watch
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -47,8 +47,13 @@ def full_disk(error: OSError, path: Path) -> DiskFullError:
     return DiskFullError(path, 0)
 
 
-def lock_of_a_sweep(path: Path) -> Lock:
-    """The lock of files that one sweep at a time writes.
+def lock_path(journal: Path) -> Path:
+    """The file of a journal's lock."""
+    return journal.with_name(f"{journal.name}.lock")
+
+
+def lock_of_a_sweep(path: Path, watch: Watch | None = None) -> Lock:
+    """The lock of files that one sweep at a time writes; ``watch`` is as of :class:`.Lock`.
 
     Raises:
         JournalError: another process has it.
@@ -56,7 +61,7 @@ def lock_of_a_sweep(path: Path) -> Lock:
         OSError: it cannot be made.
     """
     try:
-        return Lock(path, "two sweeps cannot write the same files at a time")
+        return Lock(path, "two sweeps cannot write the same files at a time", watch)
     except LockedError as error:
         raise JournalError(str(error)) from None
     except OSError as error:

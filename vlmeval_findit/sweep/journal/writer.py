@@ -25,8 +25,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ...core.files import replacing
-from .errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep
+from ...core.files import remove_left_behind, replacing
+from ...core.lock import Watch
+from .errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep, lock_path
 from .keys import line_of
 from .lines import Record, kept
 from .lookup import Lookup
@@ -69,6 +70,7 @@ class Journal(Lookup):
     Args:
         path: the file; made where it is not there.
         reserve: bytes to hold back for a full disk.
+        watch: what has been watching its lock.
 
     Raises:
         JournalError: another process has it open, or it is no journal: then nothing is written.
@@ -77,16 +79,17 @@ class Journal(Lookup):
 
     _sealed: Sealed
 
-    def __init__(self, path: Path, reserve: int = RESERVE) -> None:
+    def __init__(self, path: Path, reserve: int = RESERVE, watch: Watch | None = None) -> None:
         self.path = path
         problem = problem_of(path)
         if problem:
             raise JournalError(f"{path} {problem}: nothing is written to it. Name another journal.")
-        self._lock = lock_of_a_sweep(path.with_name(f"{path.name}.lock"))
+        self._lock = lock_of_a_sweep(lock_path(path), watch)
         self._beside = side_path(path, self._lock.token)
         self._synced, self._dirty, self._seal_at = time.monotonic(), False, SEGMENT
         with ExitStack() as undo:
             undo.callback(self._lock.release)
+            remove_left_behind(Path(os.path.realpath(path)))
             if not path.exists() and segments_of(path):
                 log.warning("%s is not there, but its segments are, and are read", path)
             self._file = self._opened()
