@@ -40,6 +40,7 @@ def query(index: int, shape: str, colour: str, answer: str = "A", absent: bool =
         kind=Kind.REFERENCE,
         absent=absent,
         source="mine",
+        photograph=f"{index}.jpg",
     )
 
 

@@ -81,12 +81,14 @@ def test_a_dataset_of_ones_own(
     assert [query.index for query in queries] == [*range(1, 25)]
     folder = data_root / "images" / "VPBench_Marks"
     sizes = set()
+    photographs = {one.images[0] for one in load(f"FindIt_{own}_xyxy_json").queries.values()}
     for query in queries:
         options = dict(query.options)
         assert kind_of(query.question) is query.kind
         assert is_absent(query.question, options[query.answer]) is query.absent
         assert not {"mask", "contour", "scribble"} & set(query.shapes)
-        assert query.source.startswith("Yard/")
+        assert query.source == "Yard"
+        assert query.photograph in photographs
         sizes.add(decode(folder / query.images[0]).size)
     assert sizes == {(240, 200), (LONGEST_SIDE, round(LONGEST_SIDE / 1.2))}
     task = load("VPBench_Marks")

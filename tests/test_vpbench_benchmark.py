@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scored_runs import World, saying
 from vpbench_stand_in import ROWS, write_tsv
 
 from vlmeval_findit import benchmarks
@@ -33,6 +34,7 @@ from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.statistics import figure_intervals
 from vlmeval_findit.leaderboard import board
+from vlmeval_findit.leaderboard.text import as_markdown
 from vlmeval_findit.runs.score import score
 
 QUERY = VPQuery(
@@ -49,6 +51,7 @@ QUERY = VPQuery(
     kind=Kind.REFERENCE,
     absent=False,
     source="",
+    photograph="a.jpg",
 )
 
 
@@ -199,6 +202,36 @@ def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination(
     row = row_of(text, replace(QUERY, absent=True))
     assert HALLUCINATION.value(row.sums) == rate
     assert HALLUCINATION.value(row_of(text).sums) is None
+
+
+def test_questions_about_one_photograph_are_one_picture() -> None:
+    """Four photographs, two of them always read: ten questions about each show little more."""
+    asked = [
+        replace(
+            QUERY, index=n, images=(f"{n}.png",), photograph=f"{n % 4}.jpg", source="ab"[n % 4 == 0]
+        )
+        for n in range(40)
+    ]
+    rows = [scored_row(one, Reply(one.index, "AC"[one.index % 2])) for one in asked]
+    assert {row.source for row in rows} == {f"{n}.jpg" for n in range(4)}
+    found = evidence_of(BENCHMARK.metrics, clustered(rows, "Mine"))
+    accuracy = figure_intervals(found)["Accuracy"]
+    assert accuracy is not None
+    assert accuracy.high - accuracy.low > 60
+    # Of a the share of 20 in 30, of b that of 0 in 10.
+    assert found.figure("Mean over sources (as published)") == pytest.approx(100 / 3)
+
+
+def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:
+    assert "which photograph" in BENCHMARK.interval_note(parse("VPBench_Stage1_original"))
+    assert BENCHMARK.interval_note(parse("VPBench_Demo")) == ""
+    assert BENCHMARK.interval_note(BENCHMARK.parse("VPBench_Stage2_text")) == ""
+
+
+def test_a_board_says_what_its_intervals_do_not_know(folder: Path) -> None:
+    write_table(folder, "VPBench_Stage1", [replace(QUERY, index=n) for n in range(8)], {})
+    made = board.make_board([World(folder).run("Seer", "VPBench_Stage1", saying("C"))])
+    assert "## Intervals\n\n* Stage1: questions about one photograph" in as_markdown(made)
 
 
 def test_a_question_without_an_answer_is_in_no_figure() -> None:

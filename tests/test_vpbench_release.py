@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,7 @@ QUERY = VPQuery(
     kind=Kind.EXISTENCE,
     absent=True,
     source="Scenes",
+    photograph="scenes/7.png",
 )
 
 
@@ -265,6 +267,19 @@ def test_a_table_gives_back_its_questions(tmp_path: Path) -> None:
     assert written.queries == 1
     facts = json.loads((tmp_path / "VPBench_Mine.meta.json").read_text())
     assert (facts["source"], facts["absent"], facts["kinds"]["existence"]) == ("here", 1, 1)
+
+
+def test_a_table_that_does_not_say_its_photographs_is_refused(tmp_path: Path) -> None:
+    """As 0.2 made them: every question counted as a picture of its own."""
+    path = tmp_path / "VPBench_Mine.tsv"
+    path.write_text("\t".join(COLUMNS) + "\n")
+    with pytest.raises(TableError, match=r"missing: photograph.*; make it anew with: .*import"):
+        read_table(path)
+
+
+def test_stage_1_knows_no_photographs(tmp_path: Path) -> None:
+    path = write_table(tmp_path, "VPBench_Stage1", [QUERY], {}).path
+    assert read_table(path) == [replace(QUERY, photograph="")]
 
 
 @pytest.mark.parametrize(
@@ -280,6 +295,7 @@ def test_a_table_gives_back_its_questions(tmp_path: Path) -> None:
         ("kind", "riddle", "'riddle' is not a valid Kind"),
         ("absent", "maybe", "maybe"),
         ("hint_column", "x", "is not a valid HintColumn"),
+        ("photograph", "", "is empty"),
     ],
 )
 def test_a_damaged_table_is_named(tmp_path: Path, column: str, cell: str, says: str) -> None:
@@ -288,7 +304,7 @@ def test_a_damaged_table_is_named(tmp_path: Path, column: str, cell: str, says: 
     path = write_table(tmp_path, "VPBench_Mine", [QUERY], {}).path
     with path.open(newline="") as f:
         header, cells = csv.reader(f, delimiter="\t")
-    cells[COLUMNS.index(column)] = cell
+    cells[header.index(column)] = cell
     with path.open("w", newline="") as f:
         csv.writer(f, delimiter="\t").writerows((header, cells))
     path.with_suffix(".meta.json").unlink()

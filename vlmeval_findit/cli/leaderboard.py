@@ -25,6 +25,7 @@ from ..leaderboard.rows import (
     forced_lines,
     formats_chosen,
     grid,
+    interval_lines,
     rank_text,
     rejection_lines,
     scorer_lines,
@@ -172,7 +173,7 @@ def print_remarks(board: Board, rest: str) -> None:
     """
     most = _most(console())
     scorers = [f"Scored by: {line}" for line in scorer_lines(board)]
-    lines = (failure_lines, rejection_lines, forced_lines, doctor_lines)
+    lines = (interval_lines, failure_lines, rejection_lines, forced_lines, doctor_lines)
     for said in (scorers, *(of(board) for of in lines)):
         for line in _first(said, most, rest):
             print(visible(line))

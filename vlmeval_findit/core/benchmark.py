@@ -249,6 +249,10 @@ class Benchmark(Protocol):
         """The class of its dataset under VLMEvalKit, as ``--config`` files name it."""
         return "".join(filter(str.isalnum, self.name)) + "Dataset"
 
+    def interval_note(self, question: Any) -> str:
+        """What the intervals of its runs do not allow for; "" where they allow for everything."""
+        return ""
+
     def published(self) -> Sequence[Published]:
         """What others published about their models."""
         return ()

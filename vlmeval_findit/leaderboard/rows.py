@@ -244,6 +244,13 @@ def formats_chosen(board: Board) -> list[str]:
     ]
 
 
+def interval_lines(board: Board) -> list[str]:
+    """A sentence for every column whose intervals do not allow for everything."""
+    questions = {one.column: one.run.question for one in board.sweep}
+    notes = {name: board.benchmark.interval_note(one) for name, one in questions.items()}
+    return [f"{name}: {note}" for name, note in notes.items() if note]
+
+
 def failure_lines(board: Board) -> list[str]:
     """A sentence for every reported run with failed calls: they are in none of its figures."""
     return [

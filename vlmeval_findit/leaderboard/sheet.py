@@ -27,6 +27,7 @@ from .rows import (
     formats_used,
     grid,
     header_of,
+    interval_lines,
     rejection_lines,
     scorer_lines,
 )
@@ -179,6 +180,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
     lines = [
         NOTE,
         *([format_note(board)] if formats_used(board) else []),
+        *interval_lines(board),
         *failure_lines(board),
         *rejection_lines(board),
         *forced_lines(board),

@@ -20,6 +20,7 @@ from .rows import (
     format_note,
     formats_used,
     grid,
+    interval_lines,
     rank_text,
     rejection_lines,
     scorer_lines,
@@ -40,6 +41,7 @@ def as_markdown(board: Board) -> str:
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
+        ("Intervals", interval_lines(board)),
         ("Scored by", scorer_lines(board)),
         ("Failed calls", failure_lines(board)),
         ("Queries with nothing to find", rejection_lines(board)),

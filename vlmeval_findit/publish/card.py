@@ -18,6 +18,7 @@ from ..leaderboard.rows import (
     doctor_lines,
     failure_lines,
     forced_lines,
+    interval_lines,
     scorer_lines,
 )
 from ..leaderboard.text import md, md_table
@@ -151,6 +152,7 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
     for title, lines in (
         ("Forced", [line for board in made for line in forced_lines(board)]),
         ("Coordinate space in doubt", [line for board in made for line in doctor_lines(board)]),
+        ("Intervals", [line for board in made for line in interval_lines(board)]),
         ("Failed calls", [line for board in made for line in failure_lines(board)]),
         ("Not to be compared with the rest", apart),
         ("Scored by", [line for board in made for line in scorer_lines(board)]),

@@ -27,6 +27,7 @@ from ..leaderboard.rows import (
     format_note,
     formats_used,
     grid,
+    interval_lines,
     rank_text,
     scorer_lines,
 )
@@ -100,6 +101,7 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "formats": formats_used(board),
         "apart": apart_rows(board),
         "scorers": scorer_lines(board),
+        "intervals": interval_lines(board),
         "failures": failure_lines(board),
         "forced": forced_lines(board),
         "doubts": doctor_lines(board),

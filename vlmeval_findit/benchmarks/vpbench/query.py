@@ -39,8 +39,9 @@ class VPQuery:
     they are (by our names: box, oval, arrow, mask, contour, tag, point, scribble), ``properties``
     what else is known of them (colours); all as far as it is known.  ``absent``: it asks about a
     mark that is not there, and the right option says so.  ``source`` says where the row is from:
-    a task of the authors, or the dataset that it was made of.  ``unmarked`` is the first picture
-    before marks were drawn into it, where that is known: questions about it are not independent.
+    a task of the authors, or the dataset that it was made of.  ``photograph`` is the first picture
+    before marks were drawn into it: questions about it are not independent.  It is "" in stage 1,
+    which does not say it.
     """
 
     index: int
@@ -60,4 +61,4 @@ class VPQuery:
     width: int = 0
     height: int = 0
     hint_column: HintColumn = HintColumn.HINT
-    unmarked: str = ""
+    photograph: str = ""

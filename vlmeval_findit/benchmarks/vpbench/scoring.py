@@ -39,7 +39,7 @@ def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
     }
     return ScoredRow(
         index=query.index,
-        source=query.unmarked or query.images[0],
+        source=query.photograph or query.images[0],
         sums={name: int(value) for name, value in sums.items()} if query.answer else UNSCORED,
         failed=failed,
         reason=choice.reason.value if choice.reason and (query.answer or failed) else None,

@@ -1,7 +1,8 @@
 """Tables of VP-Bench: ``VPBench_<NAME>.tsv``, with its ``.meta.json`` beside it.
 
 One row a question, one column a field of :class:`.VPQuery`; ``image``, ``shape`` and
-``properties`` are JSON lists, an option that there is not is an empty cell.
+``properties`` are JSON lists, an option that there is not is an empty cell.  All tables but that of
+stage 1 say which photograph a question is about.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from ...core.table_files import TableError, json_cell, list_cell, paths_cell, read_rows, write_cells
 from .query import LETTERS, HintColumn, Kind, VPQuery
-from .tables import how_to_make
+from .tables import STAGE_1, how_to_make
 
 COLUMNS = (
     "index",
@@ -31,6 +32,15 @@ COLUMNS = (
     "absent",
     "source",
 )
+"""Of the table of stage 1."""
+
+PHOTOGRAPH = "photograph"
+"""The last column of every other table."""
+
+
+def columns_of(table: str) -> tuple[str, ...]:
+    """The columns of a table, by its name."""
+    return COLUMNS if table == STAGE_1 else (*COLUMNS, PHOTOGRAPH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,7 @@ def write_table(
         origin: where they came from, for the ``.meta.json``.
         met: what else the ``.meta.json`` is to say; asked once the last query is written.
     """
-    path = folder / f"{name}.tsv"
+    path, columns = folder / f"{name}.tsv", columns_of(name)
     kinds: Counter[Kind] = Counter()
     absent = 0
 
@@ -70,13 +80,13 @@ def write_table(
             nonlocal absent
             kinds[query.kind] += 1
             absent += query.absent
-            yield _cells(query)
+            yield _cells(query)[: len(columns)]
 
     def facts() -> Mapping[str, Any]:
         by_kind = {kind.value: kinds[kind] for kind in Kind}
         return {"queries": kinds.total(), "kinds": by_kind, "absent": absent, **met()}
 
-    write_cells(path, COLUMNS, cells(), origin, facts)
+    write_cells(path, columns, cells(), origin, facts)
     return Written(path, kinds)
 
 
@@ -96,6 +106,7 @@ def _cells(query: VPQuery) -> list[Any]:
         query.kind.value,
         "true" if query.absent else "false",
         query.source,
+        query.photograph,
     ]
 
 
@@ -106,13 +117,13 @@ def read_table(path: Path) -> list[VPQuery]:
         TableError: naming file, line and column; or the table is not the one that its
             ``.meta.json`` describes.
     """
-    return read_rows(path, COLUMNS, _query, how_to_make(path.stem))
+    return read_rows(path, columns_of(path.stem), _query, how_to_make(path.stem))
 
 
 def _query(path: Path, number: int, cells: Sequence[str]) -> VPQuery:
     column = "index"
     try:
-        row = dict(zip(COLUMNS, cells, strict=True))
+        row = dict(zip(columns_of(path.stem), cells, strict=True))
         index = int(row["index"])
         column = "image"
         images = paths_cell(row["image"])
@@ -138,6 +149,8 @@ def _query(path: Path, number: int, cells: Sequence[str]) -> VPQuery:
         kind = Kind(row["kind"])
         column = "absent"
         absent = {"true": True, "false": False}[row["absent"]]
+        column = PHOTOGRAPH
+        photograph = _filled(row[column]) if column in row else ""
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise TableError(f"{path}, line {number}, column {column}: {error}") from None
     return VPQuery(
@@ -155,6 +168,7 @@ def _query(path: Path, number: int, cells: Sequence[str]) -> VPQuery:
         absent=absent,
         source=row["source"],
         hint_column=hint_column,
+        photograph=photograph,
     )
 
 

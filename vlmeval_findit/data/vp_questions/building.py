@@ -81,7 +81,8 @@ def rows(asked: Sequence[Posed], seed: int, source: str) -> list[VPQuery]:
             properties=_properties(one.slot.style, one.slot.colour),
             kind=one.slot.kind,
             absent=one.slot.absence is Absence.TRUE,
-            source=f"{source}/{one.picture}",
+            source=source,
+            photograph=one.picture,
         )
         for index, (one, letter) in enumerate(zip(asked, letters, strict=True), 1)
     ]

@@ -37,7 +37,7 @@ def unsaid(row: Stage2Row) -> VPQuery:
         kind=Kind.UNKNOWN,
         absent=False,
         source=TASKS[row.source],
-        unmarked=row.images[0],
+        photograph=row.images[0],
     )
 
 
