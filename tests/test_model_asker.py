@@ -230,8 +230,10 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     assert said[0]["extra_records"] == extras[0]
     assert recorded(said[1]["extra_records"]).call == {"cost": 0.5, "error": "HTTP 504: too late"}
     assert recorded(said[1]["extra_records"]).tokens == {"prompt": 7}
-    assert said[2]["extra_records"] == {"of": "another model"}
-    assert "extra_records" not in said[3]
+    assert json.loads(said[2]["extra_records"])["of"] == "another model"
+    assert {recorded(row["extra_records"]).call["error"] for row in said[2:]} == {
+        "HTTP 504: too late"
+    }
     replies = {reply.index: reply for reply in read_predictions(result.path)}
     assert all(replies[row["index"]].failed for row in said)
 

@@ -114,7 +114,11 @@ def test_an_index_may_be_text(tmp_path: Path, suffix: str) -> None:
         (FAILED, True),
         (FAILED + " via API.", True),
         ("", False),
+        (FAILED + ": <class 'RuntimeError'> CUDA out of memory", True),
+        (FAILED + " via API. ReadTimeout: no answer", True),
+        (FAILED + " via API. is on the button: [1, 2, 3, 4]", False),
         ("I failed to obtain answer", False),
+        ("The dialog says: " + FAILED + " via API.", False),
         ("[]", False),
     ],
 )

@@ -16,10 +16,16 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_files import (
     read_values,
     refuse_foreign,
 )
-from vlmeval_findit.benchmarks.selfretrieval.captions import Why, read, side_of, why_of
+from vlmeval_findit.benchmarks.selfretrieval.captions import (
+    Why,
+    read,
+    read_unrecorded,
+    side_of,
+    why_of,
+)
 from vlmeval_findit.benchmarks.selfretrieval.pairs import Side
 from vlmeval_findit.benchmarks.selfretrieval.scoring import read_reply
-from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 
 L, R = "a cat", "a dog"
 BOTH = json.dumps({"left_image": L, "right_image": R})
@@ -46,7 +52,7 @@ REPLIES: list[tuple[str | None, str | None, str | None, Why | None]] = [
     (f"<think>a</think>{BOTH}<think>", None, None, Why.TRUNCATED),
     (None, None, None, Why.FAILED),
     ("Failed to obtain answer via API.", None, None, Why.FAILED),
-    (f"Failed to obtain answer {BOTH}", None, None, Why.FAILED),
+    (f"Failed to obtain answer {BOTH}", L, R, None),
     ("", None, None, Why.EMPTY),
     (" \n\t", None, None, Why.EMPTY),
     ("Left: a cat. Right: a dog.", None, None, Why.NO_JSON),
@@ -69,7 +75,7 @@ REPLIES: list[tuple[str | None, str | None, str | None, Why | None]] = [
     ("reply", "left", "right", "why"), REPLIES, ids=[str(r[0]) for r in REPLIES]
 )
 def test_replies(reply: str | None, left: str | None, right: str | None, why: Why | None) -> None:
-    found = read(reply)
+    found = read_unrecorded(reply)
     assert (found.left.caption, found.right.caption, why_of(found)) == (left, right, why)
     for said in found:
         assert (said.caption is None) == (said.why is not None)
@@ -80,7 +86,7 @@ CAPTIONS = st.text(min_size=1).filter(str.strip)
 
 @given(CAPTIONS, CAPTIONS)
 def test_what_is_written_as_asked_is_read(left: str, right: str) -> None:
-    if "<think>" in left + right or "Failed to obtain" in left + right:
+    if "<think>" in left + right:
         return
     found = read(json.dumps({"left_image": left, "right_image": right}))
     assert (found.left.caption, found.right.caption) == (left.strip(), right.strip())
@@ -93,8 +99,14 @@ def test_what_is_written_as_asked_is_read(left: str, right: str) -> None:
         (Reply(0, BOTH, Recorded(call={"error": "503"})), Why.FAILED),
         (Reply(0, BOTH, Recorded(finish_reason="length")), None),
         (Reply(0, "", Recorded(finish_reason="stop")), Why.EMPTY),
+        (Reply(0, f"Failed to obtain answer: {BOTH}", Recorded(finish_reason="stop")), None),
+        (Reply(0, FAILED, Recorded(finish_reason="stop")), Why.NO_JSON),
+        (Reply(0, f"{FAILED} via API."), Why.FAILED),
     ],
-    ids=["only thought", "failed call", "cut behind the object", "empty"],
+    ids=[
+        *("only thought", "failed call", "cut behind the object", "empty"),
+        *("quoted", "said", "nothing recorded"),
+    ],
 )
 def test_what_a_run_recorded_counts(reply: Reply, why: Why | None) -> None:
     assert why_of(read_reply(reply)) is why

@@ -166,7 +166,10 @@ def test_failures_are_recorded_retried_and_never_answers(
     [
         ("Failed to obtain answer via API.", "Failed to obtain answer via API."),
         (None, "the model returned NoneType, not a text"),
-        ({"prediction": "Failed to obtain answer: x", "extra_records": "{}"}, "Failed to obtain"),
+        (
+            {"prediction": "Failed to obtain answer: <class 'E'> x", "extra_records": "{}"},
+            "Failed to obtain",
+        ),
         ("", None),
         ("NA", None),
         ({"prediction": "[]", "extra_records": {"a": 1}}, None),

@@ -164,6 +164,8 @@ def test_both_readings_are_in_every_row() -> None:
         ("A or C", Recorded(), "ambiguous"),
         ("B", Recorded(), "no_choice"),
         ("a dog", Recorded(), None),
+        ("C. The screen says: Failed to obtain answer via API.", Recorded(), None),
+        ("Failed to obtain answer via API.", Recorded(finish_reason="stop"), "no_choice"),
     ],
 )
 def test_a_reply_without_a_letter_has_its_reason(

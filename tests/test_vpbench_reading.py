@@ -23,7 +23,7 @@ CHOICES = {"A": "Yes", "B": "No"}
 ECHOES = {"A": "dark red", "B": "red", "C": "red box"}
 
 
-def said(reply: str | None, options: dict[str, str] = ANIMALS) -> str:
+def said(reply: str, options: dict[str, str] = ANIMALS) -> str:
     """The letter, or the reason why there is none."""
     choice = read(reply, options)
     return choice.letter or (choice.reason.value if choice.reason else "")
@@ -141,9 +141,7 @@ def test_a_reply_that_says_b(reply: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "options", "expected"),
     [
-        (None, ANIMALS, "failed"),
-        ("Failed to obtain answer via API.", ANIMALS, "failed"),
-        ("B Failed to obtain answer", ANIMALS, "failed"),
+        ("B) Failed to obtain answer", ANIMALS, "B"),
         ("", ANIMALS, "empty"),
         (" \n\t\u3000", ANIMALS, "empty"),
         ("<think>", ANIMALS, "truncated"),
@@ -246,8 +244,7 @@ def test_a_bare_letter_is_always_read(letter: str, options: dict[str, str]) -> N
 
 @given(st.sampled_from("BCD"), TEXTS.filter(lambda text: "think>" not in text))
 def test_what_was_thought_does_not_count(letter: str, thought: str) -> None:
-    if "Failed to obtain answer" not in thought:
-        assert said(f"<think>{thought}</think>{letter}") == letter
+    assert said(f"<think>{thought}</think>{letter}") == letter
 
 
 @given(st.permutations(["cat", "dog", "horse", "cow"]), st.integers(0, 3))

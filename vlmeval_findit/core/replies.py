@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -74,14 +75,22 @@ NOTHING_RECORDED = Recorded()
 def call_failed(text: str, record: Recorded) -> bool:
     """Whether a row is a failed call and no answer.
 
-    What was recorded says so: an error, or how the answer ended.  Where nothing was, the text does:
-    a model that says VLMEvalKit's own words for a failure cannot be told apart from one.
+    What was recorded says so: an error, or how the answer ended.  Where nothing was, as in files of
+    VLMEvalKit's own models, the text is failed that is its message and nothing else.
     """
     if record.call.get("error"):
         return True
     if record.finish_reason or record.tokens:
         return False
-    return text.startswith(FAILED)
+    return _MESSAGE.fullmatch(text.strip()) is not None
+
+
+_MESSAGE = re.compile(
+    rf"{FAILED}(?: via API)?[.:]?"
+    r"(?:\s*(?:<class '[\w.]+'>|\w+(?:Error|Exception|Timeout)\b|HTTP \d{3}\b|never asked$).*)?",
+    re.DOTALL,
+)
+"""VLMEvalKit's message, alone or with the error behind it, as it and our runs write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +140,27 @@ def recorded(value: object) -> Recorded:
     )
 
 
+def with_error(value: object, why: str) -> str:
+    """What ``extra_records`` hold of a failed call, with its error where they do not say it yet."""
+    before = recorded(value)
+    call = {**before.call, "error": before.call.get("error") or why}
+    return json.dumps({**_object_in(value), **json.loads(replace(before, call=call).as_json())})
+
+
 def record_in(value: object) -> Mapping[str, Any]:
     """What our models record under our own key; of other models', or of what is none, nothing."""
+    record = _object_in(value).get(RECORD_KEY)
+    return record if isinstance(record, dict) else {}
+
+
+def _object_in(value: object) -> dict[str, Any]:
+    """An object, or the JSON of one; {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return {}
-    record = value.get(RECORD_KEY) if isinstance(value, dict) else None
-    return record if isinstance(record, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _space(value: object) -> Mapping[str, Any] | None:

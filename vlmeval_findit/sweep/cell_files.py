@@ -21,7 +21,7 @@ from ..benchmarks import benchmark_of, prefixes
 from ..core.files import holds_text
 from ..core.prediction_reader import PREDICTION_FORMATS
 from ..core.prediction_writer import holds_rows, write_rows
-from ..core.replies import FAILED, Reply, call_failed, recorded
+from ..core.replies import FAILED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
 from ..runs.details import lines_of
 from ..runs.provenance import provenance_of
@@ -152,24 +152,21 @@ def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, 
         "height": query.height,
     }
     if record is None:
-        return {**row, "prediction": f"{FAILED_CALL} never asked"}
+        return _failed(row, None, "never asked")
     extra = record["extra_records"]
     if record["error"]:
-        row["prediction"] = f"{FAILED_CALL} {record['error']}"
-        extra = _of_failure(extra, record["error"])
-    else:
-        row["prediction"] = record["reply"]
+        return _failed(row, extra, record["error"])
+    row["prediction"] = record["reply"]
     if extra is not None:
         row["extra_records"] = extra
     return row
 
 
-def _of_failure(extra: Any, why: str) -> Any:
-    """The record of a failed call, which says so."""
-    before = recorded(extra)
-    if extra is None or call_failed(FAILED_CALL, before):
-        return extra
-    return replace(before, call={**before.call, "error": why}).as_json()
+def _failed(row: dict[str, Any], extra: Any, why: str) -> dict[str, Any]:
+    """The row of a failed call, whose record says so."""
+    row["prediction"] = f"{FAILED_CALL} {why}"
+    row["extra_records"] = with_error(extra, why)
+    return row
 
 
 def _reply(row: Mapping[str, Any]) -> Reply:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .captions import Captions, Why, captions_of, nothing, read
+from .captions import Captions, Why, captions_of, nothing, read_unrecorded
 from .pairs import Side
 
 
@@ -57,7 +57,7 @@ def _captions(value: object) -> Captions:
     """What stands under a uid: an object of captions, or a reply as a model gave it."""
     if isinstance(value, Mapping):
         return captions_of(value.items())
-    return read(value) if isinstance(value, str) else nothing(Why.NOT_TEXT)
+    return read_unrecorded(value) if isinstance(value, str) else nothing(Why.NOT_TEXT)
 
 
 def read_values(path: Path) -> dict[str, Any]:

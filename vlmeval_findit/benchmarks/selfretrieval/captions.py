@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from ...core.loose_json import objects_in
-from ...core.replies import FAILED
+from ...core.replies import NOTHING_RECORDED, call_failed
 from .pairs import Both, Side
 
 
@@ -47,8 +47,15 @@ def nothing(why: Why) -> Captions:
 _OPENS, _CLOSES = "<think>", "</think>"
 
 
-def read(reply: str | None) -> Captions:
-    """The captions of a reply.
+def read_unrecorded(reply: str | None) -> Captions:
+    """The captions of a reply of which nothing but the text is known; None where there is none."""
+    if reply is None or call_failed(reply, NOTHING_RECORDED):
+        return nothing(Why.FAILED)
+    return read(reply)
+
+
+def read(reply: str) -> Captions:
+    """The captions of a reply; whether the call failed is said by its record and not read here.
 
     Every JSON object of it counts, in order, wherever it stands; of two captions of a picture the
     later one.  What a model thought does not count.
@@ -57,8 +64,6 @@ def read(reply: str | None) -> Captions:
     >>> found.left.caption, found.right.why
     ('a black cat', <Why.NOT_TEXT: 'not_text'>)
     """
-    if reply is None or FAILED in reply:
-        return nothing(Why.FAILED)
     if not reply.strip():
         return nothing(Why.EMPTY)
     spoken = reply.rpartition(_CLOSES)[2]

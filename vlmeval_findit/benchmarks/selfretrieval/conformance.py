@@ -13,7 +13,7 @@ from ...core.conformance import Agreement, Protocols, tried
 from ...core.spelling import nearest
 from . import PROTOCOL
 from .caption_files import Found, found_in
-from .captions import read, why_of
+from .captions import read_unrecorded, why_of
 from .retrieval import ZeroLengthError, is_right, similarities
 
 CaseRow = Mapping[str, Any]
@@ -61,7 +61,7 @@ def _right(pair: CaseRow) -> list[float]:
 
 
 def _reply(case: CaseRow) -> str | None:
-    found = read(case["reply"])
+    found = read_unrecorded(case["reply"])
     why = why_of(found)
     ours = {
         "left": found.left.caption,

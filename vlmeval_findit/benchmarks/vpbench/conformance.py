@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.conformance import Agreement, Protocols, tried
+from ...core.replies import NOTHING_RECORDED, call_failed
 from . import PROTOCOL, RENDER_PROTOCOL, render_cases
+from .choice import Choice, Reason
 from .extraction import published_letter
 from .reading import read
 
@@ -29,7 +31,8 @@ def difference(case: Mapping[str, Any]) -> str | None:
     """How what we take from a reply differs from what a case says; None where nothing does."""
     reply, answer = case["reply"], case["answer"]
     published = published_letter(reply)
-    choice = read(reply, case["options"])
+    failed = reply is None or call_failed(reply, NOTHING_RECORDED)
+    choice = Choice(reason=Reason.FAILED) if failed else read(reply, case["options"])
     ours = {
         "authors": {"letter": published, "correct": published == answer},
         "sensible": {

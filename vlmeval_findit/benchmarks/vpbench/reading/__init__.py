@@ -2,7 +2,7 @@
 
 Six steps; the first that finds something ends it:
 
-1. no reply, a blank one, one that never stopped thinking (``thinking``)
+1. a blank reply, one that never stopped thinking (``thinking``)
 2. markup and copied lists of options go (``cleaning``)
 3. a conclusion: "the answer is B" (``conclusion``)
 4. the letter that the reply begins with (``letters``)
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....core.replies import FAILED
 from ..choice import Choice, Options, Reason
 from .cleaning import cleaned, composed, without_list
 from .conclusion import concluded
@@ -27,11 +26,11 @@ from .texts import named
 from .thinking import THINKS, spoken
 
 
-def read(reply: str | None, options: Options) -> Choice:
-    """What a reply chose.
+def read(reply: str, options: Options) -> Choice:
+    """What a reply chose; whether the call failed is said by its record and not read here.
 
     Args:
-        reply: the text; None where there is none.
+        reply: the text.
         options: their texts by letter; one whose text is blank is none.
 
     >>> read("Between A and C, I'd say the answer is **C**.", {"A": "cat", "B": "dog", "C": "cow"})
@@ -41,8 +40,6 @@ def read(reply: str | None, options: Options) -> Choice:
     >>> read("A or B", {"A": "cat", "B": "dog"}).reason
     <Reason.AMBIGUOUS: 'ambiguous'>
     """
-    if reply is None or FAILED in reply:
-        return Choice(reason=Reason.FAILED)
     if not reply.strip():
         return Choice(reason=Reason.EMPTY)
     said = spoken(composed(reply))
