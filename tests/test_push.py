@@ -221,6 +221,14 @@ def _replies(out: Path) -> Iterator[tuple[str, str]]:
         ("no /opt/models/ft-3/x.jpg: gone", "no …/x.jpg: gone"),
         (r"C:\Users\me\runs\x.json", "…/x.json"),
         ("file:///opt/models/ft", "…/ft"),
+        ("/home/Jane Doe/My runs, final/x.json", "…/x.json"),
+        ("no '/data/Doe, Jane (old)/ft': gone", "no '…/ft': gone"),
+        ("/home/O'Brien/12:30/x.json", "…/x.json"),
+        (r"\\server\share\Jane Doe\x.json", "…/x.json"),
+        (r"\\?\C:\Users\Jane\x.json", "…/x.json"),
+        ("cannot open //host/Jane/x.json", "cannot open …/x.json"),
+        ("PATH=/home/jane/bin:/home/jane/lib", "PATH=…/bin:…/lib"),
+        ("findit --model 'X=/data/O'\"'\"'Brien/ft'", "findit --model 'X=…/ft'"),
         ("…/ft", "…/ft"),
     ],
 )
@@ -228,6 +236,46 @@ def test_paths_in_records(text: str, published: str) -> None:
     private = Private()
     assert private.ours(text) == published
     assert private.ours(private.ours(text)) == published
+
+
+@pytest.mark.parametrize(
+    ("reply", "published"),
+    [
+        ("/pics/Our album/Doe, Jane/0.jpg", "…/0.jpg"),
+        ("I saw /pics/Our album/Ann/0.jpg and /usr/x.jpg", "I saw …/0.jpg and /usr/x.jpg"),
+        ("/pics/Our album/0.jpg, 3/4 of it", "…/0.jpg, 3/4 of it"),
+        ("/pics/Our albums/0.jpg", "/pics/Our albums/0.jpg"),
+    ],
+)
+def test_paths_in_replies(reply: str, published: str) -> None:
+    private = Private([Path("/pics/Our album")])
+    assert private.said(reply) == published
+    assert private.said(published) == published
+
+
+@pytest.mark.parametrize("suffix", [".json", ".tsv", ".xlsx"])
+def test_what_a_run_recorded_of_a_failed_call_names_no_path(
+    world: World, out: Path, suffix: str
+) -> None:
+    from vlmeval_findit.core.prediction_reader import read_predictions
+    from vlmeval_findit.core.prediction_writer import write_rows
+
+    path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    call = {"findit": {"call": {"error": "no /mnt/Jane Doe/cache: gone"}, "thought": "of /a/b/c"}}
+    rows = [
+        {"index": r.index, "prediction": r.text, "extra_records": json.dumps(call)}
+        for r in read_predictions(path)
+    ]
+    path.unlink()
+    write_rows(path := path.with_suffix(suffix), lambda: rows)
+    assert main(["score", str(path)]) == 0
+    assert push(world, out) == 0
+    for name, data in [*contents(out).items(), *_decoded(out)]:
+        assert b"Jane" not in data, name
+    (published,) = load_runs(out / "runs")
+    first = read_predictions(published.path)[0]
+    assert first.recorded.call["error"] == "no …/cache: gone"
+    assert first.recorded.thought == "of /a/b/c"
 
 
 def test_a_sheet_becomes_json_that_can_be_searched(world: World, out: Path) -> None:

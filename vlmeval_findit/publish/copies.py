@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.files import atomic_write, file_sha256
+from ..core.files import atomic_write, file_sha256, replacing
 from ..core.places import image_folder
 from ..core.prediction_reader import read_predictions
 from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles, run_of
 from ..runs.scored_run import Run, RunError
-from .private import Private, changed
+from .private import Private
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +117,33 @@ def _suffix(predictions: Path) -> str:
 
 
 def _copy_predictions(source: Path, target: Path, private: Private) -> bool:
-    if source.suffix == ".xlsx":
-        rows = [
+    rows = _prediction_rows(source)
+    made = [private.row(row) for row in rows]
+    if made == rows and source.suffix == target.suffix:
+        with replacing(target) as temporary:
+            shutil.copyfile(source, temporary)
+    else:
+        write_rows(target, lambda: made)
+    return made != rows
+
+
+def _prediction_rows(path: Path) -> list[Mapping[str, Any]]:
+    """The rows of predictions, with all that stands in them but in a sheet."""
+    if path.suffix == ".xlsx":
+        return [
             {
                 "index": reply.index,
                 "prediction": reply.text,
                 "extra_records": _extra(reply.recorded),
             }
-            for reply in read_predictions(source)
+            for reply in read_predictions(path)
         ]
-        made: list[Mapping[str, Any]] = changed(rows, private.said)
-        write_rows(target, lambda: made)
-        return made != rows
-    if source.suffix == ".json":
-        text = source.read_text(encoding="utf-8")
-        with atomic_write(target) as f:
-            f.write(made_text := private.json_text(text, private.said))
-        return made_text != text
-    return _copy_lines(source, target, private.said)
+    with path.open(encoding="utf-8-sig", newline="") as f:
+        if path.suffix == ".json":
+            rows: list[Mapping[str, Any]] = json.load(f)
+            return rows
+        csv.field_size_limit(2**31 - 1)
+        return list(csv.DictReader(f, delimiter="\t", strict=True))
 
 
 def _extra(recorded: Any) -> str:

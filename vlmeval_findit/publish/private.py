@@ -10,16 +10,37 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..core.redaction import scrub
-from ..core.replies import FAILED
+from ..core.replies import FAILED, RECORD_KEY, record_in
 
-_END = r"[^\s\"'`\\<>|*?:,;()\[\]{}]*"
-_ANY_PATH = re.compile(rf"(?<![\w:/.…~-])(?:file:/+|[A-Za-z]:[\\/]+|/)(?:[\w.@+~ -]+[\\/])+{_END}")
+_SEPARATOR = r"[\\/]"
+_IN_FOLDER = (
+    # Folders are named after people and days: Doe, Jane; O'Brien; 12:30.  A quote within a word is
+    # one, also as a shell writes it; a colon before a space ends what an error speaks of.
+    r"(?:[^\\/\r\n\t\"'`<>|*?:]|:(?![\s\\/])|(?<=\w)'(?=\w)|'\"'\"')"
+)
+_FOLDER = rf"{_IN_FOLDER}{{1,255}}(?<!\s){_SEPARATOR}+"
+_NO_FILE_YET = r"(?!\.[A-Za-z]\w{1,4}[\s,;)])"
+_FOLDER_IN_A_REPLY = rf"(?:{_NO_FILE_YET}{_IN_FOLDER}){{1,255}}(?<!\s){_SEPARATOR}+"
+"""As a model may go on after a path, what stands behind ``0.jpg `` belongs to it no more."""
+_LAST_NAME = r"[^\s\"'`\\<>|*?:,;()\[\]{}]*"
+_NETWORK = r"[\\/]{2,}(?:[?.][\\/]+)?(?:[A-Za-z]:[\\/]+)?"
+_ROOT = (
+    rf"(?:(?<!\w)file:/+|(?<!\w)[A-Za-z]:[\\/]+"
+    rf"|(?<![\w\\/.…~-])(?:(?<!:){_NETWORK}|/))"
+)
+_ANY_PATH = re.compile(rf"{_ROOT}(?![\s\\/])(?:{_FOLDER})+{_LAST_NAME}")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
+_ADDRESS = re.compile(
+    r"\b(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'`<>|,;()\[\]{}\\]+"
+    r"|(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?![\w.])"
+    r"|(?<![\w.-])(?:localhost|[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+):\d{2,5}\b"
+    r"|(?<=\bhost )[\w.-]+:\d{2,5}\b"
+)
 
 Change = Callable[[str], str]
 
@@ -36,17 +57,40 @@ class Private:
         roots = {str(form) for path in here for form in (path.absolute(), path.resolve())}
         # "/" alone would be every path there is.
         known = sorted((root for root in roots if len(root) > 1), key=len, reverse=True)
-        self._known = re.compile(rf"(?:{'|'.join(map(re.escape, known))})(?![\w.-]){_END}")
+        root = rf"(?:{'|'.join(map(_any_separators, known))})(?![\w.-])"
+        self._in_records = _below(root, _FOLDER)
+        self._in_replies = _below(root, _FOLDER_IN_A_REPLY)
 
     def said(self, text: str) -> str:
         """A text that somebody else may have said: no secret, no path that is known."""
         if text.startswith(FAILED):
             return self.ours(text)
-        return self._known.sub(_last, scrub(text))
+        return self._in_replies.sub(_last, scrub(text))
 
     def ours(self, text: str) -> str:
         """A text of our own records: no path at all, no user name in an address."""
-        return _ANY_PATH.sub(_last, self._known.sub(_last, _USER.sub("***@", scrub(text))))
+        return _ANY_PATH.sub(_last, self._in_records.sub(_last, _USER.sub("***@", scrub(text))))
+
+    def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of a prediction file."""
+        return {
+            key: self._record(cell) if key == "extra_records" else changed(cell, self.said)
+            for key, cell in row.items()
+        }
+
+    def _record(self, cell: Any) -> Any:
+        """What a run recorded of a reply: ours but for what the model thought and wrote."""
+        record = record_in(cell)
+        if not record:
+            return changed(cell, self.said)
+        made = {
+            key: changed(value, self.said if key in ("thought", "logprobs") else self.ours)
+            for key, value in record.items()
+        }
+        if made == record:
+            return cell
+        whole = {**(json.loads(cell) if isinstance(cell, str) else cell), RECORD_KEY: made}
+        return json.dumps(whole) if isinstance(cell, str) else whole
 
     def json_text(self, text: str, change: Change) -> str:
         """A JSON text with every string changed; the very same text where nothing changes."""
@@ -70,6 +114,22 @@ def changed(value: Any, change: Change) -> Any:
     if isinstance(value, list | tuple):
         return [changed(one, change) for one in value]
     return value
+
+
+def places_in(text: str) -> Iterator[str]:
+    """Every address and every absolute path that a text speaks of."""
+    for pattern in (_ADDRESS, _ANY_PATH):
+        for found in pattern.finditer(text):
+            yield found[0].rstrip(".")
+
+
+def _below(root: str, folder: str) -> re.Pattern[str]:
+    return re.compile(rf"{root}(?:{_SEPARATOR}+(?:{folder})*)?{_LAST_NAME}")
+
+
+def _any_separators(root: str) -> str:
+    """A folder however it is written: a path of Windows within JSON has every separator twice."""
+    return rf"{_SEPARATOR}+".join(map(re.escape, re.split(r"[\\/]+", root)))
 
 
 def _last(path: re.Match[str]) -> str:

@@ -45,7 +45,7 @@ def write_queries(runs: Sequence[Run], names: Sequence[str], path: Path, private
     rows = [
         row
         for run, name in zip(runs, names, strict=True)
-        for row in changed(list(_queries(run, name)), private.said)
+        for row in _queries(run, name, private)
     ]
     _write(rows, path)
 
@@ -63,20 +63,27 @@ def run_rows(runs: Sequence[Run], names: Sequence[str]) -> list[Row]:
     return [_run(run, name) for run, name in zip(runs, names, strict=True)]
 
 
-def _queries(run: Run, name: str) -> Iterator[dict[str, Any]]:
+def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
     replies = {reply.index: reply for reply in read_predictions(run.path)}
     for row in query_rows(run):
-        reply = replies.get(row["index"])
-        yield {
-            "run": name,
-            "model": row.pop("model"),
-            "dataset": row.pop("dataset"),
-            "format": run.question.format,
-            "index": row.pop("index"),
-            "reply": None if reply is None or reply.failed else reply.text,
-            **_call(reply),
-            **row,
-        }
+        made = changed(_query(run, name, row, replies.get(row["index"])), private.said)
+        if "error" in made:
+            # Whoever asked wrote it, and the model nothing of it.
+            made["error"] = changed(made["error"], private.ours)
+        yield made
+
+
+def _query(run: Run, name: str, row: dict[str, Any], reply: Reply | None) -> dict[str, Any]:
+    return {
+        "run": name,
+        "model": row.pop("model"),
+        "dataset": row.pop("dataset"),
+        "format": run.question.format,
+        "index": row.pop("index"),
+        "reply": None if reply is None or reply.failed else reply.text,
+        **_call(reply),
+        **row,
+    }
 
 
 def _call(reply: Reply | None) -> dict[str, Any]:
