@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -311,8 +311,10 @@ def test_what_is_refused_leaves_nothing(
         ([str(path), "--repo", "me/x"], "--repo needs --upload"),
         ([str(path), "--private"], "--private is of a repository"),
         ([str(world.folder)], "lies in"),
-        ([str(path), "--upload", "--repo", "nobody"], "OWNER/NAME"),
-        ([str(path), "--upload", "--repo", "me/a b"], "--repo me/a b"),
+        ([str(path), "--yes"], "--yes is of a repository"),
+        ([str(path), "--upload", "--repo", "me/x"], "then add --yes"),
+        ([str(path), "--upload", "--repo", "nobody", "--yes"], "OWNER/NAME"),
+        ([str(path), "--upload", "--repo", "me/a b", "--yes"], "--repo me/a b"),
     ]
     for arguments, said in cases:
         assert main(["push", *arguments, "--out", str(out)]) == 2, arguments
@@ -376,7 +378,7 @@ def test_uploads_the_folders_files_and_no_other(
     assert push(world, out) == 0
     assert hub.asked == []
     (out / "notes.txt").write_text("mine alone")
-    upload = ("--upload", "--repo", "me/runs", "--private")
+    upload = ("--upload", "--repo", "me/runs", "--private", "--yes")
     assert push(world, out, *upload) == 0
     assert "uploaded: " in capsys.readouterr().out
     files = {name: data for name, data in contents(out).items() if name != "notes.txt"}
@@ -397,17 +399,136 @@ def test_a_hub_that_refuses_is_status_1_and_the_folder_stays(
 ) -> None:
     mixed(world)
     hub.full = True
-    assert push(world, out, "--upload", "--repo", "me/runs") == 1
+    assert push(world, out, "--upload", "--repo", "me/runs", "--yes") == 1
     said = capsys.readouterr().err
     assert "storage limit reached" in said
     assert "run the same command again" in said
     wrong = "hf_" + "wrong" * 8
     monkeypatch.setenv("HF_TOKEN", wrong)
-    assert push(world, out, "--upload", "--repo", "me/runs") == 1
+    assert push(world, out, "--upload", "--repo", "me/runs", "--yes") == 1
     said = capsys.readouterr().err
     assert "error: me/runs: " in said
     assert wrong not in said
     assert (out / CHECKSUMS).is_file()
+
+
+UPLOAD = ("--upload", "--repo", "me/runs")
+
+
+def test_a_repository_of_somebody_elses_is_left_alone(
+    world: World, out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mixed(world)
+    theirs = {"data/train.csv": b"years of work", "runs/notes.txt": b"more of it"}
+    hub.repositories["me/runs"] = dict(theirs)
+    assert push(world, out, *UPLOAD, "--yes") == 2
+    said = capsys.readouterr().err
+    assert "holds what findit push did not write (data/train.csv)" in said
+    assert "name a new repository with --repo" in said
+    # Another program's list of checksums is no marker of ours.
+    hub.repositories["me/runs"] = theirs = {"checksums.json": b"{}", "data/x": b""}
+    assert push(world, out, *UPLOAD, "--yes") == 2
+    assert hub.repositories["me/runs"] == theirs
+    assert not out.exists()
+
+
+def test_an_empty_repository_is_taken(world: World, out: Path, hub: Hub) -> None:
+    mixed(world)
+    hub.repositories["me/runs"] = {".gitattributes": b"*.parquet lfs"}
+    assert push(world, out, *UPLOAD, "--yes") == 0
+    assert set(hub.repositories["me/runs"]) == {".gitattributes", *contents(out)}
+
+
+def test_only_what_push_wrote_is_replaced_or_deleted(
+    world: World, out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mixed(world)
+    assert push(world, out, *UPLOAD, "--yes") == 0
+    there = hub.repositories["me/runs"]
+    there |= {"data/theirs.csv": b"1", "runs/theirs.txt": b"2"}
+    odd = min(name for name in there if name.startswith("runs/Odd"))
+    (good,) = world.runs.rglob("Good*_provenance.json")
+    capsys.readouterr()
+    assert main(["push", str(good), "--out", str(out), *UPLOAD, "--yes"]) == 0
+    assert "deleted: runs/Failing" in capsys.readouterr().out
+    assert set(there) == {*contents(out), "data/theirs.csv", "runs/theirs.txt"}
+    there[odd] = b"theirs"
+    assert push(world, out, *UPLOAD, "--yes") == 2
+    assert f"holds {odd}, which findit push did not write" in capsys.readouterr().err
+    assert there[odd] == b"theirs"
+
+
+def test_what_changes_while_one_decides_is_not_overwritten(
+    world: World,
+    out: Path,
+    hub: Hub,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mixed(world)
+    assert push(world, out, *UPLOAD, "--yes") == 0
+
+    def somebody_else_commits(question: str) -> str:
+        hub.commits["me/runs"] += 1
+        return "y"
+
+    answers(monkeypatch, somebody_else_commits)
+    before = dict(hub.repositories["me/runs"])
+    assert push(world, out, "--licence", "mit", *UPLOAD) == 1
+    assert "commit has happened since" in capsys.readouterr().err
+    assert hub.repositories["me/runs"] == before
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], str]) -> None:
+    """A terminal at which somebody answers."""
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", answer)
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("", 1), ("n", 1)])
+def test_visibility_and_what_becomes_public_are_said_before_asking(
+    world: World,
+    out: Path,
+    hub: Hub,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    status: int,
+) -> None:
+    def served(run: Identity) -> Identity:
+        return replace(run, answering=Answering("Test", endpoint="http://gpu7.lab.org:8000/v1"))
+
+    world.predict("Served", JSON, saying("I looked at /usr/share/x.jpg"), change=served)
+    said_before = []
+
+    def decides(question: str) -> str:
+        said_before.append(capsys.readouterr().out)
+        assert "me/runs" not in hub.repositories
+        return answer
+
+    answers(monkeypatch, decides)
+    assert push(world, out, *UPLOAD) == status
+    (said,) = said_before
+    assert f"to {hub.url}/datasets/me/runs, a new repository, PUBLIC: everybody can read it" in said
+    assert "  http://gpu7.lab.org:8000/v1 in README.md, runs/Served" in said
+    assert "  /usr/share/x.jpg in data/queries.parquet, runs/Served" in said
+    assert ("me/runs" in hub.repositories) is (status == 0)
+    assert (out / CHECKSUMS).is_file()
+
+
+def test_private_makes_no_public_repository_private(
+    world: World, out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mixed(world)
+    assert push(world, out, *UPLOAD, "--yes") == 0
+    before = dict(hub.repositories["me/runs"])
+    capsys.readouterr()
+    assert push(world, out, "--licence", "mit", *UPLOAD, "--private", "--yes") == 2
+    assert "is there and public, and stays so" in capsys.readouterr().err
+    assert hub.repositories["me/runs"] == before
+    hub.private.add("me/runs")
+    assert push(world, out, *UPLOAD, "--yes") == 0
+    assert "a repository that is there, private: only those who" in capsys.readouterr().out
 
 
 def test_the_card_names_no_folder(world: World, out: Path) -> None:

@@ -91,23 +91,37 @@ def _files(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
+def written_names(checksums: Path) -> tuple[str, ...]:
+    """The files that a ``checksums.json`` of ours lists, and itself.
+
+    Raises:
+        FolderError: push did not write it.
+    """
+    return (*_listed(checksums), CHECKSUMS)
+
+
 def _checksums(out: Path) -> Mapping[str, str]:
     """What an earlier push wrote into a folder; nothing where it is empty or not there."""
     if not out.exists():
         return {}
     if not out.is_dir():
         raise FolderError(f"{out} is no folder")
-    path = out / CHECKSUMS
+    if not any(out.iterdir()):
+        return {}
+    return _listed(out / CHECKSUMS)
+
+
+def _listed(checksums: Path) -> Mapping[str, str]:
+    """The checksums of the files that an earlier push wrote."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(checksums.read_text(encoding="utf-8"))
         if values["written by"] == _WRITTEN_BY:
             return {str(name): str(checksum) for name, checksum in values["sha256"].items()}
-    except FileNotFoundError:
-        if not any(out.iterdir()):
-            return {}
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
         pass
-    raise FolderError(f"{out} holds what findit push did not write: name a new folder with --out")
+    raise FolderError(
+        f"{checksums.parent} holds what findit push did not write: name a new folder with --out"
+    )
 
 
 def _check_unchanged(out: Path, before: Mapping[str, str], now: Mapping[str, str]) -> None:

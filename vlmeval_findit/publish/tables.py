@@ -43,9 +43,7 @@ _KNOWN = {
 def write_queries(runs: Sequence[Run], names: Sequence[str], path: Path, private: Private) -> None:
     """Write one row a query of every run; ``names`` are those of the runs' files."""
     rows = [
-        row
-        for run, name in zip(runs, names, strict=True)
-        for row in _queries(run, name, private)
+        row for run, name in zip(runs, names, strict=True) for row in _queries(run, name, private)
     ]
     _write(rows, path)
 
