@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -10,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
+from vlmeval_findit.api.drawing import draw
 from vlmeval_findit.benchmarks.findit.baselines import see
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
@@ -19,15 +22,18 @@ from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core import image_files
 from vlmeval_findit.core.image_checks import unusable
 from vlmeval_findit.core.image_files import (
+    FORMATS,
     MOST,
     MOST_UNSTATED,
     Header,
     ImageFileError,
     decode,
+    from_bytes,
     header,
     misfit,
     orientation,
     problem,
+    rgb,
 )
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http.payload import as_they_are, for_provider
@@ -100,6 +106,9 @@ GOOD = {
     "WebP": saved("WEBP"),
     "BMP": saved("BMP"),
     "TIFF": saved("TIFF"),
+    "JPEG 2000": saved("JPEG2000", irreversible=False),
+    "PPM": saved("PPM"),
+    "MPO": saved("MPO", save_all=True, append_images=ANIMATED[1:]),
     "animated GIF": (saved("GIF", save_all=True, append_images=ANIMATED[1:])),
     "animated PNG": (saved("PNG", save_all=True, append_images=ANIMATED[1:])),
 }
@@ -318,3 +327,71 @@ def test_whatever_a_reader_raises_is_an_error_of_one_line(
         assert said is not None
         assert said.startswith("does not decode (")
         assert "worse" not in said
+
+
+def test_a_queue_is_refused_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "queue.png"
+    os.mkfifo(path)
+    assert problem(path, None) == checked(path, SIZE) == "is no regular file"
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 48 32\n%%EndComments\nshowpage\n%%EOF\n"
+
+
+@pytest.fixture
+def ghostscript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the `gs` of this test writes as soon as it is started."""
+    started = tmp_path / "started"
+    program = tmp_path / "bin" / "gs"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho started >> '{started}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    # Pillow looks for the program once.
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
+    return started
+
+
+@pytest.mark.parametrize("send", SENDERS.values(), ids=SENDERS)
+def test_a_picture_starts_no_program(
+    file: Callable[[bytes], Path], ghostscript: Path, send: Callable[[Path], object]
+) -> None:
+    path = file(EPS)
+    with pytest.raises(ImageFileError, match=r"is not an image that can be read \(PNG, .*JPEG"):
+        send(path)
+    assert problem(path, None) == checked(path, SIZE)
+    with pytest.raises(ImageFileError, match="is not an image"):
+        from_bytes(EPS)
+    assert not ghostscript.exists()
+
+
+def test_a_picture_that_another_program_opened_starts_none(
+    file: Callable[[bytes], Path], ghostscript: Path
+) -> None:
+    path = file(EPS)
+    with Image.open(path) as opened:
+        for take in (rgb, lambda one: draw(one, [], [])):
+            with pytest.raises(ImageFileError, match=r"picture\.png is EPS, .*convert\('RGB'\)"):
+                take(opened)
+    assert not ghostscript.exists()
+
+
+def test_only_one_function_opens_pictures() -> None:
+    root = Path(image_files.__file__).parents[2]
+    opening = re.compile(
+        r"Image\.open\(|import Image\b.*\bopen|\bimread\(|\bimdecode\(|\bread_image\(|load_image\("
+    )
+    found = [
+        str(path.relative_to(root))
+        for folder in ("vlmeval_findit", "training")
+        for path in sorted((root / folder).rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if opening.search(line)
+    ]
+    assert set(found) == {"vlmeval_findit/core/image_files.py"}
+
+
+def test_nothing_that_runs_a_program_is_taken() -> None:
+    assert not {"EPS", "PS", "PDF", "WMF", "FPX", "MIC"} & set(FORMATS)

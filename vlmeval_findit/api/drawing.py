@@ -14,7 +14,7 @@ from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
 from ..boxes.representation import Judging
 from ..core.drawing import DrawnBox, Role
-from ..core.image_files import decode
+from ..core.image_files import decode, rgb
 from ..core.replies import Reply
 from ..core.visible import visible
 from .reading import Read
@@ -92,8 +92,7 @@ def _image(picture: Picture) -> Image.Image:
 
     if isinstance(picture, (str, PathLike)):
         return decode(str(picture))
-    made = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
-    return made.convert("RGB") if made.mode != "RGB" else made.copy()
+    return rgb(picture if isinstance(picture, Image.Image) else Image.fromarray(picture))
 
 
 def _boxes(

@@ -15,7 +15,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.datasets import Family
 from ..boxes.spaces import Space
 from ..core.benchmark import Baseline
-from ..core.image_files import header
+from ..core.image_files import header, rgb
 from ..core.messages import Message
 from ..core.question import Question
 from ..core.replies import Reply, recorded
@@ -113,7 +113,7 @@ def _files(images: Sequence[Any]) -> Iterator[list[Path]]:
             if isinstance(one, (str, PathLike)):
                 path = Path(one).absolute()
             else:
-                one.convert("RGB").save(path)
+                rgb(one).save(path)
             paths.append(path)
         yield paths
 

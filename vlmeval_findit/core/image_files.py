@@ -1,11 +1,16 @@
 """Image files as they are stored: measured, decoded, and what is wrong with them as one error.
 
+Every picture that the package reads is opened here, in a format of :data:`FORMATS`, whatever its
+file is called.
+
 Pixels, sizes and boxes are those of the *stored* picture, as Pillow opens a file: an EXIF
 orientation is not applied.  Of an animation, the first frame is the picture.
 """
 
 from __future__ import annotations
 
+import io
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +23,13 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int]
 """(width, height) in pixels."""
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
+"""What is opened, by Pillow's names: what datasets have, and what is decoded in this process.
+JPEG includes MPO, the pictures of cameras with more than one in a file.
+
+Pillow knows more.  To show EPS it starts Ghostscript, which runs the file as a program.
+"""
 
 MOST_UNSTATED = 178_956_970
 """Pixels of a picture whose size no annotation states: where Pillow too takes it for a bomb."""
@@ -86,6 +98,33 @@ def decode(path: Path | str, enough: Size | None = None) -> Image.Image:
         return picture.convert("RGB")
 
 
+def from_bytes(data: bytes) -> Image.Image:
+    """Decode an image file that lies in memory, as RGB.
+
+    Raises:
+        ImageFileError: the bytes are no image, or damaged anywhere.
+    """
+    with _opened(io.BytesIO(data)) as picture:
+        return picture.convert("RGB")
+
+
+def rgb(image: Image.Image) -> Image.Image:
+    """Copy an image that somebody else opened with Pillow, as RGB.
+
+    Raises:
+        ImageFileError: it is a file that was not decoded yet, of a format that is not taken.
+    """
+    from PIL import ImageFile
+
+    if isinstance(image, ImageFile.ImageFile) and image.format not in (*FORMATS, "MPO"):
+        raise ImageFileError(
+            image.filename or "the image",
+            f"is {image.format}, which is not one of {', '.join(FORMATS)}: where you trust the "
+            "file, give image.convert('RGB')",
+        )
+    return image.convert("RGB") if image.mode != "RGB" else image.copy()
+
+
 def orientation(path: Path | str) -> int:
     """The EXIF orientation of a file, 1 to 8; 1 (as stored) where it has none that can be read.
 
@@ -134,54 +173,61 @@ def problem(path: Path | str, stated: Size | None) -> str | None:
 
 
 @contextmanager
-def _opened(path: Path | str) -> Iterator[Image.Image]:
-    path = Path(path)
+def _opened(source: Path | str | io.BytesIO) -> Iterator[Image.Image]:
+    file = source if isinstance(source, io.BytesIO) else Path(source)
+    name = file if isinstance(file, Path) else "the image"
     try:
-        with _open(path) as picture:
+        if isinstance(file, Path) and not stat.S_ISREG(file.stat().st_mode):
+            # Nobody may ever write into a queue, and opening it would wait until somebody does.
+            is_folder = file.is_dir()
+            raise ImageFileError(
+                name, "is a folder, not an image" if is_folder else "is no regular file"
+            )
+        with _open(file) as picture:
             yield picture
+    except ImageFileError:
+        raise
     except FileNotFoundError:
-        raise ImageFileError(path, "is missing") from None
-    except IsADirectoryError:
-        raise ImageFileError(path, "is a folder, not an image") from None
+        raise ImageFileError(name, "is missing") from None
     except Exception as error:  # Pillow's readers raise whatever they meet in a damaged file
-        raise ImageFileError(path, _why(path, error)) from error
+        raise ImageFileError(name, _why(file, error)) from error
 
 
 _UNLIMITED = Lock()
 
 
-def _open(path: Path) -> Image.Image:
-    """Open a file of any size: whether it is too large is decided by :func:`misfit`."""
+def _open(file: Path | io.BytesIO) -> Image.Image:
+    """Open a picture of any size: whether it is too large is decided by :func:`misfit`."""
     from PIL import Image
 
     try:
-        return Image.open(path)
+        return Image.open(file, formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         with _UNLIMITED:
             before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
             try:
-                return Image.open(path)
+                return Image.open(file, formats=FORMATS)
             finally:
                 Image.MAX_IMAGE_PIXELS = before
 
 
-def _why(path: Path, error: Exception) -> str:
+def _why(file: Path | io.BytesIO, error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
     said = (str(error).splitlines() or [""])[0] or type(error).__name__
     if isinstance(error, UnidentifiedImageError):
-        return _what_else(path)
+        return _what_else(file)
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be opened ({error.strerror})"
     return f"does not decode ({said})"
 
 
-def _what_else(path: Path) -> str:
-    """What a file is that Pillow does not know.
+def _what_else(file: Path | io.BytesIO) -> str:
+    """Say what a file is that has none of the formats.
 
     Servers that ask for a login or are out of order answer with a page, and with status 200.
     """
-    with path.open("rb") as f:
+    with file.open("rb") if isinstance(file, Path) else io.BytesIO(file.getvalue()) as f:
         begin = f.read(512).lstrip().lower()
     if not begin:
         return "is empty"
@@ -189,4 +235,4 @@ def _what_else(path: Path) -> str:
         return "is an SVG drawing, which has no pixels"
     if begin.startswith((b"<!doctype html", b"<html", b"<?xml", b"<head")):
         return "is a web page, not an image"
-    return "is not an image that can be read"
+    return f"is not an image that can be read ({', '.join(FORMATS)})"

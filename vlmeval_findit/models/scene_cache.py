@@ -23,7 +23,7 @@ from PIL import Image
 
 from ..core.data_root import lmu_data_root
 from ..core.files import write_once
-from ..core.image_files import decode
+from ..core.image_files import decode, from_bytes
 from ..core.lock import alone
 
 log = logging.getLogger(__name__)
@@ -186,8 +186,7 @@ class SceneCache:
 
     def image(self, scene: CachedScene) -> Image.Image:
         """The scene as an RGB image of its size.  Raises what :func:`make` raises."""
-        with Image.open(io.BytesIO(self.encoded(scene))) as picture:
-            return picture.convert("RGB")
+        return from_bytes(self.encoded(scene))
 
     def size(self) -> int:
         """Bytes that are kept."""

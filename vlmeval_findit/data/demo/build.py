@@ -22,6 +22,7 @@ from PIL import Image
 
 from ...boxes.representation import Corners
 from ...core.files import write_once
+from ...core.image_files import from_bytes
 
 Pixels = npt.NDArray[np.uint8]
 """An image: height x width x 3, RGB."""
@@ -108,8 +109,7 @@ def read_photo(photo: Photo) -> Pixels:
             f"photo {photo.name!r}: {photo.path} of the package {photo.package!r} has the sha256 "
             f"{digest}, but {photo.sha256} was annotated; try: pip install --upgrade {photo.pip}"
         )
-    with Image.open(io.BytesIO(data)) as image:
-        return np.asarray(image.convert("RGB"))
+    return np.asarray(from_bytes(data))
 
 
 def as_box(raw: Sequence[float], photo: Photo) -> Box:
