@@ -58,7 +58,28 @@ def test_what_says_where_images_lie(
 @pytest.mark.parametrize("config", ["- a", "images: 7", "images: [a", "sources: x"])
 def test_a_configuration_that_cannot_be_read(tmp_path: Path, config: str) -> None:
     (tmp_path / "datasets.yaml").write_text(config)
-    with pytest.raises(PlaceError, match=r"datasets\.yaml: "):
+    with pytest.raises(PlaceError, match=r"datasets\.yaml[:,] "):
+        image_folder("Pascal")
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (
+            "images: {Pascal: 2014}",
+            r"images\.Pascal: 2014 is no text: write it in quotes",
+        ),
+        ("images: {Pascal: [a]}", r"images\.Pascal: \['a'\] is no text"),
+        ("images: {2014: voc}", "images, a name: 2014 is no text"),
+        ("root: 7", "root: 7 is no text"),
+        ("images: [[Pascal, voc]]", "images: .* is no mapping of names"),
+        ("sources: {voc2007: 7}", r"sources\.voc2007: 7 is no text"),
+        ("image: {Pascal: voc}", "no section 'image': did you mean images"),
+    ],
+)
+def test_a_configuration_names_places_in_text(tmp_path: Path, config: str, why: str) -> None:
+    (tmp_path / "datasets.yaml").write_text(config)
+    with pytest.raises(PlaceError, match=rf"datasets\.yaml[:,] {why}"):
         image_folder("Pascal")
 
 
@@ -105,12 +126,22 @@ def test_a_size_that_no_table_states_is_none_to_hold_against(tmp_path: Path) -> 
     (asked,) = queries(tmp_path, (True,))
     unstated = replace(asked, index=1, width=0, height=0)
     wrong = replace(asked, index=2, width=5)
-    assert unusable([unstated], tmp_path) == []
     for both in ([wrong, unstated], [unstated, wrong]):
-        # The file is another than one of them is about.
-        assert {bad.why for bad in unusable(both, tmp_path)} == {
-            "is 4x3, but its annotations are for 5x3"
-        }
+        assert [(bad.index, bad.why) for bad in unusable(both, tmp_path)] == [
+            (2, "is 4x3, but its annotations are for 5x3")
+        ]
+
+
+def test_rows_that_share_an_image_are_each_held_against_their_own_size(tmp_path: Path) -> None:
+    (right,) = queries(tmp_path, (True,))
+    wrong = replace(right, index=1, width=5)
+    shot = replace(right, index=2, images=(), support=right.images)
+    for rows in ([right, wrong, shot], [shot, wrong, right], [wrong, shot, right]):
+        assert [(bad.index, bad.why) for bad in unusable(rows, tmp_path)] == [
+            (1, "is 4x3, but its annotations are for 5x3")
+        ]
+    folder = Folder("Pascal", tmp_path, "a test")
+    assert rows_to_leave_out([right, wrong], folder, skip=True) == {1}
 
 
 @pytest.mark.parametrize(("said", "skips"), [("", False), ("0", False), ("1", True)])

@@ -391,7 +391,7 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             lambda row: row["samples"][1]["mask"].update(size=[50, 400]),
-            "annotations are for 400x50",
+            "is 400x50 here, 200x100 before",
         ),
         (lambda row: row["samples"][0].update(bbox=[150.0, 0, 60, 9]), "leaves COCO_train2014_0"),
     ],

@@ -155,7 +155,10 @@ Change = Callable[[Rows], object]
         (lambda rows: rows[1].update(bbox=[30, 2, 3, 4]), "has no area"),
         (lambda rows: rows[1].update(instruction=" "), "instruction: ' ' is no text"),
         (lambda rows: rows[1].update(img_size=[200]), "img_size: [200] is not [width, height]"),
-        (lambda rows: rows[1].update(img_size=[400, 200]), "its annotations are for 400x200"),
+        (
+            lambda rows: rows[1].update(img_size=[400, 200]),
+            "shot one.png is 400x200 here, 200x100 before",
+        ),
         (lambda rows: rows[1].update(img_filename="../x.png"), "climbs out of its folder"),
         (lambda rows: rows[1].update(ui_type=7), "ui_type: 7 is no text"),
         (lambda rows: rows.append(7), "word_macos.json, [2]: 7 is no object"),

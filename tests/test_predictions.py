@@ -218,9 +218,25 @@ def test_bad_json_files(tmp_path: Path, content: str, says: str) -> None:
     assert str(path) in str(error.value)
 
 
+@formats
+@pytest.mark.parametrize("index", ["-1", "-3"])
+def test_an_index_is_not_below_0(tmp_path: Path, suffix: str, index: str) -> None:
+    path = file(tmp_path, suffix, [{"index": index, "prediction": "a"}])
+    with pytest.raises(PredictionError, match=r"p\S*, row 1, column index: '?-.* they begin at 0"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize("index", ["-1", "-1.0", "-1e300", "1" + 18 * "0"])
+def test_a_number_of_json_that_no_row_has(tmp_path: Path, index: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(f'[{{"index": {index}, "prediction": "a"}}]')
+    with pytest.raises(PredictionError, match=r"row 1, column index: .* they begin at 0"):
+        read_predictions(path)
+
+
 @pytest.mark.parametrize(
     ("said", "index"),
-    [("1", 1), ("1.0", 1), ("-3", -3), ('"1"', 1), ('" 12 "', 12), ("1e3", 1000), ("1e400", None),
+    [("1", 1), ("1.0", 1), ("0", 0), ('"1"', 1), ('" 12 "', 12), ("1e3", 1000), ("1e400", None),
      ("1.5", None), ("true", None), ("false", None), ('"1.5"', None), ('"1_0"', None),
      ('"1e3"', None), ('"' + "9" * 5000 + '"', None), ('"²"', None), ("[1]", None), ("{}", None),
      ('""', None), ("null", None)],

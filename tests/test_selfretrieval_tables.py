@@ -168,7 +168,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     [
         ("l.png", "../l.png", "line 2, column left: '../l.png' climbs out"),
         ("0\tu", "x\tu", "line 2, column index: invalid literal"),
-        ("\tcolour", "", "line 2, column index: "),
+        ("\tcolour", "", "line 2: 6 cells for 7 columns"),
         ("attribute", "attributes", "should be"),
     ],
 )

@@ -172,6 +172,8 @@ def written(folder: Path, **cells: str) -> Path:
         ("index", "1.0"),
         ("index", ""),
         ("index", "9" * 5000),
+        ("index", "-1"),
+        ("index", "9" * 19),
         ("width", "wide"),
         ("width", "0"),
         ("height", ""),
@@ -381,8 +383,30 @@ def test_a_row_with_too_few_cells(tmp_path: Path) -> None:
     path = write_table(tmp_path, "T", [query(), query(1)], {}).path
     meta_path(path).unlink()
     path.write_text(path.read_text().rpartition("\t")[0] + "\n")
-    with pytest.raises(TableError, match=r"T\.tsv, line 3"):
+    with pytest.raises(TableError, match=r"T\.tsv, line 3: 9 cells for 10 columns: is the"):
         read_table(path)
+
+
+@pytest.mark.parametrize(("cells", "count"), [([], 12), (["5"], 1), (["{}", ""], 14)])
+def test_a_row_of_another_length_than_its_header(
+    tmp_path: Path, cells: list[str], count: int
+) -> None:
+    """Of a table with optional columns, which are looked up by their places."""
+    seen = (Sighting("b.jpg", (1.0, 2.0, 3.0, 4.5)),)
+    path = write_table(tmp_path, "T", [query(1), query(2, sightings=seen)], {}).path
+    meta_path(path).unlink()
+    whole = path.read_text().splitlines()
+    line = cells if count == 1 else [*whole[1].split("\t"), "", *cells][:count]
+    path.write_text("\n".join([*whole, "\t".join(line)]) + "\n")
+    with pytest.raises(TableError, match=rf"T\.tsv, line 4: {count} cells for 11 columns: "):
+        read_table(path)
+
+
+def test_an_empty_line_is_no_row(tmp_path: Path) -> None:
+    path = write_table(tmp_path, "T", [query(1)], {}).path
+    meta_path(path).unlink()
+    path.write_text(path.read_text() + "\n\n")
+    assert [q.index for q in read_table(path)] == [1]
 
 
 def test_an_index_stands_once(tmp_path: Path) -> None:

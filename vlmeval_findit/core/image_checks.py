@@ -6,10 +6,11 @@ A missing image stops a run before its first call: the message names the path an
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from .image_files import ImageFileError, Size, header, misfit
@@ -36,26 +37,30 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     Only headers are read.  A picture of another size than its annotations, where they state one,
     would be scored in wrong pixels, so it is as bad as a missing one.
     """
-    unstated = {
-        folder / name: None for query in queries for name in (*query.support, *query.images)
-    }
-    stated = {
-        folder / name: (query.width, query.height)
-        for query in queries
-        for name in query.images
-        if query.width and query.height
-    }
-    wanted: dict[Path, Size | None] = {**unstated, **stated}
+    stated = [_stated(query) for query in queries]
+    # One picture may be stated in several sizes: each row is held against its own.
+    wanted = list(dict.fromkeys(chain.from_iterable(stated)))
     with ThreadPoolExecutor(8) as pool:
-        problems = dict(zip(wanted, pool.map(_problem, wanted, wanted.values()), strict=True))
+        found = pool.map(lambda one: _problem(folder / one[0], one[1]), wanted)
+        problems = dict(zip(wanted, found, strict=True))
 
-    def first(query: Query) -> Iterator[Unusable]:
-        for name in (*query.support, *query.images):
-            why = problems[folder / name]
+    def first(query: Query, images: Sequence[_Stated]) -> Iterator[Unusable]:
+        for name, size in images:
+            why = problems[name, size]
             if why:
                 yield Unusable(query.index, folder / name, why)
 
-    return [bad for query in queries if (bad := next(first(query), None)) is not None]
+    rows = zip(queries, stated, strict=True)
+    return [bad for row in rows if (bad := next(first(*row), None)) is not None]
+
+
+_Stated = tuple[str, Size | None]
+"""An image and the size that a row states of it."""
+
+
+def _stated(query: Query) -> list[_Stated]:
+    size = (query.width, query.height) if query.width and query.height else None
+    return [*((name, None) for name in query.support), *((name, size) for name in query.images)]
 
 
 def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:

@@ -14,6 +14,7 @@ from .data_root import lmu_data_root
 from .files import file_sha256, write_once
 from .own_images import own_rows
 from .shipped import clone
+from .spelling import nearest
 
 log = logging.getLogger(__name__)
 
@@ -152,10 +153,33 @@ def _sections(path: Path, text: str) -> Mapping[str, Any]:
 
     try:
         values = yaml.safe_load(text) or {}
-        return {
-            "root": values.get("root"),
-            "images": dict(values.get("images") or {}),
-            "sources": dict(values.get("sources") or {}),
-        }
-    except (AttributeError, TypeError, ValueError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise PlaceError(f"{path}: {error}") from None
+    if not isinstance(values, dict):
+        raise PlaceError(f"{path}: should be a mapping of {', '.join(_SECTIONS)}")
+    for key in values:
+        if key not in _SECTIONS:
+            raise PlaceError(f"{path}: no section {key!r}{nearest(str(key), _SECTIONS)}")
+    named = {name: _named(path, name, values.get(name)) for name in ("images", "sources")}
+    return {"root": _text(path, "root", values.get("root")), **named}
+
+
+_SECTIONS = ("root", "images", "sources")
+
+
+def _named(path: Path, section: str, said: Any) -> Mapping[str, str | None]:
+    """A section of names with a text, or nothing, behind each."""
+    if not isinstance(said or {}, dict):
+        raise PlaceError(f"{path}, {section}: {said!r:.40} is no mapping of names")
+    return {
+        str(_text(path, f"{section}, a name", name)): _text(path, f"{section}.{name}", value)
+        for name, value in (said or {}).items()
+    }
+
+
+def _text(path: Path, where: str, said: Any) -> str | None:
+    if said is None or isinstance(said, str):
+        return said
+    raise PlaceError(
+        f'{path}, {where}: {said!r:.40} is no text: write it in quotes, "{said!s:.40}"'
+    )

@@ -17,6 +17,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+from .question import is_index
 from .replies import Reply, record_in, recorded
 
 XLSX_CELL_LIMIT = 32_767
@@ -32,7 +33,7 @@ def read_predictions(path: Path) -> list[Reply]:
 
     Raises:
         PredictionError: unknown format, a damaged file, a missing column or cell, an index that is
-            no whole number or stands twice, a coordinate space that is none.
+            no whole number, below 0 or stands twice, a coordinate space that is none.
         OSError: the file cannot be opened.
     """
     check_format(path)
@@ -89,13 +90,19 @@ STATED = ("label", "width", "height")
 
 def _index(where: str, value: object) -> int:
     """A row's number; sheets hold it as 3.0, some writers as text."""
+    number = _whole(value)
+    if number is None or not is_index(number):
+        why = "a whole number" if number is None else "the number of a row: they begin at 0"
+        raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not {why}")
+    return number
+
+
+def _whole(value: object) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
         return int(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not a whole number")
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(value: object) -> str:

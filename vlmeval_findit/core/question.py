@@ -87,6 +87,15 @@ class Query(Protocol):
     def support(self) -> tuple[str, ...]: ...
 
 
+def is_index(number: int) -> bool:
+    """Whether a row may be numbered so: what journals, sheets and details hold, and read back.
+
+    >>> is_index(0), is_index(-1), is_index(10**18)
+    (True, False, False)
+    """
+    return 0 <= number < 10**18
+
+
 @dataclass(frozen=True, slots=True)
 class PlainQuestion:
     """A question of a benchmark that asks in one way: there are no formats to choose from.
@@ -133,6 +142,18 @@ class Task(Generic[Asked, Row]):
     queries: Mapping[int, Row]
     chosen: Mapping[str, str] = field(default_factory=dict)
     before: Task[Asked, Row] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse rows that a run could not be read back with.
+
+        Raises:
+            QuestionError: an index is none.
+        """
+        wrong = next((index for index in self.queries if not is_index(index)), None)
+        if wrong is not None:
+            raise QuestionError(
+                f"{self.table}, column index: {wrong} is no number of a row: they begin at 0"
+            )
 
     @property
     def of_all(self) -> Task[Asked, Row]:

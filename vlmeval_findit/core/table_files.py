@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .files import atomic_write, file_sha256, sha256_of
 from .paths import unsafe
-from .question import Query
+from .question import Query, is_index
 from .table_facts import contradiction, meta_path
 
 
@@ -85,13 +85,18 @@ def read_rows(
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
         rows = _lines(path, data, columns, anew, optional)
-        queries = [read(path, number, cells) for number, cells in rows]
-        seen: set[int] = set()
-        for query in queries:
-            if query.index in seen:
+        queries: dict[int, Row] = {}
+        for number, cells in rows:
+            query = read(path, number, cells)
+            if not is_index(query.index):
+                raise TableError(
+                    f"{path}, line {number}, column index: {query.index} is no number of a row: "
+                    "they begin at 0"
+                )
+            if query.index in queries:
                 raise TableError(f"{path}: index {query.index} stands twice")
-            seen.add(query.index)
-        _READ[path, sha256] = tuple(queries)
+            queries[query.index] = query
+        _READ[path, sha256] = tuple(queries.values())
     return list(_READ[path, sha256])
 
 
@@ -117,7 +122,12 @@ def _lines(
                 + f"; make it anew with: {anew}"
             )
         places = [header.index(c) if c in more else None for c in optional]
-        for cells in lines:
+        for cells in filter(None, lines):
+            if len(cells) != len(header):
+                raise TableError(
+                    f"{path}, line {lines.line_num}: {len(cells)} cells for {len(header)} columns: "
+                    f"is the file cut off? Make it anew with: {anew}"
+                )
             rest = ["" if at is None else cells[at] for at in places]
             yield lines.line_num, cells[: len(columns)] + rest
     except (csv.Error, UnicodeDecodeError) as error:

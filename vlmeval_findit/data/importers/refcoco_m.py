@@ -20,7 +20,7 @@ from typing import Any
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
 from ...core.image_files import Size
-from ..own.annotations import AnnotationError, number
+from ..own.annotations import AnnotationError, number, state_size
 from ..own.asked import AskedQuery, AskedSet
 from ..own.masks import mask_of
 from .importer import Content, Part, expressions
@@ -49,9 +49,9 @@ def _read(shards: Shards) -> Content:
         for at, sample in enumerate(_samples(row)):
             where = f"{row.where}, samples[{at}]"
             size = _size(sample, where)
-            if size is not None:
-                sizes[name] = size
             queries += _queries(sample, name, folder, where)
+            if size is not None:
+                state_size(sizes, name, size, where)
     asked = AskedSet(shards.files[0], Family.REFEXP, tuple(queries), sizes=sizes)
     return expressions(asked, Embedded(shards, "image", tuple(names)))
 

@@ -22,7 +22,7 @@ from typing import Any
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
 from ...core.image_files import Size
-from ..own.annotations import AnnotationError, json_of, number, text_of
+from ..own.annotations import AnnotationError, json_of, number, state_size, text_of
 from ..own.asked import AskedQuery, AskedSet
 from .importer import Content, Part, expressions
 
@@ -48,7 +48,8 @@ def _read(folder: Path, files: Sequence[Path]) -> Content:
     sizes: dict[str, Size] = {}
     for where, row in _rows(files):
         queries.append(_query(row, where))
-        sizes[queries[-1].images[0]] = _size(row["img_size"], f"{where}, img_size")
+        at = f"{where}, img_size"
+        state_size(sizes, queries[-1].images[0], _size(row["img_size"], at), at)
     asked = AskedSet(folder / "annotations", Family.REFEXP, tuple(queries), sizes=sizes)
     return expressions(asked, folder / "images")
 

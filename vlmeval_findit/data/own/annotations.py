@@ -109,6 +109,19 @@ def written_size(width: str, height: str, where: str) -> Size:
     return (int(sides[0]), int(sides[1]))
 
 
+def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> None:
+    """Note the size that is stated of an image.
+
+    Raises:
+        AnnotationError: another one was stated before.
+    """
+    before = sizes.setdefault(image, size)
+    if before != size:
+        raise AnnotationError(
+            f"{where}: {image} is {size[0]}x{size[1]} here, {before[0]}x{before[1]} before"
+        )
+
+
 def units_of(source: Path, boxes: Iterable[Corners], said: Units | None) -> Units:
     """What the numbers of boxes count, where nothing in the file tells it.
 

@@ -13,6 +13,7 @@ from .annotations import (
     Annotations,
     Box,
     Units,
+    state_size,
     text_of,
     units_of,
     written_number,
@@ -33,23 +34,23 @@ def read_listing(path: Path, units: Units | None = None) -> Annotations:
         AnnotationError: a column is missing, a cell does not hold what it should, or it cannot be
             told whether boxes are in pixels.
     """
-    sizes: dict[str, Size | None] = {}
+    sizes: dict[str, Size] = {}
     boxes: list[Box] = []
     for line, row in _rows(path):
         where = f"{path}, line {line}"
         image = row["image"]
         if not image:
             raise AnnotationError(f"{where}, column image: is empty")
-        size, known = _size(where, row), sizes.get(image)
-        if size is not None and known is not None and size != known:
-            raise AnnotationError(f"{where}: {image} is {_by(size)} here, {_by(known)} before")
-        sizes[image] = size or known
+        size = _size(where, row)
+        if size is not None:
+            state_size(sizes, image, size, where)
         x1, y1, x2, y2 = (
             written_number(row[name], f"{where}, column {name}") for name in COLUMNS[2:]
         )
         boxes.append(Box(image, row["label"], (x1, y1, x2, y2), where))
     units = units_of(path, (box.corners for box in boxes), units)
-    return Annotations(path, sizes, tuple(boxes), units)
+    images = {box.image: sizes.get(box.image) for box in boxes}
+    return Annotations(path, images, tuple(boxes), units)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -76,10 +77,6 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
             yield lines.line_num, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise AnnotationError(f"{path}, line {lines.line_num}: {error}") from None
-
-
-def _by(size: Size) -> str:
-    return f"{size[0]}x{size[1]}"
 
 
 def _size(where: str, row: Mapping[str, str]) -> Size | None:
