@@ -118,7 +118,7 @@ def rgb(image: Image.Image) -> Image.Image:
 
     if isinstance(image, ImageFile.ImageFile) and image.format not in (*FORMATS, "MPO"):
         raise ImageFileError(
-            image.filename or "the image",
+            str(image.filename or "the image"),
             f"is {image.format}, which is not one of {', '.join(FORMATS)}: where you trust the "
             "file, give image.convert('RGB')",
         )
