@@ -17,17 +17,12 @@ from vlmeval_findit.boxes.reading import reader
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.core.replies import Recorded, Reply, recorded
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.models.families import Bounds, ThoughtMarks
+from vlmeval_findit.models.families import Bounds
 from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.local.device import Machine, choose
 from vlmeval_findit.models.local.pictures import Picture, Pictures, expected_length, limited
 from vlmeval_findit.models.local.resize import LAYOUTS, LayoutError, resize_of
 from vlmeval_findit.models.table import MODELS, find_model, local_names
-from vlmeval_findit.models.thinking import opened_by, split_thought
-
-THINK = ThoughtMarks("<think>", "</think>")
-GEMMA = ThoughtMarks("<|channel>", "<channel|>", "thought")
-
 
 # --- rows -----------------------------------------------------------------------------------------
 
@@ -80,29 +75,6 @@ def test_bounds_that_contradict_are_refused() -> None:
 
 
 # --- thoughts -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "marks", "expected"),
-    [
-        ("[1]", THINK, ("[1]", "", False)),
-        ("<think>\n\n</think>\n\n[1]", THINK, ("[1]", "", False)),
-        ("<think>a [2]</think>[1]", THINK, ("[1]", "a [2]", False)),
-        ("<think>a [2]", THINK, ("", "a [2]", True)),
-        ("a [2]</think>[1]", THINK, ("[1]", "a [2]", False)),
-        ("[1]<think>a</think> [2] <think>b", THINK, ("[1][2] ", "a\n\nb", True)),
-        ("<|channel>thought\nhm<channel|>[1]", GEMMA, ("[1]", "hm", False)),
-        ("<think>kept where there are no marks", None, None),
-    ],
-)
-def test_thoughts_are_taken_out(text: str, marks: ThoughtMarks | None, expected: object) -> None:
-    assert split_thought(text, marks) == (expected or (text, "", False))
-
-
-def test_a_template_may_leave_a_prompt_inside_a_thought() -> None:
-    assert opened_by("user: <think> is a word</think>\nassistant\n<think>\n", THINK) == "<think>\n"
-    assert opened_by("assistant\n<think>\n\n</think>\n\n", THINK) == ""
-    assert opened_by("assistant\n", THINK) == ""
 
 
 def test_a_reply_that_ends_in_its_thought_says_so() -> None:

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.core.replies import Recorded, recorded
+from vlmeval_findit.core.thinking import split_thought
 from vlmeval_findit.core.token_logprobs import LEAST, TokenLogprobs, token_logprobs
-from vlmeval_findit.models.families import THINK
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.http.logprobs import LogprobsError, refuses_logprobs, reply_logprobs
-from vlmeval_findit.models.kept_tokens import ends_of_bytes, ends_of_ids, stripped
-from vlmeval_findit.models.thinking import kept_spans, split_thought
+from vlmeval_findit.models.kept_tokens import answer_span, ends_of_bytes, ends_of_ids
 
 # --- the record -----------------------------------------------------------------------------------
 
@@ -62,11 +61,8 @@ PIECES = st.lists(
 
 
 @given(PIECES.map("".join))
-def test_the_spans_of_a_text_are_its_reply(text: str) -> None:
-    spans = kept_spans(text, THINK)
-    assert "".join(text[a:b] for a, b in spans) == split_thought(text, THINK).reply
-    kept = "".join(text[a:b] for a, b in stripped(text, spans))
-    assert kept == split_thought(text, THINK).reply.strip()
+def test_the_span_of_a_text_is_its_answer(text: str) -> None:
+    assert text[slice(*answer_span(text))] == split_thought(text).answer.strip()
 
 
 @given(st.text(), st.data())

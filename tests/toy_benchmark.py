@@ -159,7 +159,7 @@ def message(query: Query, question: Question) -> Message:
 
 
 def scored(query: Query, reply: Reply) -> ScoredRow:
-    found = None if reply.failed else re.fullmatch(r"\W*([A-C])\W*", reply.text)
+    found = None if reply.failed else re.fullmatch(r"\W*([A-C])\W*", reply.answer)
     chosen = found[1] if found else None
     right = int(chosen == query.right)
     giant = query.size == "giant"

@@ -159,7 +159,7 @@ def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Va
     """Whether each reply says that there is nothing, in percent."""
     count = len(replies)
     salvaged = salvaged_matches(
-        [reply.text for reply in replies],
+        [reply.answer for reply in replies],
         [variant.reply] * count,
         readings,
         [_NOTHING] * count,

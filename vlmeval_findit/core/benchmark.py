@@ -212,7 +212,8 @@ class Benchmark(Protocol):
         Args:
             model: who answered.
             task: what was asked.
-            replies: what came of it; every index is one of the task's.
+            replies: what came of it; every index is one of the task's.  What is to be read is a
+                reply's ``answer``: its ``text`` may hold a thought.
             settings: what the user says of scoring; nothing in it contradicts the run.
             run: what the run recorded (None: nothing).
         """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
+from .thinking import split_thought
 from .token_logprobs import TokenLogprobs, token_logprobs
 
 FAILED = "Failed to obtain answer"
@@ -97,6 +98,8 @@ _MESSAGE = re.compile(
 class Reply:
     """One row of a prediction file.
 
+    ``text`` is what stands there, with the thought that other programs leave in it; what is read
+    is its ``answer``.
     ``stated`` is what the row says of its query (``label``, ``width``, ``height``), as far as it
     does: the truth of it is the table's.
     """
@@ -110,6 +113,16 @@ class Reply:
     def failed(self) -> bool:
         """Whether this row is a failed call and no answer."""
         return call_failed(self.text, self.recorded)
+
+    @property
+    def answer(self) -> str:
+        """The text without its thought: what a benchmark reads."""
+        return split_thought(self.text).answer
+
+    @property
+    def ends_in_thought(self) -> bool:
+        """Whether it was cut off inside its thought, and holds no answer."""
+        return self.recorded.ends_in_thought or split_thought(self.text).ends_inside
 
     @property
     def cut(self) -> bool:

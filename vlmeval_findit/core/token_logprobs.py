@@ -48,6 +48,17 @@ class TokenLogprobs:
         rounded = (round(max(one, LEAST), _DECIMALS) + 0.0 for one in logprobs)
         return cls(tuple(ends), tuple(rounded))
 
+    def behind(self, begin: int) -> TokenLogprobs:
+        """The tokens of what stands behind the first ``begin`` characters of the text.
+
+        >>> TokenLogprobs((2, 5), (-1.0, -2.0)).behind(3)
+        TokenLogprobs(ends=(2,), logprobs=(-2.0,))
+        """
+        if not begin:
+            return self
+        left = [one for one in zip(self.ends, self.logprobs, strict=True) if one[0] > begin]
+        return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(one for _, one in left))
+
     def as_json(self) -> dict[str, Any]:
         """As it stands in a record; :func:`token_logprobs` reads it back."""
         return {"ends": list(self.ends), "logprobs": list(self.logprobs)}

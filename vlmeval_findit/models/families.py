@@ -13,6 +13,7 @@ from typing import Any
 
 from ..boxes.spaces import Space
 from ..core.question import Question
+from ..core.thinking import ThoughtMarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,6 @@ BoundsRule = Callable[[Question], Bounds]
 
 
 @dataclass(frozen=True, slots=True)
-class ThoughtMarks:
-    """What stands around a thought; ``title`` is a word that the model writes at its start."""
-
-    opens: str
-    closes: str
-    title: str = ""
-
-
-THINK = ThoughtMarks("<think>", "</think>")
-"""What most families, and servers that leave a thought in its reply, write."""
-
-
-@dataclass(frozen=True, slots=True)
 class LocalFamily:
     """How the models of a family are run.
 
@@ -69,7 +57,7 @@ class LocalFamily:
     people type to Hugging Face identifiers.  ``layout`` is how its image processor lays out
     pictures (:data:`.local.resize.LAYOUTS`).  ``template`` are switches of the chat template.
     ``stops`` end a reply in addition to what the checkpoint says.  Special tokens are stripped from
-    a reply, but those that ``keeps`` names; a thought goes into a field of its own.
+    a reply, but those that ``keeps`` names and the marks of its ``thought``.
     ``pixels_counted`` is how often the processor's areas count a pixel (GLM counts both frames of
     a temporal patch, an image too).
     """

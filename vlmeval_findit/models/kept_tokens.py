@@ -1,7 +1,7 @@
 """From the tokens that a model said to those of its reply as it is kept.
 
-What is kept has no thought and no blanks around it (:mod:`.thinking`), and with it go the tokens
-that lie there.  The token that ended the reply stays: it is the decision to stop.
+What is kept has no thought and no blanks around it (:mod:`..core.thinking`), and with these go the
+tokens that lie there.  The token that ended the reply stays: it is the decision to stop.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..core.thinking import split_thought
 from ..core.token_logprobs import TokenLogprobs
-from .families import ThoughtMarks
-from .thinking import Span, kept_spans
+
+Span = tuple[int, int]
+"""Characters of a text: the first, and the one behind the last."""
 
 TORN = "\N{REPLACEMENT CHARACTER}"
 """What decoders write for bytes that are no whole character."""
@@ -30,51 +32,41 @@ class SaidTokens(NamedTuple):
     ended: float | None = None
 
 
-def stripped(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans of a text without the blanks at the two ends of what they are together.
+def answer_span(text: str) -> Span:
+    """Where a text's answer stands, without the blanks around it.
 
-    >>> stripped(" a  b ", [(0, 3), (4, 6)])
-    ((1, 3), (4, 5))
+    >>> answer_span("<think>hm</think> [] ")
+    (18, 20)
     """
-    left = [span for span in spans if span[0] < span[1]]
-    while left and not text[slice(*left[0])].strip():
-        del left[0]
-    while left and not text[slice(*left[-1])].strip():
-        del left[-1]
-    if left:
-        begin, end = left[0]
-        left[0] = (end - len(text[begin:end].lstrip()), end)
-        begin, end = left[-1]
-        left[-1] = (begin, begin + len(text[begin:end].rstrip()))
-    return tuple(left)
+    answer = split_thought(text).answer
+    begin = len(text) - len(answer.lstrip())
+    return begin, begin + len(answer.strip())
 
 
-def kept_tokens(said: SaidTokens, spans: Sequence[Span]) -> TokenLogprobs:
-    """The tokens of what is kept of a text: its ``spans``, one after the other.
+def kept_tokens(said: SaidTokens, span: Span) -> TokenLogprobs:
+    """The tokens of what is kept of a text: its ``span``.
 
-    >>> kept_tokens(SaidTokens((2, 4, 6), (-1.0, -2.0, -3.0), -0.5), [(1, 3)])
+    >>> kept_tokens(SaidTokens((2, 4, 6), (-1.0, -2.0, -3.0), -0.5), (1, 3))
     TokenLogprobs(ends=(1, 2, 2), logprobs=(-1.0, -2.0, -0.5))
     """
+    first, last = span
     ends, logprobs = [], []
     begin = 0
     for end, logprob in zip(said.ends, said.logprobs, strict=True):
-        if any(begin < last and max(end, begin + 1) > first for first, last in spans):
-            ends.append(sum(max(min(end, last) - first, 0) for first, last in spans))
+        if begin < last and max(end, begin + 1) > first:
+            ends.append(max(min(end, last) - first, 0))
             logprobs.append(logprob)
         begin = end
     if said.ended is not None:
-        ends.append(sum(last - first for first, last in spans))
+        ends.append(last - first)
         logprobs.append(said.ended)
     return TokenLogprobs.of(ends, logprobs)
 
 
-def spoken_tokens(
-    said: SaidTokens, before: str, text: str, marks: ThoughtMarks | None
-) -> TokenLogprobs:
+def spoken_tokens(said: SaidTokens, before: str, text: str) -> TokenLogprobs:
     """The tokens of a text that are kept of it; ``before`` is what the prompt began it with."""
-    whole = before + text
     moved = said._replace(ends=tuple(len(before) + end for end in said.ends))
-    return kept_tokens(moved, stripped(whole, kept_spans(whole, marks)))
+    return kept_tokens(moved, answer_span(before + text))
 
 
 def ends_of_bytes(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:

@@ -20,13 +20,12 @@ from ..core.plugins import Broken, Group, Offer, Plugin, report, why
 from ..core.question import Question
 from ..core.settings import Settings
 from ..core.spelling import nearest
+from ..core.thinking import CHANNEL, THINK
 from . import prices
 from .families import (
     NANO_FACTOR,
-    THINK,
     BoundsRule,
     LocalFamily,
-    ThoughtMarks,
     internvl3_bounds,
     nano_px_bounds,
     processors_own,
@@ -247,7 +246,7 @@ _ROWS = (
             layout="positions",
             template=_THINKING_OFF,
             stops=("<turn|>", "<eos>"),
-            thought=ThoughtMarks("<|channel>", "<channel|>", "thought"),
+            thought=CHANNEL,
         ),
     ),
     ModelRow(

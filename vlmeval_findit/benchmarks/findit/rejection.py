@@ -78,7 +78,7 @@ def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> O
     if reason is Reason.EMPTY:
         return Outcome.EMPTY
     words = reason in (Reason.NO_BOX, Reason.NOT_JSON) and salvaged is None and not reply.cut
-    return Outcome.REFUSED if words and _is_prose(reply.text) else Outcome.UNREADABLE
+    return Outcome.REFUSED if words and _is_prose(reply.answer) else Outcome.UNREADABLE
 
 
 def _is_prose(text: str) -> bool:

@@ -75,8 +75,8 @@ def read_reply(reply: Reply, read: Reader) -> Reading:
     """The reading of one row: a failed call is no answer; one that was cut off says so."""
     if reply.failed:
         return _FAILED_READING
-    reading = read(reply.text)
-    if reading.reason is not None and reply.recorded.ends_in_thought:
+    reading = read(reply.answer)
+    if reading.reason is not None and reply.ends_in_thought:
         return reading._replace(reason=Reason.TRUNCATED_THINKING)
     if reply.cut and reading.reason is Reason.NOT_JSON:
         return reading._replace(reason=Reason.TRUNCATED)
@@ -111,7 +111,7 @@ def match_replies(
     judged = variant.judged
     matched = match(readings, truths, scales, judged)
     known = [formats[row] for row in rows]
-    texts = [reply.text for reply in replies]
+    texts = [reply.answer for reply in replies]
     salvaged = salvaged_matches(texts, known, readings, truths, scales, judged)
     found = [
         MatchedReply(
@@ -136,7 +136,8 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
     logprobs = reply.recorded.token_logprobs
     if logprobs is None or not reading.boxes:
         return None
-    return confidences(reply.text, how, reading, logprobs)
+    before = len(reply.text) - len(reply.answer)
+    return confidences(reply.answer, how, reading, logprobs.behind(before))
 
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:

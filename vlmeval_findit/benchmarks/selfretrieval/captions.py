@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...core.loose_json import objects_in
 from ...core.replies import NOTHING_RECORDED, call_failed
+from ...core.thinking import split_thought
 from .pairs import Both, Side
 
 
@@ -44,9 +45,6 @@ def nothing(why: Why) -> Captions:
     return Both(Said(None, why), Said(None, why))
 
 
-_OPENS, _CLOSES = "<think>", "</think>"
-
-
 def read_unrecorded(reply: str | None) -> Captions:
     """The captions of a reply of which nothing but the text is known; None where there is none."""
     if reply is None or call_failed(reply, NOTHING_RECORDED):
@@ -66,10 +64,10 @@ def read(reply: str) -> Captions:
     """
     if not reply.strip():
         return nothing(Why.EMPTY)
-    spoken = reply.rpartition(_CLOSES)[2]
-    if _OPENS in spoken:
+    said = split_thought(reply)
+    if said.ends_inside:
         return nothing(Why.TRUNCATED)
-    objects = objects_in(spoken)
+    objects = objects_in(said.answer)
     if not objects:
         return nothing(Why.NO_JSON)
     return captions_of(item for one in objects for item in one.items())

@@ -19,7 +19,7 @@ def read_reply(reply: Reply) -> Captions:
     """The captions of a row; a failed call has none, and neither has one that only thought."""
     if reply.failed:
         return nothing(Why.FAILED)
-    if reply.recorded.ends_in_thought:
+    if reply.ends_in_thought:
         return nothing(Why.TRUNCATED)
     return read(reply.text)
 

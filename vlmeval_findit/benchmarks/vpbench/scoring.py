@@ -17,7 +17,7 @@ def chosen(query: VPQuery, reply: Reply) -> Choice:
     if reply.failed:
         return Choice(reason=Reason.FAILED)
     choice = read(reply.text, dict(query.options))
-    was_cut = reply.cut or reply.recorded.ends_in_thought
+    was_cut = reply.cut or reply.ends_in_thought
     if was_cut and choice.reason in (Reason.EMPTY, Reason.NO_CHOICE):
         return Choice(reason=Reason.TRUNCATED)
     return choice

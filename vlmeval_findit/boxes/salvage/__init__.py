@@ -32,14 +32,14 @@ LONGEST = 100_000
 """Characters of a reply that are looked at: what is longer is a loop."""
 
 _NEVER = (Reason.FAILED_CALL, Reason.EMPTY, Reason.TRUNCATED_THINKING)
-"""No answer at all, or a thought: a box that was only thought of is none."""
+"""No answer at all."""
 
 
 def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
     """What a tolerant reader takes from a reply; None where that is no more than the strict does.
 
     Args:
-        reply: the model's text.
+        reply: the model's text, without its thought.
         how: the format that it should have.
         strict: what :func:`..reading.read` made of it; all of its boxes are kept.
 
@@ -56,7 +56,7 @@ def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
     """
     if strict.reason is None or strict.reason in _NEVER:
         return None
-    said = _spoken(reply[:LONGEST])
+    said = reply[:LONGEST]
     entries = Entries(how)
     values = list(values_in(said))
     found = _structured(values, entries, how, strict.reason, said)
@@ -66,8 +66,6 @@ def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
         steps = {step}
     if not reading.boxes:
         return None if strict.boxes else _empty(values, said, strict.reason)
-    if len(said) < len(reply[:LONGEST]):
-        steps |= {Step.AROUND}
     merged = _beside(strict, reading)
     if merged is None:
         return None
@@ -76,16 +74,6 @@ def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
 
 _OBJECT = re.compile(r"[{}]")
 """Of what is no prose: a box in an object that names it otherwise is not read for its numbers."""
-
-_THOUGHT = re.compile(r"</?think(?:ing)?>")
-
-
-def _spoken(reply: str) -> str:
-    """A reply without what it thought aloud before it: nothing where the thought never ends."""
-    marks = list(_THOUGHT.finditer(reply))
-    if not marks:
-        return reply
-    return reply[marks[-1].end() :] if marks[-1][0].startswith("</") else ""
 
 
 def _worded(text: str, how: ReplyFormat) -> tuple[Reading, Step]:

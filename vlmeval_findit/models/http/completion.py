@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.redaction import of_whole_characters, quoted, scrub
+from ...core.thinking import split_thought
 from ...core.token_logprobs import TokenLogprobs
-from ..families import THINK
 from ..prices import AS_OF, Prices
-from ..thinking import split_thought
 from .logprobs import LogprobsError, reply_logprobs
 
 RETRIED = frozenset({408, 429})
@@ -135,7 +134,7 @@ def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
     # Servers that are not told to part them leave the thought in the text.
     content = _clean(_text(message.get("content")))
-    said = split_thought(content, THINK)
+    said = split_thought(content)
     thought, finish_reason = _clean(_thought(message)) or said.thought, _finish_reason(choice)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
     logprobs, no_logprobs = None, ""
@@ -145,9 +144,10 @@ def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
         except LogprobsError as error:
             no_logprobs = str(error)
     return Completion(
-        text=said.reply.strip(),
+        text=said.answer.strip(),
         thought=thought,
-        ends_in_thought=bool(thought) and not said.reply and finish_reason == "length",
+        ends_in_thought=said.ends_inside
+        or (bool(thought) and not said.answer and finish_reason == "length"),
         finish_reason=finish_reason,
         tokens=_tokens(reply),
         cost=cost,

@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.token_logprobs import LEAST, TokenLogprobs
-from ..families import THINK
-from ..kept_tokens import SaidTokens, ends_of_bytes, kept_tokens, stripped
-from ..thinking import kept_spans
+from ..kept_tokens import SaidTokens, answer_span, ends_of_bytes, kept_tokens
 
 FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}
 """The fields of a request that ask for them."""
@@ -48,22 +46,21 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     """
     entries = _entries(choice)
     said, ends = ends_of_bytes(map(_bytes, entries))
-    spans = stripped(content, kept_spans(content, THINK))
-    end = len(content)
+    span, end = answer_span(content), len(content)
     if not said.startswith(content):
         # The service took the thought out of the text, and left it among the tokens.
-        kept = "".join(content[slice(*span)] for span in spans)
+        kept = content[slice(*span)]
         begin = said.rfind(kept)
         if begin < 0:
             raise LogprobsError("the tokens of its logprobs are not those of its reply")
         end = begin + len(kept)
-        spans = ((begin, end),)
+        span = (begin, end)
     logprobs = tuple(map(_logprob, entries))
     begins = (0, *ends)[len(ends) - 1] if ends else 0
     last = said[begins:]
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
-        return kept_tokens(SaidTokens(ends[:-1], logprobs[:-1], logprobs[-1]), spans)
-    return kept_tokens(SaidTokens(ends, logprobs), spans)
+        return kept_tokens(SaidTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
+    return kept_tokens(SaidTokens(ends, logprobs), span)
 
 
 def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:

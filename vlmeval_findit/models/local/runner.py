@@ -20,11 +20,11 @@ from ...core.identity import Answering, Described
 from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ...core.replies import FAILED, Recorded
+from ...core.thinking import opened_by, split_thought
 from ..families import Bounds, LocalFamily, space_within
 from ..kept_tokens import SaidTokens, spoken_tokens
 from ..revision import known_revision
 from ..row import ModelRow
-from ..thinking import opened_by, split_thought
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
 from .pictures import expected_length
@@ -307,9 +307,9 @@ def spoken(
     """A reply with its thought taken out, and its record."""
     marks = how.family.thought
     opened = opened_by(prompt, marks) if marks else ""
-    said = split_thought(opened + text, marks)
+    said = split_thought(opened + text)
     return LocalReply(
-        said.reply.strip(),
+        said.answer.strip(),
         Recorded(
             space=how.space,
             finish_reason=finish_reason,
@@ -318,7 +318,7 @@ def spoken(
             ends_in_thought=said.ends_inside,
             tokens=tokens,
             model=who,
-            token_logprobs=its_tokens and spoken_tokens(its_tokens, opened, text, marks),
+            token_logprobs=its_tokens and spoken_tokens(its_tokens, opened, text),
         ),
     )
 

@@ -84,7 +84,7 @@ class Plates(Benchmark):
         return BatchScore(tuple(self._row(task.queries[r.index], r) for r in replies))
 
     def _row(self, query: Query, reply: Reply) -> ScoredRow:
-        found = None if reply.failed else re.search(r"\b[A-Z]{3}\b", reply.text)
+        found = None if reply.failed else re.search(r"\b[A-Z]{3}\b", reply.answer)
         said = found[0] if found else None
         return ScoredRow(
             index=query.index,

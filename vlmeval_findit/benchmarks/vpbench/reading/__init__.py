@@ -2,7 +2,7 @@
 
 Six steps; the first that finds something ends it:
 
-1. a blank reply, one that never stopped thinking (``thinking``)
+1. a blank reply, one that never stopped thinking
 2. markup and copied lists of options go (``cleaning``)
 3. a conclusion: "the answer is B" (``conclusion``)
 4. the letter that the reply begins with (``letters``)
@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ....core.thinking import split_thought
 from ..choice import Choice, Options, Reason
 from .cleaning import cleaned, composed, without_list
 from .conclusion import concluded
 from .letters import leading, standing
 from .texts import named
-from .thinking import THINKS, spoken
 
 
 def read(reply: str, options: Options) -> Choice:
@@ -42,11 +42,11 @@ def read(reply: str, options: Options) -> Choice:
     """
     if not reply.strip():
         return Choice(reason=Reason.EMPTY)
-    said = spoken(composed(reply))
-    if said is THINKS:
+    said = split_thought(composed(reply))
+    if said.ends_inside:
         return Choice(reason=Reason.TRUNCATED)
     there = {letter: cleaned(composed(text)) for letter, text in options.items() if text.strip()}
-    text = without_list(cleaned(said), there)
+    text = without_list(cleaned(said.answer), there)
     for step in (concluded, leading, standing):
         found = _one_of(letter for letter in step(text) if letter in there)
         if found is not None:

@@ -1,0 +1,197 @@
+"""Thoughts are no answers: one set of rules, whichever way a reply comes in."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.selfretrieval.caption_files import found_in
+from vlmeval_findit.benchmarks.selfretrieval.scoring import read_reply
+from vlmeval_findit.benchmarks.vpbench.reading import read as read_choice
+from vlmeval_findit.boxes.records import Reason, Truth
+from vlmeval_findit.cli import score as score_command
+from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.core.thinking import CHANNEL, THINK, opened_by, split_thought
+from vlmeval_findit.core.token_logprobs import TokenLogprobs
+from vlmeval_findit.models.http.completion import read_completion
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import plan, spoken
+from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.runs.score import score_file
+
+BOX = '[{"bbox": [100, 200, 500, 800]}]'
+OTHER = '[{"bbox": [0, 0, 50, 50]}]'
+THOUGHTS = {
+    f"<think>perhaps {OTHER}</think>": "complete",
+    f"<think>perhaps {OTHER}</think>\n\n": "with blanks behind it",
+    f"perhaps {OTHER}</think>": "opened by the prompt",
+    f"<THINK>{OTHER}</Think>": "in capitals",
+    f"<thinking>{OTHER}</thinking>": "by its longer name",
+    f"<|channel>thought\n{OTHER}<channel|>": "as Gemma writes it",
+    f"◁think▷{OTHER}◁/think▷": "as Kimi writes it",
+    f"<think>a</think>{OTHER}<think>b</think>": "twice",
+    f"<think>{OTHER} <think> again</think>": "within itself",
+}
+UNCLOSED = (f"<think>so {BOX}", f"{BOX} <think>or rather", f"<think>a</think>{BOX}<thinking>")
+
+SIZE, SPACE, FORMAT = (640, 480), "grid1000", "xyxy_json"
+TRUTH = [64.0, 96.0, 320.0, 384.0]
+NAME = f"FindIt_Pascal_{FORMAT}"
+
+
+# --- the rules ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[1]", ("[1]", "", False)),
+        (" [1] ", (" [1] ", "", False)),
+        ("<think>\n\n</think>\n\n[1]", ("[1]", "", False)),
+        ("<think>a [2]</think>[1]", ("[1]", "a [2]", False)),
+        ("<think>a [2]", ("", "a [2]", True)),
+        ("a [2]</think>[1]", ("[1]", "a [2]", False)),
+        ("[1]<think>a</think> [2] <think>b", ("", "[1]\n\na\n\n[2]\n\nb", True)),
+        ("<|channel>thought\nhm<channel|>[1]", ("[1]", "hm", False)),
+        ("<think>no answer</think>", ("", "no answer", False)),
+        ("<thinker>[1]</thinker>", ("<thinker>[1]</thinker>", "", False)),
+    ],
+)
+def test_the_answer_begins_behind_the_last_thought(text: str, expected: object) -> None:
+    assert split_thought(text) == expected
+
+
+PIECES = st.sampled_from(["<think>", "</thinking>", "<|channel>", "◁/think▷", "[]", " ", "é", "<"])
+
+
+@given(st.lists(PIECES, max_size=9).map("".join))
+def test_an_answer_is_the_end_of_its_text_and_has_no_thought(text: str) -> None:
+    answer = split_thought(text).answer
+    assert text.endswith(answer)
+    assert split_thought(answer) == (answer, "", False)
+
+
+def test_a_template_may_leave_a_prompt_inside_a_thought() -> None:
+    assert opened_by("user: <think> is a word</think>\nassistant\n<think>\n", THINK) == "<think>\n"
+    assert opened_by("assistant\n<think>\n\n</think>\n\n", THINK) == ""
+    assert opened_by("assistant\n", CHANNEL) == ""
+
+
+# --- every way in ---------------------------------------------------------------------------------
+
+
+def by_read(text: str) -> tuple[Reason | str | None, int]:
+    found = findit.read(text, FORMAT, size=SIZE, space=SPACE)
+    return found.reason, len(found.boxes)
+
+
+def by_score(text: str) -> tuple[Reason | str | None, int]:
+    found = findit.score([text], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE).queries[0]
+    return found.reason, found.details["n_pred"]
+
+
+def by_completion(text: str) -> tuple[Reason | str | None, int]:
+    """Over HTTP: a service that leaves the thought in its text."""
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    got = read_completion(json.dumps({"choices": [choice]}).encode())
+    kept = Recorded(thought=got.thought, ends_in_thought=got.ends_in_thought)
+    return by_read(Reply(0, got.text, kept))  # type: ignore[arg-type]
+
+
+def by_local_model(text: str) -> tuple[Reason | str | None, int]:
+    """A family of which nobody knows that it thinks."""
+    how = plan(MODELS["InternVL3"], parse(NAME), RunSettings())
+    got = spoken(how, "a prompt", text, "stop", (), {}, {})
+    return by_read(Reply(0, got.text, got.recorded))  # type: ignore[arg-type]
+
+
+WAYS: list[Callable[[str], tuple[Reason | str | None, int]]] = [
+    by_read,
+    by_score,
+    by_completion,
+    by_local_model,
+]
+
+
+@pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_box_that_was_only_thought_of_is_none(
+    way: Callable[[str], tuple[Reason | str | None, int]], thought: str
+) -> None:
+    assert way(thought + BOX) == (None, 1)
+
+
+@pytest.mark.parametrize("text", UNCLOSED)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_thought_that_does_not_end_holds_no_answer(
+    way: Callable[[str], tuple[Reason | str | None, int]], text: str
+) -> None:
+    reason, boxes = way(text)
+    assert getattr(reason, "value", reason) == Reason.TRUNCATED_THINKING.value
+    assert boxes == 0
+
+
+@pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
+@pytest.mark.parametrize("by", ["f1", "miou", "adherence"])
+def test_a_reward_is_that_of_the_answer(thought: str, by: str) -> None:
+    replies = [thought + BOX, thought + "[]", f"<think>{BOX}"]
+    made = findit.reward(replies, [[TRUTH], [], [TRUTH]], FORMAT, sizes=SIZE, space=SPACE, by=by)
+    assert made.tolist() == [1.0, 1.0, 0.0]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    truth = Truth(((64.0, 96.0, 320.0, 384.0),), (0,))
+    queries = [Query(i, "cat", *SIZE, (f"{i}.png",), truth) for i in range(len(THOUGHTS) + 1)]
+    write_table(tmp_path, "Pascal", queries, {"source": "a test"})
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", [".json", ".tsv"])
+def test_files_of_others_are_scored_without_their_thoughts(table: Path, suffix: str) -> None:
+    """``score --dataset``: also what no program of ours has asked."""
+    said = [thought + BOX for thought in THOUGHTS] + [UNCLOSED[0]]
+    path = table / f"theirs{suffix}"
+    with path.open("w", encoding="utf-8", newline="") as f:
+        if suffix == ".json":
+            json.dump([{"index": i, "prediction": text} for i, text in enumerate(said)], f)
+        else:
+            lines = csv.writer(f, delimiter="\t")
+            lines.writerows([("index", "prediction"), *enumerate(said)])
+    assert score_command.main([str(path), "--dataset", NAME, "--space", SPACE]) == 0
+    run = score_file(path, Settings(space=SPACE), NAME)
+    sums = {name: run.sums[name] for name in ("tp", "n_pred", "adherent")}
+    assert sums == dict.fromkeys(sums, len(THOUGHTS))
+    assert run.reasons == {"truncated while thinking": 1}
+
+
+def test_confidences_are_of_the_answer() -> None:
+    """Of a run that left its thought in the text: its tokens are those of all of it."""
+    text = f"<think>{BOX}</think>{BOX}"
+    ends = tuple(range(1, len(text) + 1))
+    sure = [-2.0] * (len(text) - len(BOX)) + [0.0] * len(BOX)
+    recorded = Recorded(token_logprobs=TokenLogprobs.of(ends, sure))
+    found = findit.score([Reply(0, text, recorded)], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE)
+    assert found.queries[0].details["confidences"]["product"] == [1.0]
+
+
+@pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
+def test_letters_and_captions_that_were_thought_of_are_none(thought: str) -> None:
+    options = {"A": "cat", "B": "dog", "C": "cow"}
+    assert read_choice(f"It is A {thought} B", options).letter == "B"
+    said = '{"left_image": "a", "right_image": "b"}'
+    assert read_reply(Reply(0, said.replace("a", "no") + thought + said)).left.caption == "a"
+    assert found_in({"7": thought + said}, ["7"]).captions["7"].right.caption == "b"
