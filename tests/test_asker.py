@@ -309,19 +309,42 @@ def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     assert KEY[:4] not in text
 
 
-def test_a_key_in_a_good_reply_is_gone_too() -> None:
-    more: dict[str, Any] = {
-        "message": {"reasoning": f"my key is {KEY}"},
-        "id": f"gen-{KEY}",
-        "model": KEY,
-        "provider": f"by {KEY}",
-        "finish_reason": KEY,
-    }
-    with ChatServer(in_turn(completion(f'{{"key": "{KEY}", "bbox": [1, 2, 3, 4]}}', **more))) as s:
-        answer = one(asker(s.url))
-    assert answer.text == '{"key": "***", "bbox": [1, 2, 3, 4]}'
-    assert answer.record["thought"] == "my key is ***"
+@pytest.mark.parametrize("where", ["reply", "thought"])
+def test_a_reply_that_quotes_a_key_is_a_failed_call(
+    where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    quoting = f'{{"key": "{KEY}", "bbox": [1, 2, 3, 4]}}'
+    more: dict[str, Any] = {"message": {"reasoning": quoting}} if where == "thought" else {}
+    budget = Budget()
+    with ChatServer(in_turn(completion("[]" if more else quoting, **more))) as s:
+        answer = one(asker(s.url, budget=budget))
+        assert len(s.asked) == 1, "the next reply would quote it too"
+    assert answer.text == ""
+    assert answer.error == "the reply quotes a credential (a key of this run): it is not kept"
+    assert call_of(answer)["error"] == answer.error
+    assert "thought" not in answer.record
+    assert budget.spent == 0.01, "it was paid for"
     assert KEY not in repr(answer)
+    assert KEY not in caplog.text
+    if where == "reply":
+        assert '{"key": "***", "bbox": [1, 2, 3, 4]}' in caplog.text
+
+
+def test_names_that_quote_a_key_do_not_cost_the_reply() -> None:
+    more = {"id": f"gen-{KEY}", "model": KEY, "provider": f"by {KEY}", "finish_reason": KEY}
+    with ChatServer(in_turn(completion("[]", **more))) as s:
+        answer = one(asker(s.url))
+    assert (answer.text, answer.error) == ("[]", None)
+    assert KEY not in repr(answer)
+
+
+def test_words_of_plain_headers_change_no_reply() -> None:
+    reply = '[{"label": "motorcycle", "bbox": [1, 2, 3, 4]}]'
+    headers = {"X-Title": "motorcycle study", "HTTP-Referer": "https://motorcycle.example"}
+    with ChatServer(in_turn(completion(reply))) as s:
+        asking = ChatAsker(server_model("Qwen3-VL"), [Endpoint(s.url, KEY, headers)])
+        assert one(asking).text == reply
+        assert s.asked[0].headers["x-title"] == "motorcycle study"
 
 
 def test_a_message_is_shown_once_however_many_attempts_it_took(

@@ -8,6 +8,7 @@ import pytest
 from asking import WORK
 from chat_server import Answer, Asked, ChatServer, completion, error
 
+from vlmeval_findit.core import redaction
 from vlmeval_findit.core.redaction import scrub
 from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import server_model
@@ -112,7 +113,7 @@ def test_headers_come_from_the_environment_and_from_flags(
     own = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})[0]
     assert own.request_headers()["Authorization"] == "Token of-my-own"
     assert scrub("of-the-flags, of-my-own") == "***, ***"
-    Endpoint("http://a/v1", headers={"x": "ab cd ef gh"})
+    Endpoint("http://a/v1", headers={"x-api-key": "ab cd ef gh"})
     assert scrub("x: ab cd ef gh!") == "x: ***!"
     for wrong in ("[1]", "{", '"sec-ret"'):
         monkeypatch.setenv("FINDIT_SERVER_HEADERS", wrong)
@@ -132,3 +133,34 @@ def test_openai_takes_another_limit_and_others_can_be_told_to() -> None:
     )
     with pytest.raises(ValueError, match="max_tokens_field 'limit'"):
         Endpoint("http://localhost/v1", limit_field="limit")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Authorization: Bearer S3CRET-value",
+        "Authorization: S3CRET-value",
+        "proxy-authorization: Basic S3CRET-value",
+        "x-api-key: S3CRET-value",
+        "api-key: S3CRET-value",
+        "Ocp-Apim-Subscription-Key: S3CRET-value",
+        "X-Amz-Security-Token: S3CRET-value",
+        "Cookie: theme=dark; id=S3CRET-value; a=b",
+        "X-Client-Secret: S3CRET-value",
+    ],
+)
+def test_credentials_in_headers_are_secrets(
+    header: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redaction, "_remembered", set())
+    endpoints("http://a/v1", headers=[header])
+    assert scrub("what is S3CRET-value?") == "what is ***?"
+
+
+@pytest.mark.parametrize(
+    "name", ["X-Title", "HTTP-Referer", "X-Author", "User-Agent", "X-Design", "x-keywords"]
+)
+def test_words_of_other_headers_are_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_remembered", set())
+    endpoints(f"http://a/v1?{name}=motorcycle", headers=[f"{name}: motorcycle study"])
+    assert scrub("a motorcycle study") == "a motorcycle study"

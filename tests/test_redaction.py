@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.core import redaction
-from vlmeval_findit.core.redaction import quoted, remember, scrub, scrubbed
+from vlmeval_findit.core.redaction import credential_in, quoted, remember, scrub, scrubbed
 
 KEY = 'sk-or/v1+c0ffee="S3CRET"ß'
 
@@ -69,6 +69,43 @@ def test_keys_of_the_environment_are_secrets(monkeypatch: pytest.MonkeyPatch) ->
     for name in names:
         monkeypatch.delenv(name)
     assert scrub("value-1-of-it") == "value-1-of-it"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AWS_SECRET_ACCESS_KEY",
+        "MLFLOW_TRACKING_PASSWORD",
+        "PGPASSWORD",
+        "DB_PASS",
+        "OPENAI_KEY",
+        "MY_SECRET_THING",
+        "ssh_passphrase",
+        "GITHUB_TOKEN",
+    ],
+)
+def test_variables_that_hold_secrets_are_known_by_their_names(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "wJalrXUtnFEMI")
+    assert scrub("it is wJalrXUtnFEMI") == "it is ***"
+    assert credential_in("it is wJalrXUtnFEMI") == f"the value of {name}"
+    assert credential_in("it is nothing") == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN_PATH", "MY_SECRET_FILE", "KEYBOARD", "MONKEY_BARS", "PWD", "TOKENIZERS"]
+)
+def test_other_variables_are_no_secrets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "motorcycle")
+    assert scrub("a motorcycle") == "a motorcycle"
+
+
+def test_the_password_of_an_address_in_the_environment_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TRACKING_URI", "https://me:wJalrXUtnFEMI@tracking.example/x")
+    assert scrub("tracking.example: wJalrXUtnFEMI") == "tracking.example: ***"
 
 
 def test_a_short_secret_is_not_looked_for() -> None:

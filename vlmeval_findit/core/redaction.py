@@ -1,8 +1,9 @@
 """Secrets of this process, and texts without them.
 
 Servers quote keys: in errors, and in replies.  Whatever somebody else said goes through here before
-it is logged, shown or written.  A secret of fewer than eight characters is not looked for: it could
-not be told from a word or a number of an answer.
+it is logged, shown or written; a reply that quotes one is not kept at all, since nothing may change
+a reply (:func:`.work.refused_if_it_quotes`).  A secret of fewer than eight characters is not looked
+for: it could not be told from a word or a number of an answer.
 """
 
 from __future__ import annotations
@@ -22,8 +23,14 @@ HIDDEN = "***"
 SHORTEST = 8
 """Characters of the shortest secret that is looked for, and of the shortest piece of one."""
 
-_NAMED = ("OPENROUTER_API_KEY", "FINDIT_SERVER_KEY")
-_ENDINGS = ("_API_KEY", "_TOKEN", "_SECRET")
+_NAMES = re.compile(
+    r"(?:api_?key|token|secret|password|passwd|passphrase)$|_(?:key|pass|pwd)$"
+    r"|(?:^|_)secret_(?!(?:.*_)?(?:file|path|name)$)",
+    re.IGNORECASE,
+)
+"""Environment variables that hold a secret."""
+
+_IN_ADDRESS = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 _lock = threading.Lock()
 _remembered: set[str] = set()
@@ -48,6 +55,16 @@ def scrub(text: str) -> str:
         if form in text:
             text = text.replace(form, HIDDEN)
     return _without_cut_end(text, forms) if forms else text
+
+
+def credential_in(text: str) -> str:
+    """Which secret of this process a text quotes, as a user knows it; empty where it quotes none."""
+    if scrub(text) == text:
+        return ""
+    for name, secret in _of_environment():
+        if any(form in text for form in _forms_of(secret)):
+            return f"the value of {name}"
+    return "a key of this run"
 
 
 def scrubbed(value: Any) -> Any:
@@ -91,7 +108,7 @@ def _forms_now() -> tuple[str, ...]:
         if (_remembered, environment) == _looked_at:
             return _forms
         now = frozenset(_remembered), dict(environment)
-        secrets = _remembered.union(_of_environment())
+        secrets = _remembered.union(secret for _, secret in _of_environment())
         if secrets != _known:
             found = {form for secret in secrets for form in _forms_of(secret)}
             _forms = tuple(sorted(found, key=lambda form: (-len(form), form)))
@@ -100,12 +117,11 @@ def _forms_now() -> tuple[str, ...]:
         return _forms
 
 
-def _of_environment() -> Iterator[str]:
+def _of_environment() -> Iterator[tuple[str, str]]:
+    """The names of variables that hold secrets, with each secret."""
     for name, value in os.environ.items():
-        if name in _NAMED or name.endswith(_ENDINGS):
-            value = value.strip()
-            if len(value) >= SHORTEST:
-                yield value
+        found = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
+        yield from ((name, secret) for secret in found if len(secret) >= SHORTEST)
 
 
 _QUOTED_BYTE = re.compile("%[0-9A-F]{2}")

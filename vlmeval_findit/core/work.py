@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .messages import Message
 from .question import Question
-from .redaction import quoted
-from .replies import record_in
+from .redaction import credential_in, quoted
+from .replies import NOTHING_RECORDED, record_in, recorded
 from .routing import Place
+
+log = logging.getLogger(__name__)
 
 
 class Work(NamedTuple):
@@ -64,6 +68,26 @@ class Answer(NamedTuple):
     def record(self) -> Mapping[str, Any]:
         """What our models record under our own key; of other models', nothing."""
         return record_in(self.extra)
+
+
+def refused_if_it_quotes(answer: Answer) -> Answer:
+    """An answer; or, where its reply or its thought quotes a credential, the failed call that it is.
+
+    A key must not be kept, and a reply must not be changed, so it is not kept; the log shows it
+    without the key.
+    """
+    thought = str(answer.record.get("thought", ""))
+    which = credential_in(answer.text) or credential_in(thought)
+    if answer.error is not None or not which:
+        return answer
+    error = f"the reply quotes a credential ({which}): it is not kept"
+    log.warning("%s: %s", error, quoted(answer.text or thought, 500))
+    record = recorded(answer.extra)
+    if record == NOTHING_RECORDED:
+        return answer._replace(text="", error=error)
+    without = replace(record, thought="", ends_in_thought=False, token_logprobs=None)
+    failed = replace(without, finish_reason="", call={**record.call, "error": error})
+    return answer._replace(text="", extra=failed.as_json(), error=error)
 
 
 class Kept(Answer):

@@ -19,7 +19,7 @@ from ..core.messages import Message, Part, PartKind
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
-from ..core.work import Answer, Asker, Work, said
+from ..core.work import Answer, Asker, Work, refused_if_it_quotes, said
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def answer_from(reply: Any, seconds: float = 0.0) -> Answer:
         return Answer("", extra, error, seconds)
     if call_failed(reply, recorded(extra)):
         return Answer("", extra, quoted(reply, 500), seconds)
-    return Answer(reply, extra, seconds=seconds)
+    return refused_if_it_quotes(Answer(reply, extra, seconds=seconds))
 
 
 def asker_of(model: Any) -> Asker:

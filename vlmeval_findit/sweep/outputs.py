@@ -23,7 +23,7 @@ from ..core.redaction import scrubbed
 from ..core.replies import NOTHING_RECORDED, Reply
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
-from ..core.work import Answer
+from ..core.work import Answer, refused_if_it_quotes
 from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
 from .calls import Cell, ImageHash, Keyed, keyed
@@ -237,9 +237,10 @@ def record_of(
     cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity, confidences: bool
 ) -> dict[str, Any]:
     """One line of the journal; ``confidences``: log-probabilities were asked for."""
+    # Our own askers have done it; those of plug-ins have not.
+    answer = refused_if_it_quotes(answer)
     record = answer.record
-    # Our own askers have done it; models of VLMEvalKit's own have not.
-    text, extra, error = scrubbed([answer.text, as_json_value(answer.extra), answer.error])
+    extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {
         "key": made.key,
         "model": cell.model,
@@ -248,7 +249,7 @@ def record_of(
         "row": row,
         "prompt_sha256": made.prompt_sha256,
         "image_sha256": list(made.image_sha256),
-        "reply": text,
+        "reply": answer.text,
         "extra_records": extra,
         "tokens": as_json_value(record.get("tokens")),
         "finish_reason": as_json_value(record.get("finish_reason")) or None,

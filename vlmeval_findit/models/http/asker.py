@@ -24,7 +24,7 @@ from ...core.messages import Message
 from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.routing import Place
-from ...core.work import Answer, Stop, Work, said
+from ...core.work import Answer, Stop, Work, refused_if_it_quotes, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS, Endpoint
@@ -212,7 +212,7 @@ class ChatAsker:
         if question.reply_schema is not None and was_free(completion):
             self._say_once(made.server, "its replies are not held to the format: it decodes freely")
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
-        return Answer(completion.text, recorded.as_json())
+        return refused_if_it_quotes(Answer(completion.text, recorded.as_json()))
 
     def _made(self, asked: Request, over: Over) -> Made:
         call = _Call(self, asked.body, over)

@@ -2,7 +2,7 @@
 
 A body without a choice is a failed call, not an answer of the model; a choice without a text is an
 answer, and an empty one.  A service may say anything: what is not of the type that it should be is
-taken as not said, and secrets are gone from all texts (:mod:`...core.redaction`).
+taken as not said, and secrets are gone from all that is not the reply (:mod:`...core.redaction`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core.redaction import of_whole_characters, quoted, scrub
+from ...core.redaction import of_whole_characters, quoted
 from ...core.thinking import split_thought
 from ...core.token_logprobs import TokenLogprobs
 from ..prices import AS_OF, Prices
@@ -133,9 +133,10 @@ def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
     if not isinstance(message, dict):
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
     # Servers that are not told to part them leave the thought in the text.
-    content = _clean(_text(message.get("content")))
+    content = of_whole_characters(_text(message.get("content")))
     said = split_thought(content)
-    thought, finish_reason = _clean(_thought(message)) or said.thought, _finish_reason(choice)
+    thought = of_whole_characters(_thought(message)) or said.thought
+    finish_reason = _finish_reason(choice)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
     logprobs, no_logprobs = None, ""
     if confidences:
@@ -211,11 +212,6 @@ def _status(code: object) -> int:
 
 def _decoded(body: bytes) -> str:
     return body.decode("utf-8", "replace").strip()
-
-
-def _clean(text: str) -> str:
-    """What a service said as it is kept: without secrets, of whole characters."""
-    return scrub(of_whole_characters(text))
 
 
 def _name(value: object) -> str:

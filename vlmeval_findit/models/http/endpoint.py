@@ -15,7 +15,13 @@ LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 """Fields of a request that limit the reply's tokens, by service."""
 
 _OPENAI = "api.openai.com"
-_KEY_LIKE = re.compile(r"key|token|secret|password|sig|auth|^code$", re.IGNORECASE)
+_CREDENTIAL = re.compile(
+    r"key$|token$|secret|passw|cookie|session|credential|authoriz|authentic"
+    r"|(?:^|[-_.])(?:auth|sig|signature)(?:$|[-_.])|^code$",
+    re.IGNORECASE,
+)
+"""Names of headers and of an address's parameters whose values are secrets."""
+
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding"})
 
@@ -57,8 +63,10 @@ class Endpoint:
             _check_header(name, value)
         if self.limit_field not in (None, *LIMIT_FIELDS):
             raise ValueError(f"max_tokens_field {self.limit_field!r}: one of {LIMIT_FIELDS}")
-        remember(self.key, *_secrets_of(parts), *self.headers.values())
-        remember(*(word for value in self.headers.values() for word in value.split()))
+        remember(self.key, *_secrets_of(parts))
+        for name, value in self.headers.items():
+            if _CREDENTIAL.search(name):
+                remember(value, *_credentials_in(value))
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"
@@ -141,8 +149,14 @@ def _secrets_of(parts: SplitResult) -> Iterator[str]:
         yield parts.netloc.rpartition("@")[0]
         yield basic(parts.username, parts.password).removeprefix("Basic ")
     for name, value in parse_qsl(parts.query):
-        if _KEY_LIKE.search(name):
+        if _CREDENTIAL.search(name):
             yield value
+
+
+def _credentials_in(header: str) -> list[str]:
+    """The words of a header's value without its scheme, and the values of cookies."""
+    words = header.replace(";", " ").split()
+    return [*(words[1:] or words), *(word.partition("=")[2] for word in words)]
 
 
 def _check_header(name: str, value: str) -> None:

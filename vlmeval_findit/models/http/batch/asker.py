@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ....core.replies import Recorded
-from ....core.work import Answer, Work, said
+from ....core.work import Answer, Work, refused_if_it_quotes, said
 from ..asker import Made, was_free
 from ..chat import ChatModel
 from ..completion import CallError, Completion
@@ -98,7 +98,7 @@ class BatchAsker:
         if question.reply_schema is not None and was_free(completion):
             self.tell("its replies are not held to the format: it decodes freely")
         recorded = replace(self.model.recorded(question, asked, completion), call=call)
-        return Answer(completion.text, recorded.as_json())
+        return refused_if_it_quotes(Answer(completion.text, recorded.as_json()))
 
     def unreadable(self, work: Work, error: BaseException) -> Answer:
         """A call that could not be made a request of, as the single call would have failed."""
