@@ -26,6 +26,7 @@ from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.sweep.config import ModelEntry
 from vlmeval_findit.sweep.executors import Executor, LocalExecutor, ThreadsExecutor
 from vlmeval_findit.sweep.journal.reading import records
+from vlmeval_findit.sweep.model_asker import answer_from
 from vlmeval_findit.sweep.run import UnfinishedError
 
 CALLS = 4 * (19 + 6)
@@ -284,3 +285,15 @@ def test_a_record_without_end_does_not_cost_the_reply(tmp_path: Path) -> None:
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
     assert result.rows - result.failed == 19
     assert "not JSON" in next(records(tmp_path / "calls.jsonl"))["extra_records"]
+
+
+def test_a_reply_that_quotes_a_credential_is_a_failed_call_whoever_gave_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    for reply in ("it is wJalrXUtnFEMI", {"prediction": "it is wJalrXUtnFEMI"}):
+        answer = answer_from(reply)
+        assert answer.text == ""
+        assert answer.error == (
+            "the reply quotes a credential (the value of AWS_SECRET_ACCESS_KEY): it is not kept"
+        )
