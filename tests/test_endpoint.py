@@ -149,9 +149,7 @@ def test_openai_takes_another_limit_and_others_can_be_told_to() -> None:
         "X-Client-Secret: S3CRET-value",
     ],
 )
-def test_credentials_in_headers_are_secrets(
-    header: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_in_headers_are_secrets(header: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_remembered", set())
     endpoints("http://a/v1", headers=[header])
     assert scrub("what is S3CRET-value?") == "what is ***?"

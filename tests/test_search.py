@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from chat_server import ChatServer, completion
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.formats import Format, format_of
@@ -17,6 +18,7 @@ from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.sweep.config import ModelEntry
@@ -292,3 +294,44 @@ def test_another_checkpoint_is_part_of_every_key() -> None:
             entry(model)
     with pytest.raises(ValueError, match="names files"):
         entry("../x=/models/a", "Qwen3-VL")
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        (["--model", "Qwen3-VL=my-name"], {"my-name"}),
+        (["--model", "Qwen3-VL", "--served", "my-name"], {"my-name"}),
+        (["--model", "Qwen3-VL=my-name", "--served", "my-name"], {"my-name"}),
+        (["--model", "Mine=my-name", "--row", "Qwen3-VL"], {"my-name"}),
+    ],
+)
+def test_a_server_is_asked_for_the_name_that_it_knows(
+    flags: list[str], wanted: set[str], tmp_path: Path
+) -> None:
+    places = ["--work-dir", str(tmp_path / "w"), "--journal", str(tmp_path / "calls.jsonl")]
+    places += ["--out", str(tmp_path / "best.yaml")]
+    with ChatServer(lambda asked, number: completion("[]")) as server:
+        where = ["--base-url", server.url, "--dataset", "Demo", "--limit", "1"]
+        assert main(["search", *flags, *where, *places]) == 0
+        assert {asked.body["model"] for asked in server.asked} == wanted
+        asked = len(server.asked)
+        assert main(["search", "--dry-run", *flags, *where, *places]) == 0
+        assert len(server.asked) == asked
+
+
+def test_two_names_for_one_model_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--model", "Qwen3-VL=a", "--served", "b", "--base-url", "http://127.0.0.1:9/v1"]
+    assert main(["search", *flags, "--journal", str(tmp_path / "calls.jsonl")]) == 2
+    assert "--served b and --model Qwen3-VL=a: which is" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_a_sweeps_file_is_refused_where_servers_are_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sweep.yaml"
+    entry = "{name: Qwen3-VL, checkpoint: /models/mine}"
+    config.write_text(f"models: [{entry}]\ndatasets: [Demo]\nwork_dir: {tmp_path / 'out'}\n")
+    assert main(["sweep", str(config), "--endpoints", "http://127.0.0.1:9/v1"]) == 2
+    assert "say their name for it, `served`" in capsys.readouterr().err

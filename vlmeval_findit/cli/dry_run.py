@@ -127,7 +127,7 @@ def _chat(model: str, args: argparse.Namespace) -> ChatModel:
     if not args.base_url:
         return openrouter_model(model)
     name, served = server_name(model)
-    return server_model(name, served, space, extra_fields(args.extra_body))
+    return server_model(name, served, space, extra_fields(args.extra_body), row=args.row)
 
 
 def _sum(counts: Sequence[Count]) -> Load:

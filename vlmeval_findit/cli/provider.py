@@ -35,14 +35,23 @@ def with_provider(entry: ModelEntry, args: argparse.Namespace) -> ModelEntry:
         raise ValueError(
             f"--provider {name}: {entry.name} is to be asked at {entry.provider} by its entry"
         )
+    return replace(served_there(entry, f"{name}'s"), provider=name)
+
+
+def served_there(entry: ModelEntry, whose: str) -> ModelEntry:
+    """NAME=SERVED of a model that is asked elsewhere: what was read as a checkpoint is its name.
+
+    Raises:
+        ValueError: ``--served`` says another name.
+    """
     if entry.checkpoint is None:
-        return replace(entry, provider=name)
+        return entry
     if entry.served not in (None, entry.checkpoint):
         raise ValueError(
             f"--served {entry.served} and --model {entry.name}={entry.checkpoint}: which is "
-            f"{name}'s name for the model?"
+            f"{whose} name for the model?"
         )
-    return replace(entry, provider=name, served=entry.checkpoint, checkpoint=None)
+    return replace(entry, served=entry.checkpoint, checkpoint=None)
 
 
 def check_models(models: Sequence[str], args: argparse.Namespace) -> None:

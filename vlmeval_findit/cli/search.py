@@ -20,7 +20,7 @@ from ..sweep.search import search_sweep
 from .batch import add_batch_flag, batch_kind
 from .parsing import Parser
 from .printing import report_spending
-from .provider import with_provider
+from .provider import served_there, with_provider
 from .sweep import (
     CONFIDENCES_HELP,
     FORCE_HELP,
@@ -42,8 +42,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--model",
         required=True,
-        help="a name, or NAME=CHECKPOINT for another checkpoint; with --provider "
-        "NAME=THE_PROVIDERS_NAME",
+        help="a name, or NAME=CHECKPOINT for another checkpoint; with --endpoints, --batch or "
+        "--provider NAME=NAME_THERE",
     )
     parser.add_argument("--row", help="of NAME=CHECKPOINT: the model that it is run like")
     parser.add_argument("--dataset", default="Pascal", help="default: Pascal")
@@ -84,6 +84,8 @@ def main(argv: Sequence[str]) -> int:
     add_batch_flag(parser)
     args = parser.parse_args(argv)
     entry = with_provider(_entry(args), args)
+    if args.endpoints or batch_kind(args) is not None:
+        entry = served_there(entry, "the endpoints'")
     tables = grid_tables()
     if args.dataset not in tables:
         raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")

@@ -58,7 +58,7 @@ def scrub(text: str) -> str:
 
 
 def credential_in(text: str) -> str:
-    """Which secret of this process a text quotes, as a user knows it; empty where it quotes none."""
+    """Which secret of this process a text quotes, as a user knows it; empty: none."""
     if scrub(text) == text:
         return ""
     for name, secret in _of_environment():

@@ -71,7 +71,7 @@ class Answer(NamedTuple):
 
 
 def refused_if_it_quotes(answer: Answer) -> Answer:
-    """An answer; or, where its reply or its thought quotes a credential, the failed call that it is.
+    """An answer, or a failed call where its reply or its thought quotes a credential.
 
     A key must not be kept, and a reply must not be changed, so it is not kept; the log shows it
     without the key.

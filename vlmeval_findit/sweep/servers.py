@@ -74,6 +74,11 @@ class ServersHost:
         try:
             if "max_usd" in entry.settings:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
+            if entry.checkpoint is not None:
+                raise ValueError(
+                    f"checkpoint {entry.checkpoint} is of a model on this machine, and servers are "
+                    "asked: say their name for it, `served`"
+                )
             chat = chat_model(entry)
             if self._batching is not None:
                 _refuse_batches(self._batching.kind, entry.provider, self._urls)
