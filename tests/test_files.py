@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from vlmeval_findit.core.files import (
     atomic_write,
     file_sha256,
     left_behind,
+    open_regular,
     replacing,
     write_once,
 )
@@ -90,3 +93,11 @@ def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
 def test_sha256(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert file_sha256(tmp_path / "empty").startswith("e3b0c44298fc1c149afbf4c8996fb924")
+
+
+@pytest.mark.parametrize("read", [open_regular, file_sha256])
+def test_only_regular_files_are_opened(read: Callable[[Path], Any], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "queue")
+    for path in (tmp_path / "queue", Path("/dev/zero"), tmp_path):
+        with pytest.raises(OSError, match="not a regular file"):
+            read(path)

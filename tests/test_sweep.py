@@ -609,3 +609,10 @@ def test_the_journal_alone_makes_the_files(undisturbed: dict[str, str], tmp_path
         assert len(journal) == CALLS
     go(demo_sweep(tmp_path), FakeHost(None))
     assert files(tmp_path / "out") == undisturbed
+
+
+def test_a_queue_as_journal_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    sweep = demo_sweep(tmp_path)
+    os.mkfifo(sweep.journal)
+    with pytest.raises(JournalError, match="is no regular file"):
+        go(sweep, FakeHost(FakeModel()))

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import TextIO
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file to read it; a queue, whose opening would wait for a writer, is refused.
+
+    Raises:
+        OSError: it cannot be read, or is a folder, a queue or a device.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return path.open("rb")
+
+
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as f:
+    """The SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        OSError: as of :func:`open_regular`.
+    """
+    with open_regular(path) as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 

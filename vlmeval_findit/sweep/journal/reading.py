@@ -15,7 +15,7 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ...core.files import file_sha256, sha256_of
+from ...core.files import file_sha256, open_regular, sha256_of
 from .errors import JournalError
 from .lines import lines
 from .lines import problem_of as problem_of_file
@@ -48,12 +48,13 @@ def snapshot(path: Path) -> Iterator[Snapshot]:
 
     Raises:
         FileNotFoundError: there is neither.
+        OSError: it is no regular file.
     """
     with ExitStack() as stack:
         while True:
             segments = segments_of(path)
             try:
-                live = stack.enter_context(path.open("rb"))
+                live = stack.enter_context(open_regular(path))
             except FileNotFoundError:
                 if not segments:
                     raise
