@@ -356,6 +356,19 @@ def test_what_failed_ends_the_stock_runner_with_a_status(
     assert "hash of the prompts: recorded others" in done.stdout
 
 
+@pytest.mark.parametrize("program", [STOCK, RUN_FINDIT])
+def test_a_score_that_failed_ends_a_run_with_a_status(
+    program: list[str], finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "outputs")
+    score = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}_score.csv"
+    score.unlink()
+    score.mkdir()
+    done = run(program, ["--data", DATA, "--model", MODEL], tmp_path, environment(lmu))
+    assert done.returncode == 1, done.stdout
+    assert f"FindIt: {MODEL} on {DATA}: [Errno 21] Is a directory" in done.stdout
+
+
 def test_switched_off_the_host_knows_nothing_of_us(lmu: Path, tmp_path: Path) -> None:
     env = environment(lmu, VLMEVAL_FINDIT="0")
     code = f"from vlmeval.dataset import build_dataset; print('built', build_dataset('{DATA}'))"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from vlmeval_findit.core.identity_file import read_identity
 from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.sweep.journal import writer as journal_module
+from vlmeval_findit.sweep.journal.errors import DiskFullError
 from vlmeval_findit.sweep.journal.reading import records
 
 pytestmark = pytest.mark.host
@@ -131,7 +134,9 @@ def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> Non
     ask(host, Model(lambda n: f"{FAILED} via API." if n % 5 == 0 else None), tmp_path)
     said = replies(tmp_path)
     assert sum(text.startswith(FAILED) for text in said.values()) == 3
-    assert [str(bad) for bad in host.outcomes.bad()] == [f"Mine on {DATA}: 3 calls failed"]
+    assert [str(bad) for bad in host.outcomes.bad()] == [
+        f"Mine on {DATA}: 3 calls failed; the first: {FAILED} via API."
+    ]
     kept = Model()
     ask(host, kept, tmp_path, retry_failed=False)
     assert kept.calls == 0
@@ -142,7 +147,9 @@ def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> Non
     assert not any(text.startswith(FAILED) for text in replies(tmp_path).values())
 
 
-def test_an_exception_is_a_failed_call(host: Any, tmp_path: Path) -> None:
+def test_an_exception_is_a_failed_call_whose_reason_is_told(
+    host: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def raises(number: int) -> None:
         if number == 2:
             raise RuntimeError("out of memory")
@@ -150,6 +157,49 @@ def test_an_exception_is_a_failed_call(host: Any, tmp_path: Path) -> None:
     ask(host, Model(raises), tmp_path)
     (bad,) = [reply for reply in read_predictions(tmp_path / f"Mine_{DATA}.json") if reply.failed]
     assert "out of memory" in bad.text
+    assert "Model: a call failed: RuntimeError: out of memory" in caplog.messages
+    assert [str(one) for one in host.outcomes.bad()] == [
+        f"Mine on {DATA}: 1 calls failed; the first: RuntimeError: out of memory"
+    ]
+
+
+def test_a_score_that_failed_is_a_status(host: Any, tmp_path: Path) -> None:
+    expected = [("Mine", DATA), ("Other", DATA)]
+    ask(host, Model(), tmp_path)
+    assert host.outcomes.status == 0
+    assert host.outcomes.missing(expected, scored=False) == [f"Other on {DATA}: was not run"]
+    assert f"Mine on {DATA}: was not scored" in host.outcomes.missing(expected, scored=True)
+    score = tmp_path / f"Mine_{DATA}_score.csv"
+    score.mkdir()
+    with pytest.raises(IsADirectoryError):
+        host.dataset(DATA).evaluate(str(tmp_path / f"Mine_{DATA}.json"))
+    assert host.outcomes.status == 1
+    assert "Is a directory" in str(host.outcomes.bad()[0])
+    score.rmdir()
+    host.outcomes.clear()
+    host.dataset(DATA).evaluate(str(tmp_path / f"Mine_{DATA}.json"))
+    assert host.outcomes.status == 0
+    assert host.outcomes.missing(expected[:1], scored=True) == [], "with --mode eval"
+
+
+def test_a_full_disk_is_a_status_of_its_own(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.host import inference
+
+    def full(*anything: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inference, "write_rows", full)
+        with pytest.raises(OSError, match="No space left"):
+            ask(host, Model(), tmp_path / "calls")
+    assert host.outcomes.status == 3
+    host.outcomes.clear()
+    monkeypatch.setattr(journal_module.Journal, "_write", lambda *anything: None)
+    with pytest.raises(DiskFullError):
+        ask(host, Model(), tmp_path / "more")
+    assert host.outcomes.status == 3
 
 
 @pytest.mark.parametrize("text", ["\ud800 [1, 2, 3, 4]", "NA", "None", "", "=1+1", "x" * 40_000])

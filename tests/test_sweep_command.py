@@ -12,7 +12,8 @@ from engine_fakes import FakeHost, FakeModel, demo_sweep
 
 from vlmeval_findit.cli import search, sweep
 from vlmeval_findit.cli.progress import State, SweepProgress
-from vlmeval_findit.cli.sweep import INTERRUPTED, run
+from vlmeval_findit.cli.sweep import run
+from vlmeval_findit.core.exit_status import INTERRUPTED
 from vlmeval_findit.core.visible import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.sweep.executors import LocalExecutor

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from ..core.exit_status import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED
 from .plugin_files import without_plugins
 
 COMMANDS = {
@@ -71,10 +72,6 @@ a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_
                 [_<key>][_<structure>][_cx-<definitions|formula>][_vp-<mark>][_constrained]"""
 
 
-INTERRUPTED = 130
-"""The exit status of a command that somebody stopped."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
@@ -87,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read has seen enough (`| head`); Python writes what is left when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return SOME_FAILED
     return status
 
 
@@ -96,7 +93,7 @@ def _run(arguments: list[str]) -> int:
         arguments = without_plugins(arguments)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return REFUSED
     first = arguments[0] if arguments else "demo"
     if first in ("-h", "--help"):
         from ..core.shipped import as_called
@@ -121,15 +118,16 @@ def _run(arguments: list[str]) -> int:
         if line is None:
             raise
         print(f"error: {line}", file=sys.stderr)
-        return 2
+        return REFUSED
     except BrokenPipeError:
         raise
     except (ValueError, OSError) as error:
+        from ..core.files import is_disk_full
         from ..core.redaction import scrub
 
         # Ours derive from ValueError: what was given cannot be used, and the message says why.
         print(f"error: {scrub(said_of(error))}", file=sys.stderr)
-        return 2
+        return NO_MORE if is_disk_full(error) else REFUSED
 
 
 def said_of(error: ValueError | OSError) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..benchmarks import parse
 from ..boxes.spaces import SpaceError, space_from
+from ..core.exit_status import INTERRUPTED
 from ..core.files import atomic_write, sha256_of
 from ..core.model_names import check_model_name
 from ..core.question import Question
@@ -30,7 +31,7 @@ from .printing import report_spending
 from .probe_saving import saved
 from .probe_text import Probed, as_dict, text_of
 from .provider import with_provider
-from .sweep import INTERRUPTED, add_executor_flags, budget_for, host_for, results_of
+from .sweep import add_executor_flags, budget_for, host_for, results_of
 
 EPILOG = f"""\
 exit status:

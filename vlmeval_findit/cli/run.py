@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import is_meant, load
+from ..core.exit_status import SOME_FAILED
 from ..core.extras import install
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.places import image_folder
 from ..core.settings import CONFIDENCES_VARIABLE, FORCE_VARIABLE
-from ..models.http.spending import Budget
 from ..sweep.host_config import is_ours
 from .parsing import Parser
 from .printing import report_spending
 from .provider import check_models
-
-FAILED = 1
-"""The exit status of a run of which something failed: a dataset, or calls of one."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -74,7 +71,10 @@ def main(argv: Sequence[str]) -> int:
     print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
     runner.run([*rest, *_host_flags(ours, models)])
     expected = [(model, name) for model in models for name in names]
-    return _report(budget, [str(one) for one in OUTCOMES.bad()], OUTCOMES.missing(expected))
+    missing = OUTCOMES.missing(expected, scored=ours.mode != "infer")
+    for line in [*map(str, OUTCOMES.bad()), *missing]:
+        print(f"FindIt: {line}", file=sys.stderr)
+    return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
 
 
 def _set_environment(ours: argparse.Namespace) -> None:
@@ -88,13 +88,6 @@ def _set_environment(ours: argparse.Namespace) -> None:
         os.environ[FORCE_VARIABLE] = "1"
     if ours.confidences:
         os.environ[CONFIDENCES_VARIABLE] = "1"
-
-
-def _report(budget: Budget, bad: Sequence[str], missing: Sequence[str]) -> int:
-    """Say what was spent and what failed; returns the exit status."""
-    for line in [*bad, *(f"{run}: was not run" for run in missing)]:
-        print(f"FindIt: {line}", file=sys.stderr)
-    return report_spending(budget) or (FAILED if bad or missing else 0)
 
 
 def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:

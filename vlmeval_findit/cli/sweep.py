@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..core.exit_status import INTERRUPTED, LATER, NO_MORE, SOME_FAILED
 from ..core.extras import install
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
@@ -50,8 +51,6 @@ CONFIDENCES_HELP = (
     "asked for again"
 )
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
-
-SOME_FAILED, NO_MORE, LATER, INTERRUPTED = 1, 3, 4, 130
 
 
 def main(argv: Sequence[str]) -> int:

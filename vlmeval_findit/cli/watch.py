@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..core.exit_status import INTERRUPTED
 from ..core.files import atomic_write
 from ..core.visible import counted
 from ..report.followed import JOURNAL, Followed, planned_rows
@@ -16,7 +17,6 @@ from ..sweep.config import Sweep, questions_of
 from ..sweep.config_file import read_sweep
 from ..sweep.run import Tables, wanted_formats
 from ..sweep.yaml_lines import ConfigError
-from . import INTERRUPTED
 
 
 def watch(what: Sequence[Path], out: Path, every: float) -> int:

@@ -14,6 +14,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TextIO
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that there is no room, in its ``errno``."""
+    return getattr(error, "errno", None) in _FULL
+
 
 def open_regular(path: Path) -> BufferedReader:
     """Open a file to read it; a queue, whose opening would wait for a writer, is refused.

@@ -28,6 +28,7 @@ from ..runs.score import score_file
 from ..sweep.calls import Cell, prompts_of, settings_of
 from ..sweep.model_asker import HostMessage, host_message
 from . import entries
+from .outcomes import OUTCOMES
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +141,13 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> dict[str, float]:
         """Score a prediction file, leave the score's files beside it, return the figures."""
         path = Path(eval_file)
+        model = path.stem.removesuffix(f"_{self.dataset_name}")
+        with OUTCOMES.of(model, self.dataset_name) as outcome:
+            figures = self._score(path, judge_kwargs)
+            outcome.scored = True
+        return figures
+
+    def _score(self, path: Path, judge_kwargs: Mapping[str, Any]) -> dict[str, float]:
         run = score_file(path, settings_from({**self._config, **_ours(judge_kwargs)}))
         files = write_score(run, path)
         log.info("FindIt: score in %s, details in %s", files.score, files.details)

@@ -22,6 +22,7 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
+from ..core.exit_status import INTERRUPTED
 from ..core.model_names import check_model_name
 from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles
@@ -91,7 +92,7 @@ def _job(given: Mapping[str, Any]) -> Any:
         entry = _entry_of_object(given["model"], name)
         run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
         how = How(int(given["api_nproc"]), bool(given["retry_failed"]))
-        outcome.failed_calls = answer_dataset(run, model, how)
+        outcome.failed_calls, outcome.why_failed = answer_dataset(run, model, how)
     return given["model"] if model.loaded is None else model.loaded
 
 
@@ -168,11 +169,11 @@ class How:
     again: bool
 
 
-def answer_dataset(run: HostRun, model: HostModel, how: How) -> int:
+def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str | None]:
     """Make the calls of a run that were not made before, and write its prediction file.
 
     Returns:
-        How many calls failed.
+        How many calls failed, and why the first did.
 
     Raises:
         IdentityError: the run is another than the one that was recorded.
@@ -196,7 +197,7 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> int:
             _take_in_others(journal, run)
             return _write(run, journal, hashes)
     ranks.wait()
-    return 0
+    return 0, None
 
 
 class HostModel:
@@ -304,15 +305,12 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
         raise SystemExit(INTERRUPTED)
 
 
-INTERRUPTED = 130
-"""The exit status of a run that somebody stopped."""
-
-
-def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> int:
+def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> tuple[int, str | None]:
     cell = run.output.cell
     keys = list(keys_of(cell, hashes))
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
-    return count_failed(cell, keys, journal)
+    errors = ((journal.get(key) or {}).get("error") for key in keys)
+    return count_failed(cell, keys, journal), next(filter(None, errors), None)
 
 
 class Answered:

@@ -10,26 +10,36 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ..core.exit_status import NO_MORE, SOME_FAILED
+from ..core.files import is_disk_full
 from ..core.redaction import scrub
 
 
 @dataclass(slots=True)
 class Outcome:
-    """One model over one dataset: ``problem`` says why it failed (None: it did not)."""
+    """One model over one dataset.
+
+    ``problem`` says why it failed (None: it did not), ``failed_calls`` how many calls did and
+    ``why_failed`` the reason of the first; ``disk_full``: the problem is a full disk.
+    """
 
     model: str
     dataset: str
     problem: str | None = None
     failed_calls: int = 0
+    why_failed: str | None = None
+    scored: bool = False
+    disk_full: bool = False
 
     @property
     def is_good(self) -> bool:
         return self.problem is None and not self.failed_calls
 
     def __str__(self) -> str:
+        run = f"{self.model} on {self.dataset}"
         if self.problem is not None:
-            return f"{self.model} on {self.dataset}: {self.problem}"
-        return f"{self.model} on {self.dataset}: {self.failed_calls} calls failed"
+            return f"{run}: {self.problem}"
+        return f"{run}: {self.failed_calls} calls failed; the first: {self.why_failed}"
 
 
 @dataclass(slots=True)
@@ -46,14 +56,30 @@ class Outcomes:
             yield outcome
         except Exception as error:
             outcome.problem = str(error) or type(error).__name__
+            outcome.disk_full = is_disk_full(error)
             raise
 
     def bad(self) -> list[Outcome]:
         return [outcome for outcome in self._found.values() if not outcome.is_good]
 
-    def missing(self, expected: Iterable[tuple[str, str]]) -> list[str]:
-        """Those of the (model, dataset) that were never begun."""
-        return [f"{m} on {d}" for m, d in expected if (m, d) not in self._found]
+    @property
+    def status(self) -> int:
+        """The exit status of a process with these outcomes."""
+        bad = self.bad()
+        return NO_MORE if any(one.disk_full for one in bad) else SOME_FAILED if bad else 0
+
+    def missing(self, expected: Iterable[tuple[str, str]], *, scored: bool) -> list[str]:
+        """What was never begun of the (model, dataset), or, with ``scored``, ended unscored without
+        an error.
+        """
+        lines = []
+        for model, dataset in expected:
+            found = self._found.get((model, dataset))
+            if found is None:
+                lines.append(f"{model} on {dataset}: was not run")
+            elif scored and found.problem is None and not found.scored:
+                lines.append(f"{model} on {dataset}: was not scored")
+        return lines
 
     def clear(self) -> None:
         self._found.clear()
@@ -63,7 +89,7 @@ OUTCOMES = Outcomes()
 
 
 def leave_with_a_status() -> None:
-    """Let this process end with status 1 where a run failed: the host's own runner ends with 0.
+    """Let this process end with a status where a run failed: the host's own runner ends with 0.
 
     Only a process can do that whose program is the host's runner; others ask :data:`OUTCOMES`.
     """
@@ -79,4 +105,4 @@ def _leave() -> None:
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(1)
+    os._exit(OUTCOMES.status)

@@ -51,6 +51,10 @@ class ModelAsker:
 
     def ask(self, work: Work) -> list[Answer]:
         answers = self._answers(work)
+        for answer in answers:
+            if answer.error is not None and answer.extra is None:
+                # A model that records its failures, as ours do, has told of them itself.
+                log.error("%s: a call failed: %s", type(self._model).__name__, answer.error)
         answered = [answer for answer in answers if answer.error is None]
         if work.confidences and answered and not self._said_none:
             self._said_none = not any("logprobs" in answer.record for answer in answered)

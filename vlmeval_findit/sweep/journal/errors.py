@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from ...core.files import is_disk_full
 from ...core.lock import Lock, LockedError, Watch
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class JournalError(ValueError):
@@ -22,6 +21,8 @@ class JournalError(ValueError):
 
 class DiskFullError(JournalError):
     """No room for more: what was finished is kept, as far as ``lost`` does not say otherwise."""
+
+    errno = errno.ENOSPC
 
     def __init__(self, path: Path, lost: int) -> None:
         what = f"{lost} replies could not be kept" if lost else "every reply is kept"
@@ -42,7 +43,7 @@ def full_disk(error: OSError, path: Path) -> DiskFullError:
     Raises:
         OSError: the given one, where it is of another kind.
     """
-    if error.errno not in _FULL:
+    if not is_disk_full(error):
         raise error
     return DiskFullError(path, 0)
 
