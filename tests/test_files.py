@@ -98,6 +98,8 @@ def test_sha256(tmp_path: Path) -> None:
 @pytest.mark.parametrize("read", [open_regular, file_sha256])
 def test_only_regular_files_are_opened(read: Callable[[Path], Any], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "queue")
-    for path in (tmp_path / "queue", Path("/dev/zero"), tmp_path):
+    for path in (tmp_path / "queue", Path("/dev/zero")):
         with pytest.raises(OSError, match="not a regular file"):
             read(path)
+    with pytest.raises(IsADirectoryError):
+        read(tmp_path)

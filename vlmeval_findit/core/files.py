@@ -28,7 +28,8 @@ def open_regular(path: Path) -> BufferedReader:
     Raises:
         OSError: it cannot be read, or is a folder, a queue or a device.
     """
-    if not stat.S_ISREG(path.stat().st_mode):
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder is refused by the system
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return path.open("rb")
 
