@@ -370,11 +370,15 @@ def test_alarms() -> None:
 def test_the_best_reading_adds_what_the_declared_one_loses() -> None:
     right = run(np.random.default_rng(0), PROFILES["phrases"], GRID, Habit(miou=0.9), 80)
     added = inflation(evidence_of(right), GRID)
-    assert all(one.low <= one.points <= one.high for one in added)
+    for one in added:
+        assert one.interval is not None
+        assert one.interval.low <= one.points <= one.interval.high
     assert added[0].points < 2
     assert [one.points for one in added] == sorted(one.points for one in added)
     wrong = inflation(evidence_of(right), PIXELS)
     assert wrong[0].points > 60
+    few = run(np.random.default_rng(0), PROFILES["phrases"], GRID, Habit(miou=0.9), 3)
+    assert {one.interval for one in inflation(evidence_of(few), GRID)} == {None}
 
 
 def test_iou() -> None:

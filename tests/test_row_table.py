@@ -84,6 +84,24 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
     assert (failures(table), sources(table)) == (failures(rows), sources(rows))
 
 
+@pytest.mark.parametrize(
+    ("sums", "slices", "says"),
+    [
+        ({"asked": 1, "tp[class=a]": 1}, {}, "'tp', with slices={'class': 'a'}"),
+        ({"tp]": 1}, {}, "name it 'tp'"),
+        ({"tp": 1}, {"size[0": "small"}, "the kind of slices 'size[0'"),
+        ({"tp": 1}, {"size=0": "small"}, "the kind of slices 'size=0'"),
+    ],
+)
+def test_names_that_would_be_taken_for_slices_are_refused(
+    sums: dict[str, float], slices: dict[str, str], says: str
+) -> None:
+    """0.2 took them: figures were wrong, and no reader took the run again."""
+    with pytest.raises(ValueError, match="row 7: ") as refused:
+        ScoredRow(7, "a.png", sums, slices=slices)
+    assert says in str(refused.value)
+
+
 def test_events_that_need_details_are_counted_before_those_go() -> None:
     class FromDetails(WrongAnswers):
         def events(self, row: ScoredRow) -> dict[str, float]:

@@ -25,7 +25,8 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.core.evidence import FEWEST, Evidence, clustered, mean
+from vlmeval_findit.core.evidence import FEWEST, Evidence, clustered, evidence_of, mean
+from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import (
     Difference,
@@ -184,6 +185,7 @@ def test_what_never_varied_may_vary_yet(
     value: float, pictures: int, expected: tuple[float, float]
 ) -> None:
     found = bounds(value, 0.0, pictures)
+    assert found is not None
     assert (found.low, found.high) == pytest.approx(expected, abs=0.05)
     t2 = stats.t.ppf(0.975, pictures - 1) ** 2
     assert found.high - found.low == pytest.approx(100 * t2 / (pictures + t2))
@@ -193,6 +195,7 @@ def test_independent_pictures_have_wilsons_interval() -> None:
     """600 of 1,000 pictures found: the interval of a proportion, but for t and what is unseen."""
     theirs = stats.binomtest(600, 1000).proportion_ci(method="wilson")
     found = bounds(0.6, 0.24 / 1000, 1000)
+    assert found is not None
     assert (found.low, found.high) == pytest.approx((100 * theirs.low, 100 * theirs.high), abs=0.02)
 
 
@@ -204,6 +207,7 @@ def test_the_interval_is_where_the_score_test_rejects(
 ) -> None:
     """Its ends are the shares p that lie t standard errors away, the errors taken at p."""
     found = bounds(value, variance, pictures)
+    assert found is not None
     missed, hit = (value / (3 * pictures)) ** 2, ((1 - value) / (3 * pictures)) ** 2
     spread = value * (1 - value)
     trials = spread / (variance + min(missed + hit, spread / pictures))
@@ -228,7 +232,52 @@ def test_intervals_hold_their_figure() -> None:
     for value in (*generator.random(200), 0.0, 1.0, 1e-12, 1 - 1e-12):
         for pictures in (4, 7.5, 1000):
             found = bounds(value, value * (1 - value) * generator.random() / pictures, pictures)
+            assert found is not None
             assert 0 <= found.low <= 100 * value <= found.high <= 100
+
+
+# --- what is no share -----------------------------------------------------------------------------
+
+MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, share=False)
+
+
+def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Evidence:
+    """The evidence of one error a picture."""
+    sums = [{"error": error, "asked": 1.0} for error in errors]
+    rows = [ScoredRow(n, f"{n:03}.png", one) for n, one in enumerate(sums)]
+    return evidence_of([metric], clustered(rows, "P"))
+
+
+def test_a_mean_error_has_students_interval() -> None:
+    """It may be above 1, or always the same, and is given as it is."""
+    for errors in ([2.0] * 7, [140.0, 90.0, 210.0, 60.0, 130.0], [-3.0, 2.0, 5.0, 1.0]):
+        found = of_errors(errors)
+        interval = figure_intervals(found)["MAE"]
+        assert interval is not None
+        assert found.figure("MAE") == pytest.approx(np.mean(errors))
+        reach = stats.t.ppf(0.975, len(errors) - 1) * np.std(errors, ddof=1) / len(errors) ** 0.5
+        assert (interval.low, interval.high) == pytest.approx(
+            (np.mean(errors) - reach, np.mean(errors) + reach)
+        )
+    assert figure_intervals(of_errors([1.0] * (FEWEST - 1))) == {"MAE": None}
+    assert MAE.title == "MAE (not in percent, lower is better)"
+
+
+def test_differences_of_mean_errors_are_students() -> None:
+    ours, theirs = [140.0, 90.0, 210.0, 60.0, 130.0], [100.0, 80.0, 150.0, 50.0, 100.0]
+    pair = of_errors(ours), of_errors(theirs)
+    expected = stats.ttest_rel(ours, theirs).confidence_interval()
+    found = difference_interval(*pair, "MAE")
+    assert found is not None
+    assert difference(*pair, "MAE").value == pytest.approx(30)
+    # Five coins can fall alike by chance: with fewer pictures than six nothing differs.
+    assert (found.low, found.high) == pytest.approx((min(0, expected.low), max(60, expected.high)))
+
+
+def test_a_share_above_its_whole_is_refused() -> None:
+    found = of_errors([2.0] * 7, Metric("MAE", {"error": 1}, {"asked": 1}))
+    with pytest.raises(ValueError, match=r"MAE is 200 %.*: write Metric\('MAE', …, share=False\)"):
+        figure_intervals(found)
 
 
 def test_too_few_pictures_have_no_interval(run: Run) -> None:

@@ -16,9 +16,9 @@ from ..boxes.confidences import DEFINITIONS
 from ..core.evidence import FEWEST
 from ..core.files import atomic_write, write_once
 from ..core.settings import settings_from
-from ..core.statistics import Interval
+from ..core.statistics import DRAWN, Interval
 from ..core.visible import visible
-from ..runs.confidences import DRAWN, ORDERS, Figure, Judged, Ranked, Sureness, judge
+from ..runs.confidences import ORDERS, Figure, Judged, Ranked, Sureness, judge
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file

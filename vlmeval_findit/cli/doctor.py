@@ -93,7 +93,8 @@ def text_of(seen: Consultation) -> Iterator[str]:
     yield ""
     yield "the reading that agrees best with the truth, box by box, would add points:"
     for one in seen.inflation:
-        yield f"{one.points:6.1f}  ({one.low:.1f} to {one.high:.1f})  of {one.readings}"
+        within = f"({one.interval.low:.1f} to {one.interval.high:.1f})" if one.interval else ""
+        yield f"{one.points:6.1f}  {within:<15} of {one.readings}"
 
 
 def said_of(convention: Convention) -> str:

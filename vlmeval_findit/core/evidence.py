@@ -109,9 +109,9 @@ def _slicing(said: Sequence[str | None]) -> Slicing:
 class Evidence:
     """Figures, and what each picture does to them.
 
-    ``values`` are the figures as shares of 1, one a metric, NaN where there is none; ``influence``
-    is (pictures, metrics): by how much each picture moves them.  ``counted`` are the numbers of
-    pictures that the figures rest on; 0 where there are fewer than :data:`FEWEST`.
+    ``values`` are hundredths of the figures (of a share: the ratio), NaN where there is none;
+    ``influence`` is (pictures, metrics): by how much each picture moves them.  ``counted`` are the
+    numbers of pictures that the figures rest on; 0 where there are fewer than :data:`FEWEST`.
     """
 
     metrics: tuple[Metric, ...]
@@ -125,7 +125,7 @@ class Evidence:
         return [one.name for one in self.metrics].index(metric)
 
     def figure(self, metric: str) -> float | None:
-        """A figure in percent; None where there is none."""
+        """A figure; None where there is none."""
         value = 100 * float(self.values[self.place(metric)])
         return None if np.isnan(value) else value
 
@@ -141,7 +141,7 @@ def evidence_of(metrics: Sequence[Metric], given: Clustered) -> Evidence:
 
 
 def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
-    """One figure as a share of 1, its influences, and how many pictures count for it."""
+    """A hundredth of a figure, its influences, and how many pictures count for it."""
     rows = len(given.picture)
     slicing = Slicing(("",), np.zeros(rows, dtype=np.intp))
     if metric.over:
@@ -158,7 +158,8 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
     pictures = cells.alike() if metric.over else float((cells.whole > 0).sum())
     if pictures < FEWEST:
         return value / 100, nothing, 0.0
-    influence = _add_up(cells.picture, cells.influence(), len(given.pictures))
+    moved = metric.scale / 100 * cells.influence()
+    influence = _add_up(cells.picture, moved, len(given.pictures))
     return value / 100, influence, pictures
 
 

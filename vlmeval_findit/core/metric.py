@@ -86,19 +86,23 @@ class Better(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A named ratio of sums, in percent.
+    """A named ratio of sums; in percent where it is a share.
 
     ``part`` and ``whole`` say what is divided by what.  ``over`` names a kind of slices: the metric
     is then the unweighted mean of the ratio over all slices of that kind that have a whole (a mean
     over classes).  ``empty`` is the value where there is no whole; None says that there is no
     figure then.  ``in_short_tables``: whether tables with little room show it.  ``key`` is its name
     in files for programs ("": the same).  ``better`` says which way models are ranked by it.
+    ``share``: whether the part is a part of the whole, so that the ratio lies between 0 and 1.  A
+    mean error is none: it is given as it is, and its interval is one of a mean.
 
     >>> f1 = Metric("F1", {"tp": 2}, {"predicted": 1, "expected": 1})
     >>> f1.value({"tp": 3, "predicted": 4, "expected": 4})
     75.0
     >>> f1.values({name: np.array([n, 0]) for name, n in (("tp", 3), ("predicted", 8))})
     array([75.,  0.])
+    >>> Metric("MAE", {"error": 1}, {"answered": 1}, share=False).value({"error": 9, "answered": 4})
+    2.25
     >>> by_class = Metric("class", {"hits": 1}, {"asked": 1}, over="class")
     >>> by_class.value({"hits[class=a]": 1, "asked[class=a]": 1, "asked[class=b]": 3})
     50.0
@@ -112,11 +116,19 @@ class Metric:
     in_short_tables: bool = True
     key: str = ""
     better: Better = Better.HIGHER
+    share: bool = True
 
     @property
     def title(self) -> str:
-        """Its name, and which way is better where that is not plain."""
-        return self.name if self.better is Better.HIGHER else f"{self.name} (lower is better)"
+        """Its name, its unit where that is not percent, which way is better where not plain."""
+        said = ["not in percent"] * (not self.share)
+        said += ["lower is better"] * (self.better is Better.LOWER)
+        return f"{self.name} ({', '.join(said)})" if said else self.name
+
+    @property
+    def scale(self) -> float:
+        """What its figure is a ratio times."""
+        return 100.0 if self.share else 1.0
 
     def ratios(self, names: Iterable[str]) -> list[Ratio]:
         """The ratios whose mean it is, given the names of the sums that there are."""
@@ -133,18 +145,18 @@ class Metric:
         ]
 
     def value(self, sums: Sums) -> float | None:
-        """The figure of sums that are numbers, in percent."""
+        """The figure of sums that are numbers."""
         found = []
         for ratio in self.ratios(sums):
             whole = weighted(sums, ratio.whole)
             if whole:
-                found.append(100.0 * weighted(sums, ratio.part) / whole)
+                found.append(self.scale * weighted(sums, ratio.part) / whole)
         if not found:
             return self.empty
         return found[0] if len(found) == 1 else float(np.mean(found))
 
     def values(self, sums: Sums) -> Array:
-        """The figures of sums that are arrays of one shape, in percent; NaN for None."""
+        """The figures of sums that are arrays of one shape; NaN for None."""
         parts = [
             (weighted(sums, ratio.part), weighted(sums, ratio.whole)) for ratio in self.ratios(sums)
         ]
@@ -157,7 +169,7 @@ class Metric:
             np.stack([np.broadcast_to(np.asarray(x, dtype=float), shape) for x in xs])
             for xs in zip(*parts, strict=True)
         )
-        ratios = np.divide(100.0 * part, whole, out=np.zeros_like(part), where=whole != 0)
+        ratios = np.divide(self.scale * part, whole, out=np.zeros_like(part), where=whole != 0)
         there = (whole != 0).sum(axis=0)
         made: Array = np.where(there > 0, ratios.sum(axis=0) / np.maximum(there, 1), empty)
         return made
@@ -173,5 +185,5 @@ def weighted(sums: Sums, weights: Weights) -> Any:
 
 
 def figures(metrics: Iterable[Metric], sums: Sums) -> dict[str, float | None]:
-    """The figures of a run by the names of its metrics, in percent."""
+    """The figures of a run by the names of its metrics."""
     return {metric.name: metric.value(sums) for metric in metrics}

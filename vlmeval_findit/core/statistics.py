@@ -2,10 +2,11 @@
 
 The difference between two runs subtracts the influences of every picture: what makes a picture hard
 for both does not count as a difference.  Nothing is drawn at random: the same runs give the same
-intervals.
+intervals.  All intervals of the package are made here.
 
 With few pictures, near 0 or 100 %, influences alone promise too much: seven pictures without a miss
-do not show that there is none.  :func:`bounds` says what is done about it.
+do not show that there is none.  :func:`bounds` says what is done about it.  What is no share, such
+as a mean error, has Student's interval of a mean.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from .evidence import FEWEST, Evidence, aligned
+from .metric import Array
 
 LEVEL = 0.95
 """Of intervals."""
@@ -27,13 +29,16 @@ ALPHA = 0.05
 INTERVALS = f"95 % over pictures; none where fewer than {FEWEST} pictures count"
 """What intervals are, as files say it."""
 
+_ROUNDING = 1e-6
+"""By which sums of rounded numbers may leave a share's range."""
+
 _UNSEEN = 1 / 3
 """How much of a picture that was not seen is allowed for; held against simulated coverage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95 % interval, in percent."""
+    """A 95 % interval, in the unit of its figure."""
 
     low: float
     high: float
@@ -41,7 +46,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One figure minus another, in percentage points.
+    """One figure minus another, in percentage points where they are shares.
 
     ``p_value`` is two-sided, None where there are too few pictures; ``corrected`` is it after
     :func:`correct`, for the number of comparisons that it stands among.
@@ -56,14 +61,19 @@ class Difference:
         return self.corrected is not None and self.corrected < ALPHA
 
 
-def bounds(value: float, variance: float, pictures: float) -> Interval:
+def bounds(value: float, variance: float, pictures: float) -> Interval | None:
     """The 95 % interval of a share of 1 with its variance, over so many pictures.
+
+    None where they are fewer than :data:`.FEWEST`.
 
     Wilson's interval of a proportion, for as many independent trials as give this variance (the
     effective sample size), with Student's t for the number of pictures.  To the variance is added
     what a third of a picture would add that is missed, and one that is found, whole: so few
     pictures cannot show that there are none.  Where nothing varies every picture is one trial.
     """
+    if pictures < FEWEST:
+        return None
+    value = min(1.0, max(0.0, value))
     if value in (0.0, 1.0):
         trials = pictures
     else:
@@ -79,11 +89,31 @@ def bounds(value: float, variance: float, pictures: float) -> Interval:
     return Interval(100 * max(0.0, float(low)), 100 * min(1.0, float(high)))
 
 
+def mean_bounds(value: float, variance: float, pictures: float) -> Interval | None:
+    """Student's 95 % interval of a hundredth of a figure that is no share; None as in bounds."""
+    if pictures < FEWEST:
+        return None
+    reach = float(stdtrit(pictures - 1, (1 + LEVEL) / 2) * np.sqrt(variance))
+    return Interval(100 * (value - reach), 100 * (value + reach))
+
+
 def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
-    """The interval of every figure that there is; None for one that rests on too few pictures."""
+    """The interval of every figure that there is; None for one that rests on too few pictures.
+
+    Raises:
+        ValueError: a figure of a share does not lie between 0 and 100 %.
+    """
     variances = (found.influence**2).sum(axis=0)
+    for metric, value, pictures in zip(found.metrics, found.values, found.counted, strict=True):
+        if metric.share and pictures and not -_ROUNDING <= value <= 1 + _ROUNDING:
+            raise ValueError(
+                f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
+                f"write Metric({metric.name!r}, …, share=False)"
+            )
     return {
-        metric.name: bounds(float(value), float(variance), float(pictures)) if pictures else None
+        metric.name: (bounds if metric.share else mean_bounds)(
+            float(value), float(variance), float(pictures)
+        )
         for metric, value, variance, pictures in zip(
             found.metrics, found.values, variances, found.counted, strict=True
         )
@@ -103,25 +133,31 @@ def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
 
 
 def difference_interval(one: Evidence, other: Evidence, metric: str) -> Interval | None:
-    """The 95 % interval of one figure minus another, in percentage points; paired as the test is.
+    """The 95 % interval of one figure minus another, paired as the test is.
 
     None where there are too few pictures.  As in :func:`bounds` a third of a picture that only one
-    of them finds is allowed for, so that pictures which all agree have an interval too.  It goes
-    over 0 exactly where the test of :func:`difference` finds no difference: what few pictures
+    of two shares finds is allowed for, so that pictures which all agree have an interval too.  It
+    goes over 0 exactly where the test of :func:`difference` finds no difference: what few pictures
     cannot say there, they cannot say here.
     """
     value, error, pictures = _paired(one, other, metric)
     if not pictures:
         return None
-    unseen = 2 * (_UNSEEN / pictures) ** 2 * (1 + value**2)
+    share = one.metrics[one.place(metric)].share
+    unseen = 2 * (_UNSEEN / pictures) ** 2 * (1 + value**2) if share else 0.0
     reach = float(stdtrit(pictures - 1, (1 + LEVEL) / 2) * np.sqrt(error**2 + unseen))
     differs = _p_value(value, error, pictures) < ALPHA
     reach = min(reach, abs(value)) if differs else max(reach, abs(value))
-    return Interval(100 * max(-1.0, value - reach), 100 * min(1.0, value + reach))
+    low, high = value - reach, value + reach
+    return (
+        Interval(100 * max(-1.0, low), 100 * min(1.0, high))
+        if share
+        else Interval(100 * low, 100 * high)
+    )
 
 
 def _paired(one: Evidence, other: Evidence, metric: str) -> tuple[float, float, float]:
-    """A difference as a share of 1, its standard error, and how many pictures both rest on."""
+    """A hundredth of a difference, its standard error, and how many pictures both rest on."""
     at = one.place(metric)
     _, (ours, theirs) = aligned([one, other])
     error = float(np.sqrt(((ours[:, at] - theirs[:, at]) ** 2).sum()))
@@ -138,7 +174,7 @@ def _p_value(value: float, error: float, pictures: float) -> float:
 
 
 def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) -> float | None:
-    """How likely all pictures are to show that a figure is better than the one in front.
+    """How likely all pictures are to show that a share is better than the one in front.
 
     ``share`` of all pictures were looked at, above 0 and below 1.  What all of them would show is
     predicted: Student's t around the difference so far, with its paired variance over what is not
@@ -160,6 +196,29 @@ def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) ->
     reach = stdtrit(pictures / share - 1, (1 + LEVEL) / 2) * np.sqrt(variance * share)
     short_of = reach - (values[0] - values[1])
     return float(stdtr(pictures - 1, -short_of / np.sqrt(variance * (1 - share))))
+
+
+DRAWN = 500
+"""How often pictures are drawn again for what is no ratio of sums."""
+
+_SEED = 11
+
+
+def drawn_again(pictures: int) -> Array:
+    """(sets, pictures) how often each picture is drawn, always the same; no sets of too few."""
+    if pictures < FEWEST:
+        return np.zeros((0, pictures))
+    generator = np.random.default_rng(_SEED)
+    return generator.multinomial(pictures, [1 / pictures] * pictures, DRAWN).astype(float)
+
+
+def drawn_interval(values: Array) -> Interval | None:
+    """The 95 % interval of a figure by its values over :func:`drawn_again`; None without any."""
+    if not len(values):
+        return None
+    ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    low, high = np.nanquantile(values, ends, method="nearest")
+    return Interval(float(low), float(high))
 
 
 def correct(found: Iterable[Difference]) -> list[Difference]:

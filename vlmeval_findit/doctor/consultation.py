@@ -75,7 +75,7 @@ class Consultation:
             "read_as": [
                 {"convention": line.convention.name, **line.figures} for line in self.lines
             ],
-            "inflation": [one._asdict() for one in self.inflation],
+            "inflation": [one.as_dict() for one in self.inflation],
         }
 
 

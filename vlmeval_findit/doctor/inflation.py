@@ -7,17 +7,21 @@ this says how much, for sets of readings as they are in use.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import astuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.evidence import Clustered, evidence_of
+from ..core.metric import Metric
+from ..core.statistics import Interval, figure_intervals
 from .conventions import ORDERS, SPACES, Convention
 from .distance import best_ious
 from .evidence import Evidence
 from .frames import Floats
 
 _FOUND = 0.5
-_NORMAL = 1.96
+_GAIN = Metric("gain", {"gain": 1}, {"objects": 1})
 
 READINGS = {
     "2 spaces": (("grid1000", "pixels"), ("xyxy",)),
@@ -52,12 +56,16 @@ READINGS = {
 
 
 class Inflation(NamedTuple):
-    """Percentage points of objects found, with a 95 % interval over pictures."""
+    """Percentage points of objects found; the interval is None where pictures are too few."""
 
     readings: str
     points: float
-    low: float
-    high: float
+    interval: Interval | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        low, high = (None, None) if self.interval is None else astuple(self.interval)
+        return {"readings": self.readings, "points": self.points, "low": low, "high": high}
 
 
 def inflation(evidence: Evidence, declared: Convention) -> list[Inflation]:
@@ -66,18 +74,17 @@ def inflation(evidence: Evidence, declared: Convention) -> list[Inflation]:
     An object counts as found where any box of its query has IoU 0.5 with it.
     """
     own = _found(evidence, [declared])
+    names = tuple(map(str, range(int(evidence.pictures.max(initial=-1)) + 1)))
     picture = evidence.pictures[evidence.truth_query]
     made = []
     for name, (spaces, orders) in READINGS.items():
         kept = [ORDERS[one] for one in orders] if len(orders) > 1 else [declared.order]
         others = [Convention(SPACES[space], order) for space in spaces for order in kept]
         gain = _found(evidence, [declared, *others]) - own
-        points = float(gain.mean()) if gain.size else 0.0
-        by_picture = np.bincount(picture, gain - points)
-        error = float(np.sqrt((by_picture**2).sum()) / max(1, gain.size))
-        reach = _NORMAL * error
-        low = max(0.0, points - reach)
-        made.append(Inflation(name, 100 * points, 100 * low, 100 * (points + reach)))
+        sums = {"gain": gain, "objects": np.ones_like(gain)}
+        found = evidence_of([_GAIN], Clustered(names, picture, sums, {}))
+        interval = figure_intervals(found)[_GAIN.name]
+        made.append(Inflation(name, found.figure(_GAIN.name) or 0.0, interval))
     return made
 
 

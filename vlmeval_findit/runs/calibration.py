@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.drawing import Curve
-from ..core.statistics import Interval
+from ..core.statistics import Interval, drawn_interval
 from .boxes_of_rows import RowBoxes
 
 Array = NDArray[np.float64]
@@ -144,14 +144,10 @@ def best_threshold(boxes: RowBoxes, weights: Array) -> Threshold | None:
     if not len(kept.thresholds):
         return None
     best = _last_best(kept.f1)[0]
-    interval = None
-    if len(weights):
-        drawn = kept.thresholds[_last_best(_kept(boxes, weights).f1)]
-        low, high = np.quantile(drawn, (0.025, 0.975), method="nearest")
-        interval = Interval(float(low), float(high))
+    drawn = kept.thresholds[_last_best(_kept(boxes, weights).f1)]
     return Threshold(
         value=float(kept.thresholds[best]),
-        interval=interval,
+        interval=drawn_interval(drawn),
         f1=100 * float(kept.f1[0, best]),
         elsewhere=_elsewhere(boxes),
         without=100 * float(_all(boxes)),

@@ -15,8 +15,7 @@ import numpy as np
 
 from ..boxes.confidences import DEFINITIONS
 from ..core.drawing import Curve
-from ..core.evidence import FEWEST
-from ..core.statistics import Interval, bounds
+from ..core.statistics import Interval, bounds, drawn_again, drawn_interval
 from .average_precision import Evaluator, Precision
 from .boxes_of_rows import Array, ConfidenceError, boxes_of_rows, defined
 from .calibration import (
@@ -30,13 +29,11 @@ from .calibration import (
 from .coco_boxes import Origin, collect
 from .score import RunScore
 
-DRAWN = 500
-"""How often the pictures are drawn again."""
-
 ORDERS = 20
 """Random orders."""
 
 _SEED = 11
+"""Of random orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ def judge(run: RunScore, predictions: Path) -> Judged:
     if not there:
         raise ConfidenceError.of_run(predictions)
     evaluator = Evaluator(found)
-    drawn = _drawn(evaluator.pictures)
+    drawn = drawn_again(evaluator.pictures)
     as_output = _both(evaluator, [1 / (1 + one.box) for one in found.origins], drawn)
 
     def sureness(name: str) -> Sureness:
@@ -150,14 +147,6 @@ def scores_of(origins: list[Origin], definition: str) -> list[float]:
     return [-1.0 if confidence is None else confidence for confidence in said]
 
 
-def _drawn(pictures: int) -> Array:
-    """(sets, pictures) how often each picture is drawn; no sets of too few."""
-    if pictures < FEWEST:
-        return np.zeros((0, pictures))
-    generator = np.random.default_rng(_SEED)
-    return generator.multinomial(pictures, [1 / pictures] * pictures, DRAWN).astype(float)
-
-
 @dataclass(frozen=True, slots=True)
 class _Both:
     """The precision of an order on all pictures, and on those of each set."""
@@ -185,9 +174,7 @@ def _ranked(one: _Both, other: _Both | None = None) -> Ranked:
             interval = bounds(value, float(np.nanvar(sets, ddof=1)), one.pictures)
         if other is not None:
             gain = 100 * (value - float(of(other.whole)[0]))
-            if len(sets):
-                low, high = np.nanquantile(100 * (sets - of(other.sets)), (0.025, 0.975))
-                gain_interval = Interval(float(low), float(high))
+            gain_interval = drawn_interval(100 * (sets - of(other.sets)))
         return Figure(100 * value, interval, gain, gain_interval)
 
     return Ranked(figure(lambda of: of.ap), figure(lambda of: of.ap50))
