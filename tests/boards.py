@@ -17,6 +17,7 @@ __all__ = ["board", "many", "runs", "world"]
 
 METRICS = tuple(metric.name for metric in metrics.METRICS if metric.empty is not None)
 """Those that these tables have a figure of: every query has something to find."""
+FAILED_MISSED = metrics.F1_FAILED_MISSED.name
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
 LABELS_JSON = "FindIt_Pascal_multilabel_xyxy_json"

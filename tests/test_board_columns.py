@@ -134,7 +134,7 @@ def test_formats_of_more_datasets_go_first(world: World, runs: list[Run]) -> Non
         ("xyxy_text", "yes"),
         ("yxyx_json", ""),
     ]
-    assert rows[0]["F1@0.5 to reported"] < 0
+    assert rows[0]["F1@0.5 (failed calls as misses) to reported"] < 0
     assert rows[0]["p to reported"] < 0.2
     assert rows[1]["p to reported"] is None
 

@@ -10,26 +10,39 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from boards import JSON, LABELS_JSON, METRICS, NOW, board, csv_rows, many, runs, world
+from boards import (
+    FAILED_MISSED,
+    JSON,
+    LABELS_JSON,
+    METRICS,
+    NOW,
+    TEXT,
+    board,
+    csv_rows,
+    many,
+    runs,
+    world,
+)
 from openpyxl import load_workbook
 from scored_runs import World, failing, query, speaking
 
 from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.cli import main
 from vlmeval_findit.core.evidence import Evidence, mean
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.statistics import Difference, correct, figure_intervals
-from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
+from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
 from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.rows import (
     NOTE,
-    TIED,
     board_rows,
     failure_lines,
     format_note,
     sweep_rows,
 )
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.intervals import compare, evidence
 from vlmeval_findit.runs.scored_run import Keep, Run, load_runs
 
@@ -42,7 +55,7 @@ def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
             continue
         values = [cell.entries[metric].value for metric in METRICS]
         assert values == pytest.approx([cell.run.figures[metric] for metric in METRICS])
-        assert set(cell.entries) == set(METRICS)
+        assert set(cell.entries) == {FAILED_MISSED, *METRICS}
         for entry in cell.entries.values():
             if entry.interval is not None:
                 assert entry.interval.low - 1e-9 <= entry.value <= entry.interval.high + 1e-9
@@ -136,7 +149,7 @@ def test_failed_calls_are_counted(world: World) -> None:
     board = make_board([run])
     assert board.cells["Fails", "Pascal"].failures == 4
     [line] = failure_lines(board)
-    assert line.startswith("Fails, Pascal: 4 of 12 calls failed and are in none of its figures")
+    assert line.startswith("Fails, Pascal: 4 of 12 calls failed; its F1@0.5 is 0.0 with them as")
     assert f"* {line}" in as_markdown(board)
 
 
@@ -153,13 +166,73 @@ def test_figures_leave_failed_calls_out(world: World) -> None:
     board = make_board([run])
     for name in ("Pascal", OVERALL):
         assert board.cells["Half", name].entries["F1@0.5"].value == 100
+        assert board.cells["Half", name].entries[FAILED_MISSED].value == 80
     [line] = failure_lines(board)
     assert line.endswith(
-        "4 of 12 calls failed and are in none of its figures; as misses its F1@0.5 is 80.0"
+        "4 of 12 calls failed; its F1@0.5 is 80.0 with them as misses, 100.0 without them"
     )
     [row] = sweep_rows(board)
-    assert (row["F1@0.5"], row["F1@0.5 (failed calls as misses)"]) == (100, 80)
-    assert "| 1 | Half | **100.0**" in as_markdown(board)
+    assert (row["F1@0.5"], row[FAILED_MISSED]) == (100, 80)
+    assert "| 1 | Half | **80.0**" in as_markdown(board)
+
+
+def test_failed_calls_lower_a_rank_and_every_output_says_so(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who fails on two of three rows is not ahead of who answers all of them."""
+
+    def hardly(query: Query, generator: np.random.Generator) -> str:
+        said = speaking(JSON, 1.0)(query, generator)
+        return said if query.index % 3 == 0 else f"{FAILED} via API."
+
+    world.predict("Hardly", JSON, hardly)
+    world.predict("Whole", JSON, speaking(JSON, 0.9))
+    board = make_board(load_runs([world.runs]))
+    cells = {model: board.cells[model, "Pascal"].entries for model in board.models}
+    assert cells["Hardly"]["F1@0.5"].value > cells["Whole"]["F1@0.5"].value
+    assert board.models == ("Whole", "Hardly")
+    for name in ("Pascal", OVERALL):
+        ranks = {m: board.cells[m, name].entries[FAILED_MISSED].rank for m in board.models}
+        assert ranks == {"Whole": 1, "Hardly": 2}
+        # Of the answered calls only, figures are no reason for a rank.
+        for metric in METRICS:
+            ranks = {m: board.cells[m, name].entries[metric].rank for m in board.models}
+            assert ranks == {"Whole": 1, "Hardly": None}
+    assert main(["leaderboard", str(world.runs), "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    [line] = failure_lines(board)
+    assert line in shown
+    assert shown.index("   1  Whole") < shown.index("   2") < shown.index("Hardly")
+    rows = {(r["model"], r["dataset"]): r for r in csv_rows(tmp_path / "leaderboard.csv")}
+    mine = rows["Hardly", "Pascal"]
+    assert (mine["failed calls"], mine[f"{FAILED_MISSED} rank"]) == ("8", "2")
+    assert (mine["F1@0.5"], mine["F1@0.5 rank"]) == ("100.0000", "")
+    openvlm = json.loads((tmp_path / "leaderboard.json").read_text())["results"]
+    found = openvlm["Hardly"]["FindIt_Pascal"]
+    assert (found["Overall"], found["Failed calls"], found["F1@0.5 rank"]) == (50, 8, None)
+    assert f"* {line}" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
+    assert f"{line}." in (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
+    assert line in [cell.value for cell in book["About"]["A"]]
+    first = book.worksheets[0]
+    assert (first.title, first["C3"].value) == (FAILED_MISSED[:31].rstrip(), "Whole")
+    page = make_page(board, NOW)
+    assert line in page
+    assert f"<summary>{FAILED_MISSED}, percent</summary>" in page
+
+
+def test_formats_that_fail_are_not_shown_to_be_better(world: World) -> None:
+    """The test against the reported format counts failed calls as the choice of it did."""
+
+    def half(query: Query, generator: np.random.Generator) -> str:
+        said = speaking(TEXT, 1.0)(query, generator)
+        return f"{FAILED} via API." if query.index % 2 else said
+
+    world.predict("M", JSON, speaking(JSON, 0.9))
+    world.predict("M", TEXT, half)
+    rows = {row["format"]: row for row in sweep_rows(make_board(load_runs([world.runs])))}
+    assert rows["xyxy_json"]["reported"] == "yes"
+    assert rows["xyxy_text"][f"{FAILED_MISSED} to reported"] < 0
 
 
 # --- tests between models -------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
         timeout=120,
     )
     lines = (tmp_path / "leaderboard.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("Rank,≈,Model,Overall")
+    assert lines[0].startswith("Rank,≈ ?,Model,Overall")
     assert re.match(r"1,,Good,9\d\.\d+,[\d.]+–[\d.]+,", lines[2]), lines[2]
 
 

@@ -185,4 +185,4 @@ def test_a_pipe_is_never_folded(
     assert any("name" * 50 in line for line in lines)
     assert any("[bold]not bold[/bold] [/]" in line for line in lines)
     # The title's three lines, the head, two a model, and the formats.
-    assert len(lines) == 5 + 2 * len(board.models)
+    assert len(lines) == 6 + 2 * len(board.models)

@@ -333,8 +333,8 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     page = page_of(load_runs([world.runs]))
     assert "Not compared: 1 run<" in page
     assert "other rows: 2 scored, the rest 12" in page
-    assert "Good: F1@0.5 by representation and output format" in page
-    assert "calls failed and are in none of its figures" in page
+    assert "Good: F1@0.5 (failed calls as misses) by representation and output format" in page
+    assert "calls failed; its F1@0.5 is 0.0 with them as misses" in page
     # Of every run its own reasons, and no row where there are none.
     found = re.search(r'<table id="reasons">(.*?)</table>', page, re.DOTALL)
     assert found is not None

@@ -84,10 +84,12 @@ def run_row(run: Run) -> dict[str, Any]:
         "queries": len(run.rows),
         "failed calls": run.failed,
     }
-    for metric, value in run.figures.items():
-        row |= {metric: value, **bounds_fields(metric, bounds.get(metric))}
-    with_failures = run.benchmark.with_failures
-    return {**row, with_failures.name: with_failures.value(run.sums), "path": str(run.path)}
+    for metric in run.benchmark.all_metrics:
+        row |= {
+            metric.name: metric.value(run.sums),
+            **bounds_fields(metric.name, bounds.get(metric.name)),
+        }
+    return {**row, "path": str(run.path)}
 
 
 def query_rows(run: Run) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from ..leaderboard.board import Board, boards
 from ..leaderboard.files import folder_of, write_board
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.rows import (
-    TIED,
+    SIGNS,
     GridCell,
     apart_rows,
     doctor_lines,
@@ -90,9 +90,10 @@ _NAME = 24
 def _print_board(board: Board) -> None:
     """The averages: every dataset of its own does not fit a terminal, and is in the files."""
     out = console()
-    print(f"{board.headline} in percent: means over {counted(len(board.columns), 'dataset')}")
+    print(f"{board.headline.title} in percent: means over {counted(len(board.columns), 'dataset')}")
     print(f"Intervals: {INTERVALS}.")
-    print(f"{TIED}: no significant difference to the rank above.")
+    for sign in SIGNS:
+        print(f"{sign}.")
     for table in _board_tables(board, out.width, _NAME if out.is_terminal else None):
         out.print(table)
     formats = formats_chosen(board)
@@ -109,7 +110,7 @@ def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Tab
     from rich.text import Text
 
     averages = [average.name for average in board.averages]
-    rows = grid(board, board.headline)
+    rows = grid(board, board.headline.name)
     models = [visible(model) for model, _ in rows]
     models = [short(model, longest) if longest else model for model in models]
     figures = [[_lines(cell) for cell in cells[: len(averages)]] for _, cells in rows]

@@ -138,6 +138,11 @@ class Benchmark(Protocol):
         return self
 
     @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """The headline with failed calls as misses, by which models are ranked; then its metrics."""
+        return (self.with_failures, *self.metrics)
+
+    @property
     def anatomy(self) -> Anatomy:
         """How what its score lost is divided among causes."""
         return WrongAnswers(self.with_failures, self.reasons)

@@ -21,23 +21,43 @@ HOME = "FindIt"
 OVERALL = "Overall"
 
 
+TIED = "≈"
+"""Stands at a rank whose difference to the one above is not significant."""
+
+UNTOLD = "?"
+"""Stands at a rank where too few pictures count to test the difference to the one above."""
+
+
 @dataclass(frozen=True, slots=True)
 class RankedFigure:
     """One figure of a model, in percent, with its rank among the models of its column.
 
+    ``rank`` is None for a model with failed calls, where the figure is over answered calls only.
     ``to_above`` is the paired difference to the model one rank above, corrected for the comparisons
-    of its column by this figure; None for the first.
+    of its column by this figure; None for the first, and where there is no rank.
     """
 
     value: float
     interval: Interval | None
-    rank: int
+    rank: int | None
     to_above: Difference | None
 
     @property
     def tied(self) -> bool:
-        """Whether the difference to the one above is not significant."""
-        return self.to_above is not None and not self.to_above.significant
+        """Whether the difference to the one above was tested and is not significant."""
+        return self.tested and self.to_above is not None and not self.to_above.significant
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are enough pictures to test the difference to the one above."""
+        return self.to_above is not None and self.to_above.p_value is not None
+
+    @property
+    def mark(self) -> str:
+        """The sign of a difference to the one above that may be chance; empty where it is none."""
+        if self.to_above is None or self.to_above.significant:
+            return ""
+        return TIED if self.tested else UNTOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +92,14 @@ class Board:
     """The leaderboard of one benchmark.
 
     ``models`` stand in order of their overall headline figure; those that lack a column come last,
-    because they have no average that could be compared.  ``cells`` are by (model, column or
-    average); ``sweep`` holds every comparable run; ``apart`` the runs that are not in it;
-    ``published`` the figures of others in its columns.
+    because they have no average that could be compared.  ``headline`` counts failed calls as
+    misses, as formats are chosen; where no call failed it is the benchmark's own, which is the same
+    then.  ``cells`` are by (model, column or average); ``sweep`` holds every comparable run;
+    ``apart`` the runs that are not in it; ``published`` the figures of others in its columns.
     """
 
     benchmark: Benchmark
+    headline: Metric
     models: tuple[str, ...]
     columns: tuple[Column, ...]
     averages: tuple[ColumnMean, ...]
@@ -88,23 +110,19 @@ class Board:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        return self.benchmark.metrics
-
-    @property
-    def shown(self) -> tuple[Metric, ...]:
-        """What people are shown: the headline, and the metrics that anybody has a figure of here.
+        """All of its figures; by the first, in which failed calls are misses, models are ordered.
 
         Files for programs have them all, so that their columns are the same whoever was asked.
         """
-        found = {name for cell in self.cells.values() for name in cell.entries}
-        found |= {name for one in self.published for name in one.values}
-        first, *others = self.metrics
-        return (first, *(metric for metric in others if metric.name in found))
+        return self.benchmark.all_metrics
 
     @property
-    def headline(self) -> str:
-        """The name of the figure that models are ordered by first."""
-        return self.metrics[0].name
+    def shown(self) -> tuple[Metric, ...]:
+        """What people are shown: the headline, and the metrics that anybody has a figure of here."""
+        found = {name for cell in self.cells.values() for name in cell.entries}
+        found |= {name for one in self.published for name in one.values}
+        found -= {self.headline.name, self.benchmark.with_failures.name}
+        return (self.headline, *(metric for metric in self.metrics if metric.name in found))
 
     def names(self) -> list[str]:
         """Averages, then columns: the order in which tables show them."""
@@ -118,7 +136,7 @@ class _Unranked:
     cell: Standing
     runs: tuple[Run, ...]
 
-    def evidence(self, metrics: Sequence[Metric] = ()) -> Evidence:
+    def evidence(self, metrics: Sequence[Metric]) -> Evidence:
         """Its figures and what they rest on; made when they are wanted, for two models at a time:
         those of a thousand are as many numbers as all their pictures together."""
         found = [evidence(run, metrics) for run in self.runs]
@@ -165,6 +183,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         FormatError: a format that no comparable run has.
     """
     benchmark = runs[0].benchmark
+    metrics = benchmark.all_metrics
     columns, apart = columns_of(runs)
     comparable = [run for column in columns for run in column.runs]
     chosen = choose(columns, wanted_formats(formats, comparable))
@@ -173,13 +192,14 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     for average in averages:
         groups[average.name] = _averaged(average, groups)
     cells = {
-        (cell.model, cell.column): cell for group in groups.values() for cell in _ranked(group)
+        (cell.model, cell.column): cell for group in groups.values() for cell in _ranked(group, metrics)
     }
     names = {column.name for column in columns}
-    headline = benchmark.metrics[0].name
+    models = {model for model, _ in chosen}
     return Board(
         benchmark=benchmark,
-        models=tuple(_ordered({model for model, _ in chosen}, columns, cells, headline)),
+        headline=metrics[0] if any(run.failed for run in comparable) else benchmark.metrics[0],
+        models=tuple(_ordered(models, columns, cells, metrics[0].name)),
         columns=columns,
         averages=averages,
         cells=cells,
@@ -233,21 +253,29 @@ def _averaged(average: ColumnMean, groups: Mapping[str, Sequence[_Unranked]]) ->
     ]
 
 
-def _ranked(group: Sequence[_Unranked]) -> Iterable[Standing]:
-    """The cells of one column with their entries: ranks by every figure on its own."""
+def _ranked(group: Sequence[_Unranked], metrics: Sequence[Metric]) -> Iterable[Standing]:
+    """The cells of one column with their entries: ranks by every figure on its own.
+
+    By the first of the metrics, in which failed calls are misses, all are ranked.  The others are
+    over answered calls: who failed on hard pictures would gain by it, and has no rank.
+    """
     entries: dict[str, dict[str, RankedFigure]] = {one.cell.model: {} for one in group}
     figures: dict[str, dict[str, tuple[float, Interval | None]]] = {}
-    metrics: tuple[Metric, ...] = ()
     for one in group:
-        found = one.evidence()
-        spreads, metrics = figure_intervals(found), found.metrics
+        found = one.evidence(metrics)
+        spreads = figure_intervals(found)
         values = {metric.name: found.figure(metric.name) for metric in metrics}
         figures[one.cell.model] = {
             name: (value, spreads[name]) for name, value in values.items() if value is not None
         }
+    whole = [one for one in group if not one.cell.failures]
     for metric in metrics:
-        for model, figure in _ranked_by(metric, group, figures):
-            entries[model][metric.name] = figure
+        counted = group if metric is metrics[0] else whole
+        entries_of = dict(_ranked_by(metric, counted, figures))
+        for model, own in figures.items():
+            if metric.name in own:
+                unranked = RankedFigure(*own[metric.name], rank=None, to_above=None)
+                entries[model][metric.name] = entries_of.get(model, unranked)
     for one in group:
         c = one.cell
         yield Standing(c.model, c.column, c.run, c.queries, c.failures, entries[c.model])

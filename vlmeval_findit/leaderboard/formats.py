@@ -105,8 +105,9 @@ def _by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
 class FormatRow:
     """One run of the sweep beside the reported run of its model and column.
 
-    ``to_reported`` is its headline figure minus the reported one's, corrected for the number of
-    formats that its model has there; None for the reported run itself, and where either has none.
+    ``to_reported`` is its headline figure minus the reported one's, failed calls as misses in both,
+    corrected for the number of formats that its model has there; None for the reported run itself,
+    and where either has none.
     """
 
     run: Run

@@ -107,7 +107,7 @@ def _datasets(board: Board, model: str) -> dict[str, Any]:
 
 
 def _dataset(board: Board, cell: Standing) -> dict[str, Any]:
-    headline = cell.entries.get(board.headline)
+    headline = cell.entries.get(board.headline.name)
     row: dict[str, Any] = {"Overall": round(headline.value, 2) if headline else None}
     for metric, entry in cell.entries.items():
         bounds = entry.interval
@@ -116,7 +116,9 @@ def _dataset(board: Board, cell: Standing) -> dict[str, Any]:
             [round(bounds.low, 2), round(bounds.high, 2)] if bounds else None
         )
         row[f"{metric} rank"] = entry.rank
-        row[f"{metric} tied with rank above"] = entry.tied
+        # Neither yes nor no where too few pictures count to test it.
+        untold = entry.to_above is not None and not entry.tested
+        row[f"{metric} tied with rank above"] = None if untold else entry.tied
     return {
         **row,
         "Format": cell.format,

@@ -11,20 +11,25 @@ from ..core.evidence import FEWEST
 from ..core.statistics import Difference, Interval
 from ..core.visible import counted
 from ..runs.best_format import UNEVEN, rule
-from .board import OVERALL, Board, RankedFigure, Standing
+from ..runs.scored_run import Run
+from .board import OVERALL, TIED, UNTOLD, Board, RankedFigure, Standing
 
 TableRow = dict[str, Any]
 """Column name -> value: text, number, or None where there is none."""
 
-TIED = "≈"
-"""Stands at a rank whose difference to the one above is not significant."""
+SIGNS = (
+    f"{TIED}: the difference to the rank above is not significant",
+    f"{UNTOLD}: too few pictures to test the difference to the rank above",
+)
+"""What stands behind ranks and figures, as everything that shows them says it."""
 
 NOTE = (
     "Figures in percent with 95 % intervals over pictures: queries of one picture count together, "
     "and so does a picture that datasets share; there is no interval where fewer than "
-    f"{FEWEST} pictures count. {TIED}: the difference to the rank above is not significant at 5 %, "
-    "or there are too few pictures to tell (paired t-test over pictures; p-values are corrected "
-    "after Holm for the comparisons of their column). "
+    f"{FEWEST} pictures count. {'; '.join(SIGNS)} (at 5 %: paired t-test over pictures; p-values are "
+    "corrected after Holm for the comparisons of their column). "
+    "Models are ordered by the headline figure with failed calls as misses; other figures are over "
+    "answered calls only, and rank no model that has failed calls. "
     "Averages are given for models that have every dataset in them."
 )
 
@@ -97,7 +102,7 @@ def _figure_fields(metric: str, entry: RankedFigure | None) -> TableRow:
         **bounds_fields(metric, entry.interval if entry else None),
         f"{metric} rank": entry.rank if entry else None,
         **_tested(f"{metric} p to rank above", entry.to_above if entry else None),
-        f"{metric} tied": TIED if entry and entry.tied else "",
+        f"{metric} tied": entry.mark if entry else "",
     }
 
 
@@ -118,7 +123,7 @@ def _tested(name: str, found: Difference | None) -> TableRow:
 
 def sweep_rows(board: Board) -> list[TableRow]:
     """One row a comparable run: every format of every model."""
-    with_failures = board.benchmark.with_failures
+    first = board.metrics[0]
     return [
         {
             "dataset": one.column,
@@ -127,14 +132,13 @@ def sweep_rows(board: Board) -> list[TableRow]:
             "reported": "yes" if one.reported else "",
             **{
                 key: value
-                for metric, figure in one.run.figures.items()
+                for metric in board.metrics
                 for key, value in {
-                    metric: figure,
-                    **bounds_fields(metric, one.intervals.get(metric)),
+                    metric.name: metric.value(one.run.sums),
+                    **bounds_fields(metric.name, one.intervals.get(metric.name)),
                 }.items()
             },
-            with_failures.name: with_failures.value(one.run.sums),
-            f"{board.headline} to reported": one.to_reported.value if one.to_reported else None,
+            f"{first.name} to reported": one.to_reported.value if one.to_reported else None,
             **_tested("p to reported", one.to_reported),
             "queries": len(one.run.rows),
             "failed calls": one.run.failed,
@@ -151,7 +155,8 @@ def apart_rows(board: Board) -> list[TableRow]:
             "dataset": one.run.question.name,
             "reason": one.reason,
             "queries": len(one.run.rows),
-            board.headline: one.run.figures[board.headline],
+            "failed calls": one.run.failed,
+            board.headline.name: board.headline.value(one.run.sums),
             "file": str(one.run.path),
         }
         for one in board.apart
@@ -167,8 +172,8 @@ class GridCell:
 
     value: float
     interval: Interval | None
-    rank: int
-    tied: bool
+    rank: int | None
+    sign: str
     best: bool
     format: str
 
@@ -178,8 +183,8 @@ class GridCell:
 
     @property
     def mark(self) -> str:
-        """What stands after the figure where its difference to the rank above may be chance."""
-        return f" {TIED}" if self.tied else ""
+        """The sign as it stands after the figure or the rank."""
+        return f" {self.sign}" if self.sign else ""
 
     @property
     def bounds(self) -> str:
@@ -199,19 +204,19 @@ def grid(board: Board, metric: str) -> list[tuple[str, list[GridCell | None]]]:
 def _overall_rank(board: Board, at: int, metric: str) -> tuple[float, int]:
     cell = board.cells.get((board.models[at], OVERALL))
     entry = cell.entries.get(metric) if cell else None
-    return (entry.rank if entry else float("inf")), at
+    return (entry.rank if entry and entry.rank else float("inf")), at
 
 
 def _grid_cell(cell: Standing | None, metric: str) -> GridCell | None:
     e = cell.entries.get(metric) if cell else None
     if cell is None or e is None:
         return None
-    return GridCell(e.value, e.interval, e.rank, e.tied, e.rank == 1, cell.format)
+    return GridCell(e.value, e.interval, e.rank, e.mark, e.rank == 1, cell.format)
 
 
 def rank_text(cell: GridCell | None) -> str:
-    """``2 ≈``; a dash for a model without an average."""
-    if cell is None:
+    """``2 ≈``; a dash for a model without an average, or with failed calls in it."""
+    if cell is None or cell.rank is None:
         return "–"
     return f"{cell.rank}{cell.mark}"
 
@@ -252,18 +257,21 @@ def interval_lines(board: Board) -> list[str]:
 
 
 def failure_lines(board: Board) -> list[str]:
-    """A sentence for every reported run with failed calls: they are in none of its figures."""
+    """A sentence for every reported run with failed calls: what they cost it."""
     return [
-        f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed and are in "
-        f"none of its figures{_as_misses(board, cell)}"
+        f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed"
+        f"{_as_misses(board, cell.run)}"
         for cell in _cells(board)
         if cell.run is not None and cell.failures
     ]
 
 
-def _as_misses(board: Board, cell: Standing) -> str:
-    value = board.benchmark.with_failures.value(cell.run.sums) if cell.run else None
-    return "" if value is None else f"; as misses its {board.headline} is {value:.1f}"
+def _as_misses(board: Board, run: Run) -> str:
+    missed, answered = board.metrics[0].value(run.sums), board.metrics[1].value(run.sums)
+    if missed is None:
+        return ""
+    without = "" if answered is None else f", {answered:.1f} without them"
+    return f"; its {board.metrics[1].name} is {missed:.1f} with them as misses{without}"
 
 
 def rejection_lines(board: Board) -> list[str]:

@@ -13,11 +13,10 @@ from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
 from ..core.visible import visible
-from .board import Board
+from .board import TIED, UNTOLD, Board
 from .published import PUBLISHED, PublishedLine, published_lines, published_notes
 from .rows import (
     NOTE,
-    TIED,
     GridCell,
     TableRow,
     doctor_lines,
@@ -84,7 +83,7 @@ def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
 # --- a metric -------------------------------------------------------------------------------------
 
 _HEADER_ROWS = 2
-_LEADING = ("Rank", TIED, "Model")
+_LEADING = ("Rank", f"{TIED} {UNTOLD}", "Model")
 _BOUNDS_WIDTH = 13
 
 
@@ -94,7 +93,7 @@ def _metric_sheet(sheet: Any, board: Board, metric: str) -> None:
     for row, (model, cells) in enumerate(grid(board, metric), _HEADER_ROWS + 1):
         overall = cells[0]
         _put(sheet, row, 1, overall.rank if overall else None)
-        _put(sheet, row, 2, TIED if overall and overall.tied else None)
+        _put(sheet, row, 2, overall.sign or None if overall else None)
         _put(sheet, row, 3, model)
         for at, cell in enumerate(cells):
             _figure(sheet, row, 4 + 2 * at, cell, at < averages)

@@ -45,7 +45,7 @@ _MOST_VALUES = 40
 
 def parts_tables(board: Board) -> list[PartsTable]:
     """What is shown of slices beside the file of all: the reported runs, by their headline."""
-    metric = next(one for one in board.metrics if one.name == board.headline)
+    metric = board.headline
     if _of_slices(metric):
         return []
     found: dict[str, list[TableRow]] = {}

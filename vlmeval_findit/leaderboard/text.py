@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from ..core.metric import Metric
 from ..core.visible import counted, visible
-from .board import OVERALL, Board
+from .board import OVERALL, TIED, Board
 from .published import PUBLISHED, published_lines, published_notes
 from .rows import (
     NOTE,
-    TIED,
     GridCell,
     apart_rows,
     doctor_lines,
@@ -37,7 +36,7 @@ def as_markdown(board: Board) -> str:
     for metric in board.shown:
         parts += [f"## {metric.title}", _metric_table(board, metric.name)]
     for table in parts_tables(board):
-        parts += [f"## {board.headline} by parts of {md(table.column)}", *_parts(table)]
+        parts += [f"## {board.headline.name} by parts of {md(table.column)}", *_parts(table)]
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
@@ -178,15 +177,18 @@ def _latex_table(board: Board, metric: Metric) -> str:
 
 
 def _caption(board: Board) -> str:
+    said = [NOTE, *(f"{line}." for line in failure_lines(board))]
     sources = "; ".join(dict.fromkeys(one.where for one in board.published))
-    return f"{NOTE} In italics, not ranked: published ({sources})." if sources else NOTE
+    if sources:
+        said.append(f"In italics, not ranked: published ({sources}).")
+    return " ".join(said)
 
 
 def _latex_cell(cell: GridCell | None) -> str:
     if cell is None:
         return "--"
     value = rf"\textbf{{{cell.text}}}" if cell.best else cell.text
-    mark = r"\,$\approx$" if cell.tied else ""
+    mark = rf"\,{_latex(cell.sign)}" if cell.sign else ""
     bounds = rf" {{\scriptsize {_latex(cell.bounds)}}}" if cell.bounds else ""
     return value + mark + bounds
 

@@ -117,8 +117,9 @@ def _figures(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> Iterator
     for run, row in zip(runs, rows, strict=True):
         of.setdefault(run.benchmark.name, (run.benchmark, []))[1].append(row)
     for benchmark, own in of.values():
-        metrics = [m.name for m in benchmark.metrics if any(row[m.name] is not None for row in own)]
-        names = [*metrics, benchmark.with_failures.name]
+        names = [
+            m.name for m in benchmark.all_metrics if any(row[m.name] is not None for row in own)
+        ]
         lines = [
             [
                 md(row["model"]),

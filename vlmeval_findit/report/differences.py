@@ -69,7 +69,7 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
         "figures": [
             _figure(metric, left.evidence, right.evidence)
             for metric in metrics
-            if {left.run.figures[metric.name], right.run.figures[metric.name]} != {None}
+            if {metric.value(left.run.sums), metric.value(right.run.sums)} != {None}
         ],
         "losses": _losses(left, right),
         "counts": {"queries": len(left.run.rows), **_counts(left.goodness, right.goodness)},

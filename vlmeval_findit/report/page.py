@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from .. import __version__
+from ..core.metric import Metric
 from ..core.visible import counted, visible
 from ..leaderboard.board import Board
 from ..leaderboard.published import published_lines, published_notes
@@ -106,7 +107,7 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "forced": forced_lines(board),
         "doubts": doctor_lines(board),
         "missing": _by_reason(missing),
-        "runs": [_run_row(run) for run in runs],
+        "runs": [_run_row(run, short_metrics(board)) for run in runs],
         "short": [metric.name for metric in short_metrics(board)],
         "pairs": pairs,
         "pairs_note": pairs_note(board),
@@ -203,7 +204,7 @@ def _by_reason(missing: Iterable[Missing]) -> Mapping[str, list[str]]:
     return found
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:
     basis = run.basis
     said = {**basis.versions, **basis.plugins}
     versions = ", ".join(f"{name} {number}" for name, number in said.items())
@@ -211,7 +212,7 @@ def _run_row(run: Run) -> dict[str, Any]:
         "model": run.model,
         "dataset": run.question.column,
         "format": run.question.format,
-        "figures": run.figures,
+        "figures": {metric.name: metric.value(run.sums) for metric in short},
         "queries": len(run.rows),
         "failed": run.failed,
         "left_out": len(basis.left_out),

@@ -48,10 +48,10 @@ def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | Non
     if len(runs) < 2:
         return None
     runs.sort(key=lambda run: run.question.format_place)
-    figures = {run.question.format_cell: run.figures[board.headline] for run in runs}
+    figures = {run.question.format_cell: board.headline.value(run.sums) for run in runs}
     cell = board.cells.get((model, column.name))
     shown = HeatMap(
-        metric=board.headline,
+        metric=board.headline.name,
         axes=board.benchmark.format_axes,
         rows=tuple(dict.fromkeys(row for row, _ in figures)),
         columns=tuple(dict.fromkeys(c for _, c in figures)),

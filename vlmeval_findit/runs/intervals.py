@@ -19,14 +19,14 @@ def evidence(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
 
     Args:
         run: a scored run.
-        metrics: none for those of its benchmark.
+        metrics: none for all of its benchmark.
 
     Raises:
         StatisticsError: a run without rows.
     """
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no interval")
-    return evidence_of(metrics or run.benchmark.metrics, clustered(run.rows, run.question.images))
+    return evidence_of(metrics or run.benchmark.all_metrics, clustered(run.rows, run.question.images))
 
 
 def intervals(run: Run) -> dict[str, Interval | None]:
