@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -125,16 +125,14 @@ def go(
 
 
 def files(work_dir: Path) -> dict[str, str]:
-    """The content of all result files, without the one time that is in them."""
+    """The content of all result files, without the times that are in them."""
     found = {}
     for path in sorted(work_dir.rglob("*")):
         if path.is_dir() or path.name in (".sweep.lock", ".sweep.finished"):
             continue
         text = path.read_text(encoding="utf-8")
-        if path.name.endswith("_provenance.json"):
-            values = json.loads(text)
-            values.pop("scored_at")
-            text = json.dumps(values)
+        if path.name.endswith(("_provenance.json", "_identity.json")):
+            text = re.sub(r',?\s*"(scored|asked)_at": "[^"]*"', "", text)
         found[str(path.relative_to(work_dir))] = text
     return found
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from boards import JSON, board, runs, world
@@ -11,6 +13,8 @@ from scored_runs import World, saying, speaking
 
 from vlmeval_findit.benchmarks.findit import PREFIX
 from vlmeval_findit.benchmarks.findit.variant import grid
+from vlmeval_findit.core.contradictions import continued
+from vlmeval_findit.core.identity import Answering
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.leaderboard.formats import FormatError, choose
@@ -86,16 +90,101 @@ def test_other_tables_and_unknown_prompts_are_set_apart(world: World, runs: list
     assert "rows that the rest lacks: 8 (first: 12)" in reasons["M"]
 
 
-def test_of_two_runs_of_a_cell_the_newest_counts(world: World, runs: list[Run]) -> None:
-    path = world.predict("Good", JSON, speaking(JSON, 0.7, 10), folder="copy")
-    [copy] = load_runs([path])
-    later = replace(copy, basis=replace(copy.basis, scored_at="2999"))
-    board = make_board([*runs, later])
+def asked(world: World, when: str | None, chance: float, folder: str, **change: Any) -> Run:
+    """A run of one model, asked at some time, with something else in its identity."""
+    return world.run(
+        "Good",
+        JSON,
+        speaking(JSON, chance, 10),
+        change=lambda run: replace(run, asked_at=when, **change),
+        folder=folder,
+    )
+
+
+def scored(run: Run, when: str) -> Run:
+    return replace(run, basis=replace(run.basis, scored_at=when))
+
+
+JANUARY, NOVEMBER = "2026-01-05T00:00:00+00:00", "2026-11-05T00:00:00+00:00"
+
+
+def test_of_two_runs_of_a_cell_the_one_asked_last_counts(world: World) -> None:
+    """Scoring an old run again does not make it the newest."""
+    old = scored(asked(world, JANUARY, 0.2, "old"), "2999")
+    new = scored(asked(world, NOVEMBER, 0.9, "new"), "2026")
+    board = make_board([old, new])
+    assert board.cells["Good", "Pascal"].run is new
     [one] = board.apart
-    assert one.reason == f"the same predictions as {later.path}"
-    other = replace(later, basis=replace(later.basis, predictions_sha256="0"))
-    [one] = make_board([*runs, other]).apart
-    assert one.reason.startswith("another run of this cell, older than")
+    assert (one.run, one.reason) == (old, f"another run of this cell, older than {new.path}")
+
+
+def test_of_the_same_predictions_the_last_score_counts(world: World) -> None:
+    one, two = (asked(world, None, 0.7, folder) for folder in ("here", "copy"))
+    later = scored(one, "2999")
+    board = make_board([later, two])
+    assert board.cells["Good", "Pascal"].run is later
+    assert [one.reason for one in board.apart] == [f"the same predictions as {later.path}"]
+
+
+def test_where_nothing_says_which_was_asked_last_none_displaces_the_other(world: World) -> None:
+    runs = [asked(world, None, 0.2, "old"), asked(world, NOVEMBER, 0.9, "new")]
+    board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
+    assert board.models == ("Poor",)
+    assert {one.run.path: one.reason for one in board.apart} == {
+        ours.path: f"nothing says whether {other.path} was asked later; "
+        "give the files of the run that is meant in place of their folder"
+        for ours, other in (runs, runs[::-1])
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"space": {"kind": "pixels"}}, 'coordinate space (here {"kind": "grid1000"}, there'),
+        (
+            {"answering": Answering("Test", settings={"temperature": 1.0})},
+            "setting temperature (here not set, there 1.0)",
+        ),
+        (
+            {"answering": Answering("Test", revision="files-2")},
+            "revision (here files-1, there files-2)",
+        ),
+    ],
+)
+def test_runs_of_one_name_that_contradict_each_other_are_both_set_apart(
+    world: World, change: dict[str, Any], told: str
+) -> None:
+    """Another space or other settings: none displaces the other in silence."""
+    first = {"answering": Answering("Test", revision="files-1")} if "revision" in told else {}
+    runs = [
+        asked(world, JANUARY, 0.9, "old", **first),
+        asked(world, NOVEMBER, 0.9, "new", **change),
+    ]
+    board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
+    assert board.models == ("Poor",)
+    reasons = {one.run.path: one.reason for one in board.apart}
+    assert reasons.keys() == {run.path for run in runs}
+    assert f"another run under one name: {runs[1].path} differs in {told}" in reasons[runs[0].path]
+    assert all(reason.endswith("in place of their folder") for reason in reasons.values())
+    # As it says: with the files of one of them there is nothing to ask.
+    assert make_board(load_runs([runs[1].path])).models == ("Good",)
+
+
+def test_one_run_scored_in_two_spaces_is_not_one_run(world: World) -> None:
+    one, two = (asked(world, JANUARY, 0.9, folder) for folder in ("a", "b"))
+    other = replace(two, basis=replace(two.basis, spaces=("pixels (setting)",)))
+    board = make_board([one, other])
+    assert board.models == ()
+    assert "coordinate space (here grid1000, there pixels)" in board.apart[0].reason
+
+
+def test_going_on_does_not_change_when_a_run_was_asked(world: World, tmp_path: Path) -> None:
+    run = asked(world, JANUARY, 0.9, "old").basis.identity
+    assert run is not None
+    now = replace(run, asked_at=NOVEMBER)
+    assert continued(run, now, False, tmp_path).asked_at == JANUARY
+    assert continued(None, now, False, tmp_path).asked_at == NOVEMBER
+    assert now.digest == run.digest
 
 
 def test_a_run_without_rows_is_set_apart(world: World) -> None:

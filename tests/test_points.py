@@ -589,7 +589,7 @@ def test_points_have_a_board_of_their_own(world: World) -> None:
     assert (first.benchmark.name, second.benchmark.name) == ("FindIt", "FindIt-points")
     assert first.models == ("Good",)
     assert second.models == ("Good", "Silent")
-    assert second.headline == "Pointing accuracy"
+    assert second.headline.name == "Pointing accuracy"
     assert not {"F1@0.5", "mIoU"} & {one.name for one in second.shown}
     (column,) = second.columns
     cell = second.cells["Good", column.name]

@@ -310,11 +310,11 @@ def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
         given_ = clustered(rows, "VPBench")
         group.append(Known(board.Standing(model, "Stage1", None, 8, 0, {}), given_))
         part = figure_intervals(evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent")))
-        whole = figure_intervals(group[-1].evidence())
+        whole = figure_intervals(group[-1].evidence(BENCHMARK.all_metrics))
         bounds = [found["Hallucination rate"] for found in (part, whole)]
         assert [one.low for one in bounds if one] == pytest.approx([bounds[1].low] * 2)
         assert [one.high for one in bounds if one] == pytest.approx([bounds[1].high] * 2)
-    ranked = {cell.model: cell.entries for cell in board._ranked(group)}
+    ranked = {cell.model: cell.entries for cell in board._ranked(group, BENCHMARK.all_metrics)}
     for metric in ("Accuracy", "Hallucination rate"):
         assert ranked["careful"][metric].rank == 1
         assert ranked["eager"][metric].rank == 2

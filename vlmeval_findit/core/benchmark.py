@@ -139,7 +139,7 @@ class Benchmark(Protocol):
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """The headline with failed calls as misses, by which models are ranked; then its metrics."""
+        """The headline with failed calls as misses, which ranks models; then its metrics."""
         return (self.with_failures, *self.metrics)
 
     @property

@@ -24,6 +24,11 @@ class Contradiction:
     def is_space(self) -> bool:
         return self.what.startswith(SPACE)
 
+    @property
+    def of_two_runs(self) -> str:
+        """What differs between a run and another one, with both values."""
+        return f"{self.what} (here {_shown(self.recorded)}, there {_shown(self.now)})"
+
     def __str__(self) -> str:
         return f"{self.what}: recorded {_shown(self.recorded)}, now {_shown(self.now)}"
 
@@ -118,6 +123,7 @@ def continued(recorded: Identity | None, now: Identity, forced: bool, where: Pat
         host=recorded.host or now.host,
         versions=recorded.versions or now.versions,
         forced=recorded.forced,
+        asked_at=recorded.asked_at,
     )
 
 

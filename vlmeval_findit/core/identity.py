@@ -70,7 +70,8 @@ class Identity:
     image.
     ``space`` are the settings of the coordinate space of all replies (:func:`.space_from`).
     ``host`` and ``versions`` are those at inference, ``plugins`` the versions of the plug-ins whose
-    rows it uses.  ``forced`` says what ``--force`` overrode.
+    rows it uses.  ``forced`` says what ``--force`` overrode.  ``asked_at`` is when it was begun, in
+    UTC as ISO 8601 has it (None: before that was recorded); going on does not change it.
     """
 
     model: str
@@ -89,6 +90,7 @@ class Identity:
     versions: Mapping[str, str] = field(default_factory=dict)
     plugins: Mapping[str, str] = field(default_factory=dict)
     forced: tuple[str, ...] = ()
+    asked_at: str | None = None
 
     @property
     def digest(self) -> str:

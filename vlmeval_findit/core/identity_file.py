@@ -31,8 +31,9 @@ def as_values(run: Identity) -> dict[str, Any]:
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
     }
-    if not run.plugins:
-        del values["plugins"]
+    for name in ("plugins", "asked_at"):
+        if not values[name]:
+            del values[name]
     return values
 
 
@@ -65,7 +66,7 @@ _ANSWERING: Mapping[str, Any] = {
 _IDENTITY: Mapping[str, Any] = {
     **dict.fromkeys(("model", "dataset", "left_out"), str),
     **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
-    "reads_like": _TEXT,
+    **dict.fromkeys(("reads_like", "asked_at"), _TEXT),
     "space": dict | None,
     **dict.fromkeys(("chosen", "host", "versions", "plugins"), dict),
     "forced": list,

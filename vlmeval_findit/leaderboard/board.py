@@ -118,7 +118,7 @@ class Board:
 
     @property
     def shown(self) -> tuple[Metric, ...]:
-        """What people are shown: the headline, and the metrics that anybody has a figure of here."""
+        """What people are shown: the headline, and metrics that anybody has a figure of here."""
         found = {name for cell in self.cells.values() for name in cell.entries}
         found |= {name for one in self.published for name in one.values}
         found -= {self.headline.name, self.benchmark.with_failures.name}
@@ -192,7 +192,9 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     for average in averages:
         groups[average.name] = _averaged(average, groups)
     cells = {
-        (cell.model, cell.column): cell for group in groups.values() for cell in _ranked(group, metrics)
+        (cell.model, cell.column): cell
+        for group in groups.values()
+        for cell in _ranked(group, metrics)
     }
     names = {column.name for column in columns}
     models = {model for model, _ in chosen}

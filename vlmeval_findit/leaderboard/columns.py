@@ -6,6 +6,10 @@ same prompt set, over the same table, and scored over the same rows by the same 
 something beside the benchmark's own code decides what is right; a plug-in that both used must have
 been the same version.  What is not comparable with the
 rest of its column is set apart with the reason; it is never mixed in and never silently dropped.
+
+Of several runs of one model in one format the one counts that was asked last.  Where their
+identities contradict each other they are different models or settings under one name: none of them
+counts, and the reason says how to choose.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from ..core.contradictions import Contradiction, contradictions
+from ..core.identity import SPACE
 from ..core.row_table import sources
 from ..runs.provenance import UNKNOWN_PROMPTS, Basis
 from ..runs.scored_run import Run
@@ -58,7 +64,7 @@ def columns_of(runs: Iterable[Run]) -> tuple[tuple[Column, ...], tuple[SetApart,
     ordered = sorted(runs, key=lambda run: run.question.column)
     for name, members in groupby(ordered, key=lambda run: run.question.column):
         kept = list(members)
-        for rule in (_with_rows, _comparable, _same_words, _same_plugins, _newest):
+        for rule in (_with_rows, _comparable, _same_words, _same_plugins, _one_a_cell):
             kept, left = rule(kept)
             apart += left
         if kept:
@@ -177,31 +183,60 @@ def _short(checksum: str | None) -> str:
     return f"{checksum[:12]}…" if checksum else "unknown"
 
 
-def _newest(runs: Sequence[Run]) -> Sorted:
-    """One run a model and format: the one that was scored last."""
+def _one_a_cell(runs: Sequence[Run]) -> Sorted:
+    """One run a model and format: of runs that nothing tells apart, the one that was asked last."""
     kept: list[Run] = []
     apart: list[SetApart] = []
     for members in _by(runs, lambda run: (run.model, run.question)).values():
-        *older, newest = sorted(members, key=lambda run: (run.basis.scored_at, str(run.path)))
+        unclear = {run.path: why for run in members if (why := _unclear(run, members))}
+        *older, newest = sorted(members, key=_when)
+        if unclear:
+            apart += [SetApart(run, unclear.get(run.path, _ONE_NAME)) for run in members]
+            continue
         kept.append(newest)
         for run in older:
-            same = run.basis.predictions_sha256 == newest.basis.predictions_sha256
-            asked = _asked_otherwise(run, newest)
-            again = same and not asked
+            again = run.basis.predictions_sha256 == newest.basis.predictions_sha256
             what = "the same predictions as" if again else "another run of this cell, older than"
-            apart.append(SetApart(run, f"{what} {newest.path}{asked}"))
+            apart.append(SetApart(run, f"{what} {newest.path}"))
     return kept, apart
 
 
-def _asked_otherwise(run: Run, other: Run) -> str:
-    """In what two runs of one model were not asked the same, where that is chosen for a model."""
-    ours, theirs = (one.basis.identity.chosen if one.basis.identity else {} for one in (run, other))
-    told = [
-        f"{what} {ours.get(what)}, there {theirs.get(what)}"
-        for what in {**ours, **theirs}
-        if ours.get(what) != theirs.get(what)
-    ]
-    return f" ({'; '.join(told)})" if told else ""
+_ONE_NAME = "other runs of its model and format contradict each other"
+_CHOOSE = "give the files of the run that is meant in place of their folder"
+
+
+def _when(run: Run) -> tuple[str, str, str]:
+    return _asked_at(run) or "", run.basis.scored_at, str(run.path)
+
+
+def _asked_at(run: Run) -> str | None:
+    return run.basis.identity.asked_at if run.basis.identity else None
+
+
+def _unclear(run: Run, members: Sequence[Run]) -> str:
+    """Why it cannot be said whether a run, or another of its cell, is meant; empty where it can."""
+    for other in members:
+        told = _differences(run, other)
+        if told:
+            return f"another run under one name: {other.path} differs in {told}; {_CHOOSE}"
+        same = run.basis.predictions_sha256 == other.basis.predictions_sha256
+        if not same and None in (_asked_at(run), _asked_at(other)):
+            return f"nothing says whether {other.path} was asked later; {_CHOOSE}"
+    return ""
+
+
+def _differences(run: Run, other: Run) -> str:
+    """In what two runs of one cell contradict each other, with both values."""
+    ours, theirs = run.basis.identity, other.basis.identity
+    found = contradictions(ours, theirs) if ours and theirs else []
+    if not any(one.is_space for one in found) and _spaces(run) != _spaces(other):
+        found.append(Contradiction(SPACE, _spaces(run), _spaces(other)))
+    return ", ".join(one.of_two_runs for one in found)
+
+
+def _spaces(run: Run) -> str:
+    """The spaces that a run is scored in, whoever said them."""
+    return "; ".join(sorted({text.rpartition(" (")[0] for text in run.basis.spaces}))
 
 
 # --- groups ---------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ SIGNS = (
 NOTE = (
     "Figures in percent with 95 % intervals over pictures: queries of one picture count together, "
     "and so does a picture that datasets share; there is no interval where fewer than "
-    f"{FEWEST} pictures count. {'; '.join(SIGNS)} (at 5 %: paired t-test over pictures; p-values are "
-    "corrected after Holm for the comparisons of their column). "
+    f"{FEWEST} pictures count. {'; '.join(SIGNS)} (at 5 %: paired t-test over pictures; p-values "
+    "are corrected after Holm for the comparisons of their column). "
     "Models are ordered by the headline figure with failed calls as misses; other figures are over "
     "answered calls only, and rank no model that has failed calls. "
     "Averages are given for models that have every dataset in them."

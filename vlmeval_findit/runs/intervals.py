@@ -26,7 +26,9 @@ def evidence(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
     """
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no interval")
-    return evidence_of(metrics or run.benchmark.all_metrics, clustered(run.rows, run.question.images))
+    return evidence_of(
+        metrics or run.benchmark.all_metrics, clustered(run.rows, run.question.images)
+    )
 
 
 def intervals(run: Run) -> dict[str, Interval | None]:

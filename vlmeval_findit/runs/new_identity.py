@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from ..benchmarks import benchmark_of
@@ -43,6 +44,7 @@ def run_identity(
         plugins=used_by(
             task.question, answering.row, [space["kind"]] if space else (), answering.kind
         ),
+        asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
