@@ -13,8 +13,16 @@ from own_data import ANNOTATIONS, IMAGE_IDS, data_folder, make_images, write_coc
 
 from vlmeval_findit.benchmarks.findit.task import FindItTask as Task
 from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.table import write_table
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
+
+LETTERS = VPQuery(
+    *(1, "Which?", ("a.png",), "", "Which?", (("A", "a cat"), ("B", "a dog")), "A", "1", ("box",)),
+    *((), Kind.REFERENCE, False, "mine"),
+    photograph="a.jpg",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +118,27 @@ def test_what_cannot_be_exported_is_counted(capsys: pytest.CaptureFixture[str]) 
     assert truth["info"]["failed calls, not in here"] == 1
     assert len(truth["images"]) == 1
     assert [row["category_id"] for row in results] == [7]
+
+
+@pytest.mark.parametrize("command", ["export-coco", "confidences"])
+def test_runs_whose_answers_are_no_boxes_are_left_out(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Letters, and points: named, and the other runs of the folder are done."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    write_table(tmp_path / "lmu", "VPBench_Mine", [LETTERS], {})
+    rows = [{"index": 1, "prediction": "A"}]
+    for dataset in ("VPBench_Mine", "FindIt_MyData_point_json"):
+        (runs / f"Model_{dataset}.json").write_text(json.dumps(rows))
+    assert main([command, str(runs), "--space", "grid1000"]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("left out: ") == 2
+    assert "VPBench_Mine: its answers are no boxes" in said.err
+    if command == "export-coco":
+        (runs / "Model_FindIt_MyData_xyxy_json.json").write_text(json.dumps(rows))
+        assert main([command, str(runs), "--space", "grid1000"]) == 0
+        assert "Model_FindIt_MyData_xyxy_json_coco_results.json" in capsys.readouterr().out
 
 
 def test_a_box_with_swapped_corners_stays_a_false_box() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,11 +19,15 @@ from ..core.files import atomic_write, write_once
 from ..core.settings import settings_from
 from ..core.statistics import DRAWN, Interval
 from ..core.visible import visible
+from ..doctor.of_run import NotBoxesError
 from ..runs.confidences import ORDERS, Figure, Judged, Ranked, Sureness, judge
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file
 from .parsing import Parser
+
+NOTHING = 1
+"""No run has answers that are boxes."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,8 +51,14 @@ def main(argv: Sequence[str]) -> int:
     settings = settings_from({"space": args.space, "force": args.force})
     told: list[Judged] = []
     for path in prediction_files(args.runs):
-        told.append(judge(score_file(path, as_scored(path, settings), args.dataset), path))
+        try:
+            told.append(judge(score_file(path, as_scored(path, settings), args.dataset), path))
+        except NotBoxesError as error:
+            print(f"{path}: left out: {error}", file=sys.stderr)
+            continue
         print("\n".join(text_of(told[-1])) + "\n")
+    if not told:
+        return NOTHING
     print("\n".join(legend(told)))
     if args.json is not None:
         with atomic_write(args.json) as f:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.settings import settings_from
+from ..doctor.of_run import NotBoxesError
 from ..runs.coco_export import export
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file
 from .parsing import Parser
+
+NOTHING = 1
+"""No run has answers that are boxes."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,10 +34,16 @@ def main(argv: Sequence[str]) -> int:
         help=f"the score of a box, in runs with --confidences (default: {DEFAULT})",
     )
     args = parser.parse_args(argv)
+    exported = 0
     for path in prediction_files(args.runs):
         settings = settings_from({"space": args.space, "force": args.force})
         run = score_file(path, as_scored(path, settings), args.dataset)
-        done = export(run, path, args.confidence)
+        try:
+            done = export(run, path, args.confidence)
+        except NotBoxesError as error:
+            print(f"{path}: left out: {error}", file=sys.stderr)
+            continue
+        exported += 1
         print(f"{path}: {done.boxes} boxes in {done.images} images")
         for count, what in (
             (done.failed, "failed calls are in neither file"),
@@ -44,4 +55,4 @@ def main(argv: Sequence[str]) -> int:
                 print(f"  {count} {what}")
         print(f"  results: {done.results}\n  ground truth: {done.truth}")
         print(done.note)
-    return 0
+    return 0 if exported else NOTHING

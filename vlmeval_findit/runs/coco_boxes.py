@@ -21,6 +21,7 @@ from ..boxes.representation import Judging
 from ..core.scored_row import ScoredRow
 from ..data.own.annotations import AnnotationError
 from ..data.own.build import ids_path
+from ..doctor.of_run import NotBoxesError
 from .boxes_of_rows import confidences_of
 from .score import RunScore
 
@@ -85,8 +86,10 @@ def collect(run: RunScore) -> CocoBoxes:
     """The boxes of a run as COCO has them, every one with the score 1.
 
     Raises:
-        AnnotationError: the answers are no boxes, or what an import left is damaged.
+        NotBoxesError: the answers are no boxes.
+        AnnotationError: what an import left is damaged.
     """
+    _variant(run)
     ids = _ids(run.task.table)
     out = CocoBoxes(ids["images"], _categories(run, ids["categories"]))
     asked: set[tuple[str, str]] = set()
@@ -106,7 +109,7 @@ def collect(run: RunScore) -> CocoBoxes:
 def _variant(run: RunScore) -> Variant:
     question = run.task.question
     if not isinstance(question, Variant) or question.judged is not Judging.BY_OVERLAP:
-        raise AnnotationError(f"{question.name}: its answers are no boxes for COCO")
+        raise NotBoxesError(f"{question.name}: its answers are no boxes for COCO")
     return question
 
 

@@ -53,6 +53,7 @@ def export(run: RunScore, predictions: Path, definition: str | None = None) -> E
     ``definition`` is the confidence that is the score; None: the default one, where there is any.
 
     Raises:
+        NotBoxesError: the answers are no boxes.
         ConfidenceError: the run has no such confidences.
     """
     out = collect(run)

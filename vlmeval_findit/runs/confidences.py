@@ -106,7 +106,7 @@ def judge(run: RunScore, predictions: Path) -> Judged:
 
     Raises:
         ConfidenceError: the run has none; or pycocotools is missing.
-        AnnotationError: its answers are no boxes.
+        NotBoxesError: its answers are no boxes.
     """
     found = collect(run)
     there = defined(run.rows)
