@@ -116,13 +116,17 @@ class Pictures:
         return self._known[path]
 
 
-@lru_cache(maxsize=16384)
 def stored_size(path: str) -> tuple[int, int]:
     """The size (w, h) of an image file, from its header; (0, 0) where it cannot be read."""
     try:
-        return header(path).size
+        return _stored_size(path)
     except OSError:
         return 0, 0
+
+
+@lru_cache(maxsize=16384)
+def _stored_size(path: str) -> tuple[int, int]:
+    return header(path).size
 
 
 _PIXELS_PER_TOKEN = 28 * 28
