@@ -1,8 +1,8 @@
 """Images as they are sent: decoded once, RGB, in the orientation that the annotations expect.
 
-FindIt's widths, heights and boxes are those of the *stored* pixels (:mod:`.image_files`).  Images
-of another size than their row are refused before a run, see :mod:`.image_checks`, so a file whose
-annotations were made after turning it does not slip through.
+FindIt's widths, heights and boxes are those of the *stored* pixels (:mod:`...core.image_files`).
+Images of another size than their row are refused before a run, see :mod:`...core.image_checks`, so
+a file whose annotations were made after turning it does not slip through.
 """
 
 from __future__ import annotations

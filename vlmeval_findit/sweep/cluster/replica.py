@@ -1,8 +1,8 @@
 """What runs on the machines of a cluster: replicas that keep what they answer, and the scoring.
 
 A replica is the executor of one machine (:class:`.LocalExecutor`) that keeps its answers in a file
-of its own beside the journal (:mod:`.journal.side`).  So the driver sends places of calls, and gets
-back that they are answered; no words pass through it.
+of its own beside the journal (:mod:`..journal.side`).  So the driver sends places of calls, and
+gets back that they are answered; no words pass through it.
 """
 
 from __future__ import annotations
