@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .api.detections import to_supervision as to_supervision
     from .api.drawing import draw as draw
     from .api.frames import Runs as Runs
+    from .api.frames import compare as compare
     from .api.frames import load_runs as load_runs
     from .api.models import Answered as Answered
     from .api.models import Model as Model
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from .api.scoring import score as score
     from .api.truths import Truth as Truth
     from .api.truths import truth as truth
-    from .runs.intervals import compare as compare
 
 __version__ = "0.2.0"
 
@@ -62,7 +62,7 @@ _HOMES = {
     "Runs": "api.frames",
     "Score": "api.scoring",
     "Truth": "api.truths",
-    "compare": "runs.intervals",
+    "compare": "api.frames",
     "draw": "api.drawing",
     "from_supervision": "api.detections",
     "load_runs": "api.frames",
