@@ -101,7 +101,8 @@ def take_tar(
         ArchiveError: it is damaged, ends early, or is a bomb; what was settled before is as it
             should be, and what was not is wanted again.
     """
-    packed = io.BufferedReader(_Bounded(stream, lambda: inf))
+    counted = _Bounded(stream, lambda: inf)
+    packed = io.BufferedReader(counted)
     begin = packed.peek(6)
     at_the_end = begin.startswith(_GZIP)
     kept: list[str] = []
@@ -109,7 +110,6 @@ def take_tar(
     def most() -> float:
         return _UNPACKED_AT_LEAST + _MOST_PER_BYTE * counted.count
 
-    counted = cast(_Bounded, packed.raw)
     try:
         unpacked = _Bounded(_unpacked(packed, begin), most)
         with tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Member) as archive:
@@ -148,7 +148,7 @@ _LONGEST_HEADER = 1 << 20
 """Bytes of the longest name, and of all that is said of one member: they are held in memory."""
 
 
-def _unpacked(packed: io.BufferedReader, begin: bytes) -> IO[bytes]:
+def _unpacked(packed: io.BufferedReader[_Bounded], begin: bytes) -> IO[bytes]:
     if begin.startswith(_GZIP):
         return cast(IO[bytes], gzip.GzipFile(fileobj=packed))
     if begin.startswith(_BZIP2):
