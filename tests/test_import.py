@@ -19,6 +19,7 @@ from vlmeval_findit.benchmarks.findit.names import forget_names, parse
 from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
+from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
@@ -86,8 +87,10 @@ def test_every_format_makes_the_same_queries(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "source"
     folder.mkdir()
     assert main(["import", *arguments(kind, folder), "--name", "MyData"]) == 0
-    assert sorted(queries_of("MyData")) == sorted(EXPECTED)
-    multi = queries_of("MyData_multilabel")
+    # Of YOLO's folders the picture without objects asks for a class, with nothing to find.
+    empty = [("cat", 100, 100, ("three.jpg",), ())] if kind == "yolo" else []
+    assert sorted(queries_of("MyData")) == sorted([*EXPECTED, *empty])
+    multi = [row for row in queries_of("MyData_multilabel") if row not in empty]
     assert sorted(multi, key=lambda row: len(row[4])) == [
         ("traffic light", 64, 96, ("sub/two.png",), ("traffic light",), (4, 8, 44, 88)),
         (
@@ -258,15 +261,23 @@ def test_annotations_that_cannot_be_used_are_refused_and_leave_nothing(
         assert not list(own_datasets_file().parent.iterdir())
 
 
-def test_crowd_regions_are_left_out_and_said(
+def test_crowd_regions_are_ignored_and_said(
     tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = coco_values()
-    values["annotations"][0]["iscrowd"] = 1
+    # One of the two cats of a picture, and the one traffic light of another.
+    values["annotations"][0]["iscrowd"] = values["annotations"][3]["iscrowd"] = 1
     write_coco(tmp_path, values)
     assert import_coco(tmp_path, images) == 0
-    assert "left out: 1 crowd regions" in capsys.readouterr().out
-    assert sum(len(q.truth.boxes) for q in read_table(find_table("MyData"))) == 3
+    said = capsys.readouterr().out
+    assert "left out: 1 crowd regions in pictures with nothing else of their label" in said
+    assert "2 boxes  (1 more count neither way)" in said
+    for table in ("MyData", "MyData_multilabel"):
+        queries = read_table(find_table(table))
+        assert sum(len(q.truth.boxes) for q in queries) == 2
+        (one,) = [one for q in queries for one in q.truth.ignored]
+        label = "cat" if "multi" in table else ""
+        assert one == Ignored((10.0, 5.0, 40.5, 25.25), 0, label, crowd=True)
 
 
 @pytest.mark.parametrize(

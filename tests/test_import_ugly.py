@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.benchmarks.findit.places import find_table
+from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.own.annotations import (
     AnnotationError,
@@ -216,7 +219,7 @@ def test_numbers_of_coco_that_are_right(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(values).encode())
     found = read_coco(path)
     assert found.boxes[0].corners == (10, 5, 40, 25)
-    assert found.left_out == {"crowd regions": 1}
+    assert [box.ignored for box in found.boxes][:3] == ["", "crowd regions", ""]
     assert found.images["one.jpg"] is None
     assert found.images["sub/two.png"] == (64, 96)
     assert found.images["three.jpg"] == (1, 1)
@@ -303,15 +306,18 @@ def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_difficult_objects_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_difficult_objects_are_ignored(tmp_path: Path) -> None:
     folder = own_data.write_voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     plain = "<difficult>0</difficult>"
     assert file.read_text().count(plain) == 3
     file.write_text(file.read_text().replace(plain, "<difficult> 1 </difficult>", 2))
     found = read_voc(folder)
-    assert found.left_out == {"objects marked as difficult": 2}
-    assert [box.image for box in found.boxes] == ["one.jpg", "sub/two.png"]
+    assert [box.ignored for box in found.boxes] == [
+        *["objects marked as difficult"] * 2,
+        "",
+        "",
+    ]
 
 
 def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:
@@ -457,5 +463,92 @@ def test_what_is_no_size(size: tuple[str, str]) -> None:
 def test_a_good_import_still_reads(tmp_path: Path) -> None:
     folder = yolo(tmp_path, "names: [dog]")
     assert main(["import", "--yolo", str(folder), "--name", "Mine"]) == 0
-    (query,) = read_table(find_table("Mine"))
+    (query,) = [query for query in read_table(find_table("Mine")) if query.truth.boxes]
     assert query.truth.boxes == ((45.0, 30.0, 75.0, 50.0),)
+
+
+# --- splits and backgrounds of YOLO ---------------------------------------------------------------
+
+
+def split_folder(tmp_path: Path, *splits: str) -> Path:
+    """A folder whose splits all have the same pictures, and one more without a label file."""
+    folder = tmp_path / "yolo"
+    (tmp_path / "plain").mkdir()
+    plain = own_data.write_yolo(tmp_path / "plain")
+    for split in splits:
+        shutil.copytree(plain / "labels", folder / "labels" / split)
+        shutil.copytree(plain / "images", folder / "images" / split)
+        shutil.copy(plain / "images" / "one.jpg", folder / "images" / split / "empty.one.JPG")
+    shutil.copy(plain / "data.yaml", folder / "data.yaml")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("splits", "said", "taken"),
+    [
+        (("train", "val"), None, "val"),
+        (("train", "val", "test"), None, "val"),
+        (("train2017", "val2017"), None, "val2017"),
+        (("train", "val", "test"), "test", "test"),
+        (("train", "valid"), "train", "train"),
+        (("train",), None, "train"),
+        (("mine", "theirs"), "mine", "mine"),
+    ],
+)
+def test_splits_of_yolo_are_not_merged(
+    tmp_path: Path, splits: tuple[str, ...], said: str | None, taken: str
+) -> None:
+    folder = split_folder(tmp_path, *splits)
+    found = read_yolo(folder, folder / "images", said)
+    assert {Path(name).parts[0] for name in found.images} == {taken}
+    assert len(found.images) == 4
+    assert len(found.boxes) == 4
+    assert found.left_out.total() == 3 * (len(splits) - 1)
+
+
+@pytest.mark.parametrize(
+    ("splits", "said", "why"),
+    [
+        (("train", "test"), None, "--split test or --split train"),
+        (("train", "val", "valid"), None, "Say --split train or --split val or --split valid"),
+        (("train", "val"), "vla", "no split 'vla': did you mean val"),
+        (("train", "val"), "..", "no split '..'"),
+    ],
+)
+def test_a_split_that_cannot_be_told(
+    tmp_path: Path, splits: tuple[str, ...], said: str | None, why: str
+) -> None:
+    folder = split_folder(tmp_path, *splits)
+    with pytest.raises(AnnotationError, match=re.escape(why)):
+        read_yolo(folder, folder / "images", said)
+
+
+def test_folders_that_are_no_splits_are_read_together(tmp_path: Path) -> None:
+    folder = split_folder(tmp_path, "monday", "tuesday")
+    assert len(read_yolo(folder, folder / "images").boxes) == 8
+
+
+def test_pictures_without_objects_ask_for_one_class_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One has an empty label file, one has none."""
+    folder = split_folder(tmp_path, "train", "val")
+    assert read_yolo(folder, folder / "images").backgrounds == (
+        "val/empty.one.JPG",
+        "val/three.jpg",
+    )
+    assert main(["import", "--yolo", str(folder), "--name", "Mine", "--split", "val"]) == 0
+    said = capsys.readouterr().out
+    assert "left out: 3 label files that are not of the split val" in said
+    assert said.count("(2 with nothing to find)") == 2
+    for name in ("FindIt_Mine_xyxy_json", "FindIt_Mine_multilabel_xyxy_json"):
+        task = load_task(name)
+        nothing = [query for query in task.queries.values() if not query.truth.boxes]
+        assert [(q.images, q.label) for q in nothing] == [
+            (("val/empty.one.JPG",), "cat"),
+            (("val/three.jpg",), "traffic light"),
+        ]
+        assert task.question.data.has_negatives
+    with pytest.raises(SystemExit):
+        main(["import", "--coco", "x.json", "--name", "Mine", "--split", "val"])
+    assert "--split is for --yolo" in capsys.readouterr().err

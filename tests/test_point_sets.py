@@ -407,17 +407,22 @@ def test_a_mask_that_cannot_be_used_is_named(
     assert why in capsys.readouterr().err
 
 
-def test_masks_of_turned_pictures_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_masks_of_turned_pictures_are_turned_back(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "a.jpg", exif=exif)
-    mask = {"size": [HEIGHT, WIDTH], "counts": [0, HEIGHT * WIDTH]}
+    # A viewer shows it WIDTH high; the mask is its first column.
+    mask = {"size": [WIDTH, HEIGHT], "counts": [0, WIDTH, (HEIGHT - 1) * WIDTH]}
     line = {"image": "a.jpg", "expression": "it", "boxes": [{"box": [0, 0, 10, 20], "mask": mask}]}
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps(line))
     how = ["--jsonl", str(path), "--images", str(tmp_path), "--name", "M"]
-    assert main(["import", *how, "--exif", "turned"]) == 2
-    assert "masks are taken of stored pixels only" in capsys.readouterr().err
-    assert main(["import", *how, "--exif", "stored"]) == 0
+    assert main(["import", *how, "--exif", "turned"]) == 0
+    (query,) = load_task("FindIt_M_point_json").queries.values()
+    (found,) = query.truth.masks
+    assert found is not None
+    assert query.truth.boxes == ((0, HEIGHT - 10, 20, HEIGHT),)
+    # Turned to the right, the first column was the last row.
+    rows = {y: [found.covers(x, y) for x in (0, WIDTH // 2, WIDTH - 1)] for y in range(HEIGHT)}
+    assert [y for y, row in rows.items() if all(row)] == [HEIGHT - 1]
+    assert [y for y, row in rows.items() if any(row)] == [HEIGHT - 1]

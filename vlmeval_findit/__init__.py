@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .api.detections import to_supervision as to_supervision
     from .api.drawing import draw as draw
     from .api.frames import Runs as Runs
-    from .api.frames import compare as compare
     from .api.frames import load_runs as load_runs
     from .api.models import Answered as Answered
     from .api.models import Model as Model
@@ -47,8 +46,10 @@ if TYPE_CHECKING:
     from .api.rewards import reward as reward
     from .api.scoring import Score as Score
     from .api.scoring import score as score
+    from .api.truths import Ignored as Ignored
     from .api.truths import Truth as Truth
     from .api.truths import truth as truth
+    from .runs.intervals import compare as compare
 
 __version__ = "0.2.0"
 
@@ -61,8 +62,9 @@ _HOMES = {
     "Read": "api.reading",
     "Runs": "api.frames",
     "Score": "api.scoring",
+    "Ignored": "api.truths",
     "Truth": "api.truths",
-    "compare": "api.frames",
+    "compare": "runs.intervals",
     "draw": "api.drawing",
     "from_supervision": "api.detections",
     "load_runs": "api.frames",
@@ -80,6 +82,7 @@ __all__ = [
     "Answered",
     "By",
     "Family",
+    "Ignored",
     "Kind",
     "Model",
     "Read",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..benchmarks.findit import drawing
 from ..benchmarks.findit.query import Query
@@ -13,16 +14,18 @@ from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
 from ..boxes.representation import Judging
 from ..core.drawing import DrawnBox, Role
-from ..core.image_files import decode
+from ..core.image_files import decode, rgb
 from ..core.replies import Reply
 from ..core.visible import visible
-from .pictures import Picture, in_memory, is_file
 from .reading import Read
 from .truths import Boxes
 from .truths import truth as truth_from
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
+
+Picture = Any
+"""The path of a file, a PIL image, or an array (height, width, 3) of 8 bits."""
 
 
 class Line(NamedTuple):
@@ -39,6 +42,8 @@ LINES: Mapping[Role, Line] = {
     Role.HIT: Line("#35d07f", 3),
     Role.MISS: Line("#ff5a4d", 2, 7, 4),
     Role.WRONG_LABEL: Line("#ffb52e", 3, 2, 4),
+    Role.IGNORED: Line("#c9ced6", 3, 1, 6),
+    Role.UNCOUNTED: Line("#c9ced6", 2, 9, 6),
 }
 """As ``report/templates/report.css`` has them: told apart without colours, too."""
 
@@ -54,7 +59,8 @@ def draw(
     """Draw what is right and what was answered.
 
     Objects are white; a box that found one is green, one that found none red and dashed, one with
-    the wrong label orange and dotted.  Points are crosses.
+    the wrong label orange and dotted.  Objects to ignore are grey and dotted, boxes that are not
+    counted because of one grey and dashed.  Points are crosses.
 
     Args:
         picture: the original: a file, a PIL image or an array.
@@ -67,7 +73,7 @@ def draw(
 
     Raises:
         ImageFileError: the file is no picture.
-        ValueError: the array is no picture, or a box of the truth is none.
+        ValueError: a box of the truth is none.
     """
     image = _image(picture)
     draw_boxes(image, _boxes(image.size, truth, answer, frame))
@@ -85,7 +91,11 @@ def draw_boxes(image: Image.Image, boxes: Iterable[DrawnBox]) -> None:
 
 
 def _image(picture: Picture) -> Image.Image:
-    return decode(str(picture)) if is_file(picture) else in_memory(picture)
+    from PIL import Image
+
+    if isinstance(picture, (str, PathLike)):
+        return decode(str(picture))
+    return rgb(picture if isinstance(picture, Image.Image) else Image.fromarray(picture))
 
 
 def _boxes(

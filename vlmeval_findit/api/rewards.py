@@ -22,7 +22,7 @@ from ..boxes.spaces import Space, scale_to_pixels, space_from
 from ..core.metric import Metric
 from ..core.replies import Reply
 from ..core.spelling import nearest
-from .questions import Said, SpaceLike, is_one, replies_of, variant_of
+from .questions import Said, SpaceLike, replies_of, variant_of
 from .sizes import Size, Sizes, one_each, sizes_of
 from .truths import Boxes, truths_of
 
@@ -98,19 +98,19 @@ def reward(
     >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="miou", **how)
     0.6000000238418579
 
-    Where nothing is to be found, saying so in the form that was asked for is 1 and all else is 0:
-    silence and words are no answer.  A failed call (None) is NaN: there is nothing to reward.
+    Where nothing is to be found, saying so in the form that was asked for is 1, as is finding
+    ignored objects alone, and all else is 0: silence and words are no answer.  A failed call (None)
+    is NaN: there is nothing to reward.
 
     Args:
-        replies: one text, or many; or completions of a chat, as trainers give them: each the list
-            of its messages.
+        replies: one text, or many.
         truths: as of :func:`.score`: of the one, or one a reply.
         format: as in a FindIt name.
         sizes: (width, height) in pixels of the original picture.
         space: in which coordinates the model answers.
         frames: how many frames every query has.
         multilabel: whether boxes have labels of their own.
-        by: what is measured: ``"f1"``, ``"iou"``, ``"adherence"``, ``"pointing"``.
+        by: what is measured.
 
     Returns:
         A number for one reply; (N,) 64-bit floats for many.
@@ -122,7 +122,7 @@ def reward(
     variant = variant_of(format, frames, multilabel)
     by = _by(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
-    if is_one(replies):
+    if replies is None or isinstance(replies, (str, Reply)):
         return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, by)[0])
     return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, by)
 
@@ -151,6 +151,8 @@ def _rewards(
         found[empty] = _rejected(
             [replies[at] for at in empty], [readings[at] for at in empty], variant
         )
+        # Whoever finds only what is to be ignored is not wrong.
+        found[[at for at in empty if matched[at].boxes and not matched[at].counted]] = 100.0
     found[[reply.failed for reply in replies]] = np.nan
     rewards: Rewards = found / 100
     return rewards
@@ -183,13 +185,11 @@ def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, R
 
 
 def _by(said: By | str, variant: Variant) -> By:
-    known = {name: one for one in By for name in (one.value, one.name.lower())}
-    if isinstance(said, str):
-        if said not in known:
-            raise ValueError(f"by: no reward {said!r}{nearest(said, known)}")
-        said = known[said]
+    known = {one.value: one for one in By}
+    if isinstance(said, str) and said not in known:
+        raise ValueError(f"by: no reward {said!r}{nearest(said, known)}")
     there = _METRICS[variant.judged]
-    if said not in there:
+    if By(said) not in there:
         others = ", ".join(one.value for one in there)
-        raise ValueError(f"by: {variant.representation} has no {said.value} (it has: {others})")
-    return said
+        raise ValueError(f"by: {variant.representation} has no {By(said).value} (it has: {others})")
+    return By(said)

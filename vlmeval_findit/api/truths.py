@@ -7,9 +7,9 @@ from math import inf
 from typing import Any
 
 from ..benchmarks.findit.variant import Variant
+from ..boxes.records import Ignored as Ignored
 from ..boxes.records import Truth as Truth
 from ..boxes.representation import Corners
-from .sizes import plain
 
 Boxes = Any
 """A list of (x1, y1, x2, y2) in pixels of the original picture, or an array (N, 4) of them.
@@ -18,7 +18,13 @@ Not narrower, because arrays of every library are taken.
 """
 
 
-def truth(boxes: Boxes, labels: Iterable[str] = (), frames: Iterable[int] = ()) -> Truth:
+def truth(
+    boxes: Boxes,
+    labels: Iterable[str] = (),
+    frames: Iterable[int] = (),
+    *,
+    ignored: Iterable[Ignored | Corners] = (),
+) -> Truth:
     """The ground truth of one query.
 
     >>> truth([[60, 10, 90, 40], [10, 10, 40, 40]], frames=[2, 0]).boxes
@@ -28,6 +34,8 @@ def truth(boxes: Boxes, labels: Iterable[str] = (), frames: Iterable[int] = ()) 
         boxes: (x1, y1, x2, y2) each, in pixels of the original picture; none: nothing to find.
         labels: one a box, where boxes have labels of their own.
         frames: one a box, counted from 0, where the query has several frames.
+        ignored: objects that count neither way, matched last: boxes, or :class:`.Ignored`, which
+            says a frame, a label, and whether it is a crowd (in which an answer need only lie).
 
     Returns:
         The boxes in the order of their frames.
@@ -45,7 +53,13 @@ def truth(boxes: Boxes, labels: Iterable[str] = (), frames: Iterable[int] = ()) 
         tuple(corners[at] for at in order),
         tuple(places[at] for at in order),
         tuple(names[at] for at in order) if names else (),
+        ignored=tuple(map(_to_ignore, ignored)),
     )
+
+
+def _to_ignore(said: Ignored | Corners) -> Ignored:
+    one = said if isinstance(said, Ignored) else Ignored(said)
+    return one._replace(box=_corners([one.box])[0])
 
 
 def truths_of(given: Sequence[Truth | Boxes], variant: Variant) -> list[Truth]:
@@ -79,13 +93,21 @@ def _checked(one: Truth | Boxes, variant: Variant) -> Truth:
         raise ValueError(f"it {has}, but multilabel={variant.multilabel}")
     if one.frames and not (one.frames[0] >= 0 and one.frames[-1] < variant.frames):
         raise ValueError(f"it is in frames {set(one.frames)}, but frames={variant.frames}")
+    for other in one.ignored:
+        if not 0 <= other.frame < variant.frames:
+            raise ValueError(
+                f"an ignored box is in frame {other.frame}, but frames={variant.frames}"
+            )
+        if variant.multilabel is not bool(other.label):
+            has = "has a label" if other.label else "has no label"
+            raise ValueError(f"an ignored box {has}, but multilabel={variant.multilabel}")
     return one
 
 
 def _corners(boxes: Boxes) -> tuple[Corners, ...]:
-    rows = plain(boxes)
+    rows = boxes.tolist() if hasattr(boxes, "tolist") else boxes
     try:
-        found = tuple([tuple(plain(row)) for row in rows])
+        found = tuple([tuple(row) for row in rows])
         for box in found:
             x1, y1, x2, y2 = box
             if not (-inf < x1 <= x2 < inf and -inf < y1 <= y2 < inf):

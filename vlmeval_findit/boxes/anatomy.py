@@ -68,7 +68,7 @@ def dissect(queries: Sequence[Answered]) -> list[list[Event]]:
 
 def _without_loss(one: Answered) -> list[Event] | None:
     """The events of a query without an error; None where there are some to be found."""
-    boxes, hits = len(one.matched.boxes), one.matched.hits
+    boxes, hits = one.matched.counted, one.matched.hits
     if boxes != len(hits) or not all(hits):
         return None
     return [Event(Kind.REJECTED)] if one.rejected else []
@@ -91,7 +91,8 @@ class _Open:
         matched, reading = one.matched, one.reading
         self.one = one
         self.hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
-        self.boxes = [at for at in range(len(matched.boxes)) if at not in self.hits]
+        counted_for = {*self.hits, *matched.ignored}
+        self.boxes = [at for at in range(len(matched.boxes)) if at not in counted_for]
         self.objects = [at for at, hit in enumerate(matched.hits) if not hit]
         self.frames: Sequence[int] = reading.frames or [0] * len(matched.boxes)
         self.near: list[_Near] = []

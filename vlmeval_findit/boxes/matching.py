@@ -74,7 +74,38 @@ def match(
     results: list[Matched] = []
     for part in _batches(readings, truths):
         results += _match_batch(readings[part], truths[part], scales[part], judged)
+    for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):
+        if truth.ignored and reading.boxes:
+            places = _not_counted(results[at], reading, truth, judged)
+            results[at] = results[at]._replace(ignored=places)
     return results
+
+
+def _not_counted(
+    matched: Matched, reading: Reading, truth: Truth, judged: Judging
+) -> tuple[int, ...]:
+    """The places of boxes that are no hit but find an ignored object of their frame and label.
+
+    Any number of boxes may find the same one.
+    """
+    hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
+    frames = reading.frames or [0] * len(matched.boxes)
+    labels = [*map(plain_label, reading.labels)] or [""] * len(matched.boxes)
+    waiting: dict[tuple[int, str], list[int]] = {}
+    for at, key in enumerate(zip(frames, labels, strict=True)):
+        if at not in hits:
+            waiting.setdefault(key, []).append(at)
+    with np.errstate(over="ignore"):
+        said = np.array(matched.boxes, dtype=np.float64).astype(_PRECISION[judged])
+    found: set[int] = set()
+    for other in truth.ignored:
+        places = waiting.get((other.frame, plain_label(other.label)), [])
+        box = np.tile(np.array(other.box, dtype=_PRECISION[judged]), (len(places), 1))
+        alone = Truth((other.box,), (0,), masks=(other.mask,))
+        value = _share if other.crowd and judged is Judging.BY_OVERLAP else _VALUES[judged]
+        values = value(said[places], box, [alone], np.zeros(len(places), dtype=np.intp))
+        found.update(at for at, hit in zip(places, (values >= HIT).tolist(), strict=True) if hit)
+    return tuple(sorted(found))
 
 
 def _batches(readings: Sequence[Reading], truths: Sequence[Truth]) -> Iterator[slice]:
@@ -152,6 +183,16 @@ def _match_batch(
 def _overlaps(said: Array, true: Array, truths: Sequence[Truth], objects: Indices) -> Array:
     """The IoU of every pair; whatever masks there are."""
     return iou(said, true)
+
+
+def _share(said: Array, true: Array, truths: Sequence[Truth], objects: Indices) -> Array:
+    """Which share of each answer lies in the other box: what is compared with crowds."""
+    low, high = np.maximum(said[:, :2], true[:, :2]), np.minimum(said[:, 2:], true[:, 2:])
+    with np.errstate(all="ignore"):
+        inside = np.maximum(high - low, 0).prod(axis=1)
+        values: Array = inside / (said[:, 2:] - said[:, :2]).prod(axis=1)
+    values[~np.isfinite(values)] = 0
+    return values
 
 
 _PRECISION = {Judging.BY_OVERLAP: np.float32, Judging.BY_LYING_INSIDE: np.float64}

@@ -46,7 +46,9 @@ def lies_in(
 
 
 def points_inside(matched: Matched, reading: Reading, truth: Truth) -> int:
-    """How many points lie in any object of their frame and label; several may lie in one.
+    """How many of the points that count lie in any object of their frame and label.
+
+    Several may lie in one.
 
     >>> points = [(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)]
     >>> points_inside(Matched(points, [1], [True], [0], ()), Reading(points, [], [], None),
@@ -61,7 +63,8 @@ def points_inside(matched: Matched, reading: Reading, truth: Truth) -> int:
     true = [plain_label(label) for label in truth.labels] or [""] * len(truth.boxes)
     asked = list(zip(truth.frames, true, strict=True))
     boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
-    told = [*enumerate(zip(where, said, strict=True))]
+    ignored = {*matched.ignored}
+    told = [(at, key) for at, key in enumerate(zip(where, said, strict=True)) if at not in ignored]
     at_a_time = max(1, _PAIRS // len(asked))
     found: set[int] = set()
     for first in range(0, len(told), at_a_time):

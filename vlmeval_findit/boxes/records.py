@@ -28,6 +28,21 @@ class Mask(Protocol):
         ...
 
 
+class Ignored(NamedTuple):
+    """An object that counts neither way: nobody has to find it, and whoever does is not wrong.
+
+    ``box`` is (x1, y1, x2, y2) in pixels, in the frame ``frame``; ``label`` is empty where the
+    query has one label.  Of a ``crowd``, a region of many objects, an answer need only lie in it:
+    what counts is the share of the answer's own area.
+    """
+
+    box: Corners
+    frame: int = 0
+    label: str = ""
+    crowd: bool = False
+    mask: Mask | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Truth:
     """The ground truth of one query.
@@ -36,13 +51,15 @@ class Truth:
     it is in, counted from 0 (always 0 for an image), ``labels[i]`` its label (``labels`` is empty
     where the query has one label).  Boxes are in frame order.  ``masks[i]`` are the pixels of the
     object, or None where its box alone is known (``masks`` is empty where no object has any);
-    whether a box is a hit never depends on them.
+    whether a box is a hit never depends on them.  ``ignored`` are objects that are none of these
+    and count neither way.
     """
 
     boxes: tuple[Corners, ...]
     frames: tuple[int, ...]
     labels: tuple[str, ...] = ()
     masks: tuple[Mask | None, ...] = ()
+    ignored: tuple[Ignored, ...] = ()
 
 
 class Reason(Enum):
@@ -94,7 +111,8 @@ class Matched(NamedTuple):
     when there is none), ``hits[j]`` whether it counts as found (IoU at least 0.5 and agreeing
     labels), ``assigned[j]`` the place of that box among ``boxes`` (:data:`NO_BOX` when there is
     none) and ``labels_agree[j]`` whether the two have the same label (empty where nothing has
-    labels).  Of points ``ious[j]`` is 1 where the point lies in the object, else 0.
+    labels).  Of points ``ious[j]`` is 1 where the point lies in the object, else 0.  ``ignored``
+    are the places of boxes that are no hit but find an ignored object: they do not count.
     """
 
     boxes: list[list[float]]
@@ -102,6 +120,12 @@ class Matched(NamedTuple):
     hits: list[bool]
     assigned: list[int]
     labels_agree: Sequence[bool]
+    ignored: Sequence[int] = ()
+
+    @property
+    def counted(self) -> int:
+        """How many boxes count, as hits or as boxes too many."""
+        return len(self.boxes) - len(self.ignored)
 
     @property
     def tp(self) -> int:

@@ -77,6 +77,9 @@ def main(argv: Sequence[str]) -> int:
         "--frames", type=int, metavar="N", help="thin the videos of --jsonl to N frames"
     )
     parser.add_argument(
+        "--split", metavar="NAME", help="which split of --yolo is read (val, of several)"
+    )
+    parser.add_argument(
         "--exif", choices=[one.value for one in Drawn], help="what boxes of such pictures count"
     )
     parser.add_argument("--count", type=int, metavar="N", help="of questions (400)")
@@ -96,6 +99,8 @@ def main(argv: Sequence[str]) -> int:
         parser.error("--frames is for --jsonl; the other formats have no videos")
     if args.frames is not None and args.frames < 1:
         parser.error(f"--frames {args.frames}: at least 1")
+    if args.split is not None and args.yolo is None:
+        parser.error("--split is for --yolo; name the file or folder of one split of the others")
     folder = _images(args)
     drawn = Drawn(args.exif) if args.exif else None
     built = build_asked(args.name, [_read(args, folder)], folder, args.replace, drawn)
@@ -110,6 +115,7 @@ _FLAGS = {
     "units": False,
     "exif": False,
     "frames": False,
+    "split": False,
 }
 """Flags that are for questions about marks only, or for all but them."""
 
@@ -144,7 +150,7 @@ def _annotations(args: argparse.Namespace, folder: Path, units: Units | None) ->
     if args.yolo is not None:
         from ..data.own.yolo import read_yolo
 
-        return read_yolo(args.yolo, folder)
+        return read_yolo(args.yolo, folder, args.split)
     if args.voc is not None:
         from ..data.own.voc import read_voc
 

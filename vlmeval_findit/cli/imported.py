@@ -73,6 +73,7 @@ def _some(words: Sequence[str]) -> str:
 
 def _counts(table: Prepared) -> str:
     without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
+    without += f"  ({table.ignored} more count neither way)" if table.ignored else ""
     return f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
 
 

@@ -16,6 +16,10 @@ class Role(Enum):
     WRONG_LABEL = "wrong label"
     SALVAGED = "salvaged"
     """What only a tolerant reader takes from the reply: in no score."""
+    IGNORED = "ignored"
+    """An object that counts neither way."""
+    UNCOUNTED = "not counted"
+    """A box that found such an object: neither right nor wrong."""
     OPTION = "option"
     """What could have been answered."""
 

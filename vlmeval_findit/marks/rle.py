@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, groupby
+from itertools import accumulate, pairwise
 from math import floor, isfinite
 from typing import Any
 
@@ -105,9 +105,10 @@ def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
     ('123', (1, 2, 3))
     """
     height, width = mask.shape
-    runs = [(inside, len(list(of))) for inside, of in groupby((mask != 0).T.ravel().tolist())]
-    counts = [length for _, length in runs]
-    if runs and runs[0][0]:
+    inside = (mask != 0).T.ravel()
+    ends = [*(np.flatnonzero(inside[1:] != inside[:-1]) + 1).tolist(), inside.size]
+    counts = [end - begin for begin, end in pairwise([0, *ends])] if inside.size else []
+    if inside.size and inside[0]:
         counts.insert(0, 0)
     return PackedMask(height, width, _packed(counts))
 

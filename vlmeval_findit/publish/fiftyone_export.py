@@ -38,7 +38,7 @@ from .fiftyone_fields import (
 )
 
 _WRITTEN_BY = "vlmeval_findit export-fiftyone"
-_ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL)
+_ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
 
 
 class FiftyOneError(ValueError):

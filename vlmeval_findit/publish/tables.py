@@ -35,6 +35,7 @@ _KNOWN = {
     "ious": _NUMBERS,
     "hits": pa.list_(pa.bool_()),
     "assigned": _PLACES,
+    "ignored": _PLACES,
     "forced": _TEXTS,
 }
 """Columns whose type does not depend on what a run happened to answer."""

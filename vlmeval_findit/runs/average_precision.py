@@ -61,7 +61,7 @@ class Evaluator:
 
     def __init__(self, found: CocoBoxes) -> None:
         coco, self._evaluation = _tools()
-        if not found.truth:
+        if all(one["iscrowd"] for one in found.truth):
             raise ConfidenceError("nothing is to be found: there is no average precision")
         names = sorted({*found.sources.values()})
         place = {name: at for at, name in enumerate(names)}

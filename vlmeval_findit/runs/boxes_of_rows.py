@@ -73,7 +73,10 @@ class RowBoxes:
 
 
 def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
-    """The boxes of rows with their confidences by one definition; failed calls have none."""
+    """The boxes of rows that count, with their confidences by one definition.
+
+    Failed calls have none.
+    """
     answered = [row for row in rows if not row.failed]
     place = {name: at for at, name in enumerate(sorted({row.source for row in answered}))}
     confidence: list[float] = []
@@ -84,9 +87,11 @@ def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
         details = row.details
         taken = zip(details["assigned"], details["hits"], strict=True)
         hits = {box for box, found in taken if found}
-        confidence += [np.nan if c is None else c for c in confidences_of(row, definition)]
-        hit += [at in hits for at in range(len(details["boxes"]))]
-        picture += [place[row.source]] * len(details["boxes"])
+        said, ignored = confidences_of(row, definition), {*details.get("ignored", ())}
+        counted = [at for at in range(len(said)) if at not in ignored]
+        confidence += [np.nan if (c := said[at]) is None else c for at in counted]
+        hit += [at in hits for at in counted]
+        picture += [place[row.source]] * len(counted)
         objects[place[row.source]] += len(details["assigned"])
     return RowBoxes(
         np.array(confidence, dtype=float),

@@ -198,6 +198,19 @@ def _add(out: CocoBoxes, run: RunScore, one: ScoredRow) -> None:
                 "iscrowd": 0,
             }
         )
+    for other in query.truth.ignored:
+        labelled = other.label or (query.label if _named(run) else _OBJECT)
+        w, h = other.box[2] - other.box[0], other.box[3] - other.box[1]
+        out.truth.append(
+            {
+                "id": len(out.truth) + 1,
+                "image_id": image(other.frame),
+                "category_id": out.category(labelled),
+                "bbox": [other.box[0], other.box[1], w, h],
+                "area": w * h,
+                "iscrowd": 1,  # the only way in which COCO ignores an object
+            }
+        )
     for at, (said, frame, label) in enumerate(_said(run, one)):
         category = out.category(label)
         if None in said:

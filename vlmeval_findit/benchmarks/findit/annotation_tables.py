@@ -5,7 +5,8 @@ A TSV holds a dataset's rows after the thinning of protocol section 2, one row a
 ``image_path``, ``support_shots``, ``frame_indices``, ``caption``; and ``sightings`` where a row has
 any: a list of {"image", "box"}, the pictures that its shots were taken from; ``tags`` likewise: an
 object, what its author says of it; and ``masks``: what of each box is the object, COCO's packed run
-lengths of the whole image (null: its box alone is known).  Lists are JSON; boxes are
+lengths of the whole image (null: its box alone is known); and ``ignored``: a list of {"box",
+"frame", "label", "crowd", "mask"}, objects that count neither way.  Lists are JSON; boxes are
 [x1, y1, x2, y2] in pixels of the original image, one list of boxes (and of masks) a frame for
 videos.  Beside it lies ``<table>.meta.json``: where the rows came from, with which checksum, and
 what is odd in them.
@@ -20,7 +21,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ...boxes.records import Mask, Truth
+from ...boxes.records import Ignored, Mask, Truth
 from ...boxes.representation import Corners
 from ...core.metric import slice_problem
 from ...core.table_files import (
@@ -49,7 +50,7 @@ COLUMNS = (
     "frame_indices",
     "caption",
 )
-OPTIONAL = ("sightings", "tags", "masks")
+OPTIONAL = ("sightings", "tags", "masks", "ignored")
 """Columns behind these, in this order; a table has those that a row of it has something in."""
 
 
@@ -64,6 +65,7 @@ class Prepared:
     without_box: int
     size: int
     oddities: tuple[Oddity, ...]
+    ignored: int = 0
 
 
 def write_table(
@@ -99,7 +101,8 @@ def write_rows(
     write_cells(path, columns, cells, origin, lambda: facts)
     without = sum(not query.truth.boxes for query in queries)
     size = path.stat().st_size
-    return Prepared(path.stem, path, len(queries), boxes, without, size, tuple(odd))
+    ignored = sum(len(query.truth.ignored) for query in queries)
+    return Prepared(path.stem, path, len(queries), boxes, without, size, tuple(odd), ignored)
 
 
 def _cells(query: Query) -> list[Any]:
@@ -138,6 +141,10 @@ _OPTIONAL_CELLS: Mapping[str, Callable[[Query], Any]] = {
     "sightings": lambda query: [seen._asdict() for seen in query.sightings],
     "tags": lambda query: query.tags,
     "masks": _masks_by_frame,
+    "ignored": lambda query: [
+        one._asdict() | {"mask": one.mask.packed if one.mask else None}
+        for one in query.truth.ignored
+    ],
 }
 """What the optional columns hold; nothing is an empty cell."""
 
@@ -159,14 +166,16 @@ def check_masks(path: Path, queries: Iterable[Query]) -> None:
         TableError: one cannot be unpacked; the message names file, row and box.
     """
     for query in queries:
-        for at, mask in enumerate(query.truth.masks):
-            try:
-                if mask is not None:
-                    mask.covers(0, 0)
-            except RLEError as error:
-                raise TableError(
-                    f"{path}, row {query.index}, column masks, box {at}: {error}"
-                ) from None
+        ignored = [one.mask for one in query.truth.ignored]
+        for column, masks in (("masks", query.truth.masks), ("ignored", ignored)):
+            for at, mask in enumerate(masks):
+                try:
+                    if mask is not None:
+                        mask.covers(0, 0)
+                except RLEError as error:
+                    raise TableError(
+                        f"{path}, row {query.index}, column {column}, box {at}: {error}"
+                    ) from None
 
 
 def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
@@ -199,6 +208,8 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         height = _side(row["height"])
         column = "masks"
         masks = _masks(json.loads(row["masks"] or "[]"), boxes, (height, width))
+        column = "ignored"
+        ignored = _ignored(row["ignored"], len(images), bool(labels), (height, width))
     except (ValueError, TypeError, RecursionError) as error:
         raise TableError(f"{path}, line {number}, column {column}: {error}") from None
     if len(boxes) != len(images):
@@ -216,7 +227,7 @@ def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
         frame_indices=indices,
         sightings=sightings,
         tags=tags,
-        truth=Truth(flat, frames, names, masks),
+        truth=Truth(flat, frames, names, masks, ignored),
     )
 
 
@@ -237,6 +248,27 @@ def _masks(said: Any, boxes: Any, size: tuple[int, int]) -> tuple[Mask | None, .
     if not all(mask is None or isinstance(mask, str) for mask in flat):
         raise ValueError("a mask is neither text nor null")
     return tuple(None if mask is None else PackedMask(*size, mask) for mask in flat)
+
+
+_OF_IGNORED = {"box": list, "frame": int, "label": str, "crowd": bool, "mask": str | None}
+
+
+def _ignored(cell: str, frames: int, labelled: bool, size: tuple[int, int]) -> tuple[Ignored, ...]:
+    """The objects of a row that count neither way; their masks are not unpacked yet."""
+    found = []
+    for one in list_cell(dict, cell or "[]"):
+        if one.keys() != _OF_IGNORED.keys():
+            raise ValueError(f"{one!r:.80} should have the keys {', '.join(_OF_IGNORED)}")
+        for key, kind in _OF_IGNORED.items():
+            if not isinstance(one[key], kind) or (kind is int and isinstance(one[key], bool)):
+                raise ValueError(f"{key}: {one[key]!r:.40} is of the wrong type")
+        if not 0 <= one["frame"] < frames:
+            raise ValueError(f"frame {one['frame']} is none of the {frames}, counted from 0")
+        if labelled and not one["label"]:
+            raise ValueError("has no label where boxes have one each")
+        mask = None if one["mask"] is None else PackedMask(*size, one["mask"])
+        found.append(Ignored(**{**one, "box": corners(one["box"]), "mask": mask}))
+    return tuple(found)
 
 
 def _tags(said: Any) -> Mapping[str, str]:

@@ -56,6 +56,8 @@ def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
         if pair.iou is not None and pair.iou >= HIT and not pair.labels_agree:
             role = Role.WRONG_LABEL
         found[pair.box] = (role, pair.iou)
+    for box in row.details.get("ignored", ()):
+        found[box] = (Role.UNCOUNTED, None)
     return found
 
 
@@ -76,6 +78,10 @@ def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float | No
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}
     ious = details.get("ious") or [None] * len(truth.boxes)
+    for one in truth.ignored:
+        drawn.setdefault(one.frame, []).append(
+            DrawnBox(Role.IGNORED, one.box, one.label or query.label, None)
+        )
     for j, (box, frame) in enumerate(zip(truth.boxes, truth.frames, strict=True)):
         label = truth.labels[j] if truth.labels else query.label
         drawn.setdefault(frame, []).append(DrawnBox(Role.TRUTH, box, label, ious[j]))

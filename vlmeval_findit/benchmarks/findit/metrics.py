@@ -67,7 +67,7 @@ def sums(reading: Reading, matched: Matched) -> dict[str, float]:
     return {
         **_replied(reading),
         "tp": 0 if failed else matched.tp,
-        "n_pred": 0 if failed else len(matched.boxes),
+        "n_pred": 0 if failed else matched.counted,
         "n_gt": 0 if failed else objects,
         "n_gt_failed": objects if failed else 0,
         "iou_sum": 0.0 if failed else float(sum(matched.ious)),
@@ -131,7 +131,7 @@ POINTING_COUNTS = {"objects": "objects", "points": "points", "pointed at": "poin
 
 def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, float]:
     """The sums of one query that is answered with points; see :data:`POINTING`."""
-    replied, objects, points = _replied(reading), len(truth.boxes), len(matched.boxes)
+    replied, objects, points = _replied(reading), len(truth.boxes), matched.counted
     if replied["failed"]:
         counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
         return {**replied, **counted, "objects_failed": objects}

@@ -71,7 +71,7 @@ def salvaged_sums(strict: Matched, salvaged: SalvagedMatch) -> dict[str, float]:
     return _not_0(
         {
             FOUND_MORE: salvaged.matched.tp - strict.tp,
-            SAID_MORE: len(salvaged.matched.boxes) - len(strict.boxes),
+            SAID_MORE: salvaged.matched.counted - strict.counted,
         }
     )
 
@@ -79,7 +79,7 @@ def salvaged_sums(strict: Matched, salvaged: SalvagedMatch) -> dict[str, float]:
 def salvaged_point_sums(strict: Matched, salvaged: SalvagedMatch) -> dict[str, float]:
     """The same of one query that is answered with points."""
     objects = len(strict.hits)
-    places = [max(objects, len(one.boxes)) for one in (salvaged.matched, strict)]
+    places = [max(objects, one.counted) for one in (salvaged.matched, strict)]
     return _not_0(
         {POINTED_MORE: salvaged.matched.tp - strict.tp, PLACES_MORE: places[0] - places[1]}
     )

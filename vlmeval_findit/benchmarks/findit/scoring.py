@@ -62,8 +62,12 @@ class MatchedReply:
 
     @property
     def rejection(self) -> Outcome | None:
-        """What became of a query that has nothing to find; None where there is something."""
-        if self.matched.ious:
+        """What became of a query that has nothing to find.
+
+        None where there is something, or where all that was said is not to be counted.
+        """
+        found_ignored = bool(self.matched.boxes) and not self.matched.counted
+        if self.matched.ious or found_ignored:
             return None
         return outcome(self.reply, self.reading, self.salvaged)
 
@@ -198,11 +202,13 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         "hits": matched.hits,
         "assigned": [None if box == NO_BOX else box for box in matched.assigned],
         "tp": matched.tp,
-        "n_pred": len(matched.boxes),
+        "n_pred": matched.counted,
         "n_gt": len(matched.ious),
     }
     for name in _NOT_OF[one.judged]:
         del found[name]
+    if matched.ignored:
+        found["ignored"] = list(matched.ignored)
     if matched.labels_agree:
         found["labels_agree"] = list(matched.labels_agree)
     if reading.labels:

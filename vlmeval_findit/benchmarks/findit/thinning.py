@@ -35,5 +35,8 @@ def thinned(query: Query, frames: int) -> Query:
             frames=tuple(place[truth.frames[i]] for i in boxes),
             labels=tuple(truth.labels[i] for i in boxes) if truth.labels else (),
             masks=tuple(truth.masks[i] for i in boxes) if truth.masks else (),
+            ignored=tuple(
+                one._replace(frame=place[one.frame]) for one in truth.ignored if one.frame in place
+            ),
         ),
     )

@@ -1,9 +1,9 @@
 """COCO val2017, all of it: 5,000 pictures, 80 classes.
 
 Published at cocodataset.org as ``val2017.zip`` and ``annotations_trainval2017.zip``; the folder is
-where both were unpacked.  36,781 annotations: 36,335 objects and 446 crowd regions, which are left
-out as everywhere here.  48 pictures have no annotation: they make no query, since nobody says of
-which class nothing is there.  The counts of pictures, of objects and of pictures without any are
+where both were unpacked.  36,781 annotations: 36,335 objects and 446 crowd regions, which are
+ignored as everywhere here.  48 pictures have no annotation: they make no query, since nobody says
+of which class nothing is there.  The counts of pictures, of objects and of pictures without any are
 those that detectors' evaluations print; none is counted by us.
 """
 

@@ -16,9 +16,9 @@ from .shards import Embedded
 class Counts:
     """What was counted of a set; None: not counted, or not known.
 
-    ``boxes`` are annotated objects, without the ``left_out`` (crowd regions); an object that
-    several queries ask for is one.  ``queries`` are those with one label, ``negatives`` those of
-    them with nothing to find.
+    ``boxes`` are annotated objects, without the ``left_out`` and the ``ignored`` (crowd regions);
+    an object that several queries ask for is one.  ``queries`` are those with one label,
+    ``negatives`` those of them with nothing to find.
     """
 
     images: int | None = None
@@ -27,12 +27,13 @@ class Counts:
     classes: int | None = None
     negatives: int | None = None
     left_out: int | None = None
+    ignored: int | None = None
 
     def __str__(self) -> str:
         """Those that are known.
 
-        >>> str(Counts(images=5000, left_out=446))
-        '5,000 images, 446 left out'
+        >>> str(Counts(images=5000, ignored=446))
+        '5,000 images, 446 ignored'
         """
         known = {what: count for what, count in asdict(self).items() if count is not None}
         return ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in known.items())
@@ -114,12 +115,14 @@ def detection(annotations: Annotations, images: Path) -> Content:
     Raises:
         AnnotationError: there are no objects.
     """
+    counted = [box for box in annotations.boxes if not box.ignored]
     found = Counts(
         images=len(annotations.images),
-        boxes=len(annotations.boxes),
-        queries=len({(box.image, box.label) for box in annotations.boxes}),
+        boxes=len(counted),
+        queries=len({(box.image, box.label) for box in counted}),
         classes=len(annotations.category_ids),
         left_out=annotations.left_out.total(),
+        ignored=len(annotations.boxes) - len(counted),
     )
     return Content(asked_of(annotations), images, found)
 

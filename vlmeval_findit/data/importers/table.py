@@ -71,7 +71,7 @@ _ROWS = (
         source="https://cocodataset.org",
         holds="annotations/instances_val2017.json and val2017/*.jpg",
         read=_by("coco_val2017"),
-        counts=Counts(images=5000, boxes=36_335, classes=80, left_out=446),
+        counts=Counts(images=5000, boxes=36_335, classes=80, ignored=446),
     ),
     _odinw("test"),
     _odinw("valid"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...boxes.representation import Corners
 from ...core.image_files import Size
+from ...marks.rle import PackedMask
 
 
 class AnnotationError(ValueError):
@@ -31,13 +32,20 @@ class Units(Enum):
 class Box:
     """One annotated object: (x1, y1, x2, y2), in the units of its annotations.
 
-    ``where`` is for messages.
+    ``where`` is for messages.  ``ignored`` says why it counts neither way ("": it counts): because
+    it is a ``CROWD``, or ``DIFFICULT``.  ``mask`` are its pixels, where they are annotated.
     """
 
     image: str
     label: str
     corners: Corners
     where: str
+    ignored: str = ""
+    mask: PackedMask | None = None
+
+
+CROWD = "crowd regions"
+DIFFICULT = "objects marked as difficult"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Annotations:
     annotations state (None where they state none).  ``units`` say whether boxes are in pixels or
     in fractions of the image.  ``image_ids`` and ``category_ids`` are the numbers of a COCO file,
     so that an export can use them again.  ``left_out`` counts what was left out on purpose, by the
-    reason.
+    reason.  In ``backgrounds``, some of the images, is nothing of any class.
     """
 
     source: Path
@@ -58,6 +66,7 @@ class Annotations:
     image_ids: Mapping[str, int] = field(default_factory=dict)
     category_ids: Mapping[str, int] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+    backgrounds: tuple[str, ...] = ()
 
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")

@@ -8,7 +8,7 @@ from ...benchmarks.findit.anatomy import OBJECTS, SIZE
 from ...benchmarks.findit.datasets import Family
 from ...benchmarks.findit.references import REFERENCE
 from ...boxes.matching import plain_label
-from ...boxes.records import Mask
+from ...boxes.records import Ignored, Mask
 from ...boxes.representation import Corners
 from ...core.anatomy import LABEL
 from ...core.image_files import Size
@@ -53,7 +53,9 @@ def _no_query_of(family: Family, query: AskedQuery) -> str | None:
         return f"a box is in a frame that is none of the {len(query.images)}"
     if len(truth.labels) != (len(truth.boxes) if several else 0):
         return "every box has a label where there are several to find, else none has"
-    for label in truth.labels:
+    if not all(0 <= one.frame < len(query.images) for one in truth.ignored):
+        return f"an ignored box is in a frame that is none of the {len(query.images)}"
+    for label in (*truth.labels, *(one.label for one in truth.ignored if several)):
         if label not in query.labels:
             return f"a box is labelled {label!r}, which is none of those to find"
     if several and family not in (Family.OBJDET, Family.OBJDET_VIDEO):
@@ -166,9 +168,12 @@ def check_placed(queries: Sequence[AskedQuery], sizes: Sizes) -> None:
                     f"{query.where}: {first} is {w1}x{h1}, but {other} is {w2}x{h2}; the frames "
                     "of a query have one size"
                 )
-        for i, (box, frame) in enumerate(zip(query.truth.boxes, query.truth.frames, strict=True)):
+        truth = query.truth
+        masks = truth.masks or (None,) * len(truth.boxes)
+        said = map(Ignored, truth.boxes, truth.frames)
+        counted = (one._replace(mask=mask) for one, mask in zip(said, masks, strict=True))
+        for i, (box, frame, _, _, mask) in enumerate((*counted, *truth.ignored)):
             # A box of two queries is one box.
-            mask = query.truth.masks[i] if query.truth.masks else None
             boxes[query.place(i)] = _box_problem(box, query.images[frame], sizes) or _mask_problem(
                 mask, query.images[frame], sizes
             )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import reprlib
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from ...core.image_files import Size
-from .annotations import AnnotationError, Annotations, Box, json_of, number, text_of
+from .annotations import CROWD, AnnotationError, Annotations, Box, json_of, number, text_of
+from .masks import mask_of_coco
 
 
 def read_coco(path: Path) -> Annotations:
-    """Read a COCO instances file.  Crowd regions are left out: they are no instances.
+    """Read a COCO instances file with its masks.  Crowd regions are ignored: see :class:`.Ignored`.
 
     Raises:
         AnnotationError: it is no such file, or an annotation names what there is not.
@@ -30,22 +30,20 @@ def coco_annotations(path: Path, values: Any) -> Annotations:
     images = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
     boxes = []
-    left_out: Counter[str] = Counter()
     for at, entry in enumerate(_section(path, values, "annotations")):
         where = f"{path}, annotations[{at}]"
-        if _is_crowd(where, entry):
-            left_out["crowd regions"] += 1
-            continue
         image = _named(where, entry, "image_id", images)
         category = _named(where, entry, "category_id", categories)
-        boxes.append(Box(image["file_name"], category["name"], _corners(where, entry), where))
+        name, label = image["file_name"], category["name"]
+        why = CROWD if _is_crowd(where, entry) else ""
+        mask = mask_of_coco(entry.get("segmentation"), _size(path, image), where)
+        boxes.append(Box(name, label, _corners(where, entry), where, why, mask))
     return Annotations(
         source=path,
         images={image["file_name"]: _size(path, image) for image in images.values()},
         boxes=tuple(boxes),
         image_ids={image["file_name"]: number for number, image in images.items()},
         category_ids={category["name"]: number for number, category in categories.items()},
-        left_out=left_out,
     )
 
 

@@ -7,7 +7,9 @@ show the picture turned, some as it is stored; models are sent, and tables count
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from ...boxes.representation import Corners
 from ...core.image_files import Size
@@ -66,6 +68,18 @@ def to_stored(box: Corners, orientation: int, size: Size) -> Corners:
     turn = _TURNS[orientation]
     plain = _mirrored(box, turn, turned_size(size, orientation))
     return _transposed(plain) if turn.transposes else plain
+
+
+def mask_to_stored(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """A mask (height, width) of the turned picture as it lies on the stored one.
+
+    >>> import numpy as np
+    >>> mask_to_stored(np.array([[1, 2, 3], [4, 5, 6]]), 6).tolist()
+    [[3, 6], [2, 5], [1, 4]]
+    """
+    turn = _TURNS[orientation]
+    plain = mask[:: -1 if turn.flips else 1, :: -1 if turn.mirrors else 1]
+    return plain.T if turn.transposes else plain
 
 
 def _transposed(box: Corners) -> Corners:

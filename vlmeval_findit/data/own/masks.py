@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...core.image_files import decode
+from ...core.image_files import Size, decode
 from ...core.paths import unsafe
 from ...marks.rle import Mask, PackedMask, packed_mask, packed_runs, rle_of
-from .annotations import AnnotationError
+from .annotations import AnnotationError, number
 
 
 def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
@@ -36,6 +37,59 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
         return packed_runs(rle_of(value))
     except ValueError as error:
         raise AnnotationError(f"{where}: {error}") from None
+
+
+def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None:
+    """The mask of a ``segmentation``: polygons [[x1, y1, x2, y2, …], …], or run lengths.
+
+    None where there is none: nothing stands there, or polygons in an image of no stated size.
+
+    Args:
+        value: what the annotation says.
+        size: (width, height) in pixels of the image; None: not stated.
+        where: for messages.
+
+    Raises:
+        AnnotationError: it is neither.
+    """
+    if not value:
+        return None
+    if isinstance(value, dict):
+        return mask_of(value, Path(), f"{where}, segmentation")
+    if not isinstance(value, list):
+        raise AnnotationError(
+            f"{where}, segmentation: {reprlib.repr(value)} is neither polygons nor run lengths"
+        )
+    # Some tools write one polygon without the list around it.
+    polygons = value if isinstance(value[0], list) else [value]
+    return None if size is None else _filled(polygons, size, f"{where}, segmentation")
+
+
+def _filled(polygons: list[Any], size: Size, where: str) -> PackedMask | None:
+    """The pixels whose middles lie in polygons; None where there is no such pixel."""
+    pixels = np.zeros((size[1], size[0]), dtype=bool)
+    for polygon in polygons:
+        if not isinstance(polygon, list) or len(polygon) % 2:
+            raise AnnotationError(
+                f"{where}: {reprlib.repr(polygon)} is not [x1, y1, x2, y2, x3, y3, …]"
+            )
+        corners = np.array([number(one, where) for one in polygon]).reshape(-1, 2)
+        pixels |= _inside(corners, size)
+    return packed_mask(pixels) if pixels.any() else None
+
+
+def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
+    """(height, width) whether each pixel's middle has an odd number of edges to its left."""
+    width, height = size
+    edges = np.zeros((height, width + 1), dtype=np.int32)
+    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        first, last = np.clip(np.ceil(np.sort([y1, y2]) - 0.5), 0, height).astype(int)
+        rows = np.arange(first, last)
+        if len(rows):
+            at = x1 + (rows + 0.5 - y1) * (x2 - x1) / (y2 - y1)
+            edges[rows, np.clip(np.ceil(at - 0.5), 0, width).astype(int)] += 1
+    found: NDArray[np.bool_] = edges[:, :-1].cumsum(axis=1) % 2 == 1
+    return found
 
 
 def pixels_of(folder: Path, name: str, where: str) -> Mask:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ...boxes.records import Mask
 from ...boxes.representation import Corners
 from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
 from ...core.paths import unsafe
+from ...marks.rle import PackedMask, RLEError, packed_mask
 from .annotations import AnnotationError, Units
 from .asked import AskedQuery, AskedSet
-from .exif import Drawn, to_stored, turned_size
+from .exif import Drawn, mask_to_stored, to_stored, turned_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,11 @@ def placed(asked: AskedSet, pictures: Mapping[str, OwnPicture], said: Drawn | No
     Raises:
         AnnotationError: nobody says it, or the stated size says otherwise.
     """
-    boxed = dict.fromkeys(q.images[frame] for q in asked.queries for frame in q.truth.frames)
+    boxed = dict.fromkeys(
+        q.images[frame]
+        for q in asked.queries
+        for frame in (*q.truth.frames, *(one.frame for one in q.truth.ignored))
+    )
     turning = {name: pictures[name] for name in boxed if pictures[name].orientation != 1}
     drawn = _drawn(asked.source, turning, said)
     queries = tuple(_placed(query, pictures, drawn, asked.units) for query in asked.queries)
@@ -113,18 +119,33 @@ def placed(asked: AskedSet, pictures: Mapping[str, OwnPicture], said: Drawn | No
 def _placed(
     query: AskedQuery, pictures: Mapping[str, OwnPicture], drawn: Mapping[str, Drawn], units: Units
 ) -> AskedQuery:
-    names = [query.images[frame] for frame in query.truth.frames]
-    for name, mask in zip(names, query.truth.masks, strict=False):
-        if mask is not None and drawn.get(name) is Drawn.TURNED:
-            raise AnnotationError(
-                f"{query.where}: {name} is turned by its EXIF orientation, and masks are taken of "
-                "stored pixels only"
-            )
-    boxes = tuple(
-        _corners(box, pictures[name], drawn.get(name), units)
-        for box, name in zip(query.truth.boxes, names, strict=True)
+    def box_of(box: Corners, frame: int) -> Corners:
+        name = query.images[frame]
+        return _corners(box, pictures[name], drawn.get(name), units)
+
+    def mask_of(mask: Mask | None, frame: int) -> Mask | None:
+        name = query.images[frame]
+        if mask is None or drawn.get(name) is not Drawn.TURNED:
+            return mask
+        try:
+            pixels = PackedMask(mask.height, mask.width, mask.packed).runs.mask()
+        except RLEError as error:
+            raise AnnotationError(f"{query.where}: {error}") from None
+        return packed_mask(mask_to_stored(pixels, pictures[name].orientation))
+
+    truth = query.truth
+    return replace(
+        query,
+        truth=replace(
+            truth,
+            boxes=tuple(map(box_of, truth.boxes, truth.frames)),
+            masks=tuple(map(mask_of, truth.masks, truth.frames)),
+            ignored=tuple(
+                one._replace(box=box_of(one.box, one.frame), mask=mask_of(one.mask, one.frame))
+                for one in truth.ignored
+            ),
+        ),
     )
-    return replace(query, truth=replace(query.truth, boxes=boxes))
 
 
 def _drawn(source: Path, turning: Mapping[str, OwnPicture], said: Drawn | None) -> dict[str, Drawn]:

@@ -1,17 +1,23 @@
 """Pascal VOC XML: one file an image, boxes as xmin, ymin, xmax, ymax.
 
 The numbers are taken as they stand, as FindIt's own Pascal does.  Objects marked as difficult are
-left out, as the challenge leaves them out.
+ignored, as the challenge ignores them: nobody has to find one, and whoever does is not wrong.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
 from ...core.image_files import Size
-from .annotations import AnnotationError, Annotations, Box, written_number, written_size
+from .annotations import (
+    DIFFICULT,
+    AnnotationError,
+    Annotations,
+    Box,
+    written_number,
+    written_size,
+)
 
 
 def read_voc(folder: Path) -> Annotations:
@@ -26,7 +32,6 @@ def read_voc(folder: Path) -> Annotations:
         raise AnnotationError(f"{folder}: no XML files there, nor in Annotations")
     sizes: dict[str, Size | None] = {}
     boxes: list[Box] = []
-    left_out: Counter[str] = Counter()
     for file in files:
         root = _root(file)
         name = _text(str(file), root, "filename")
@@ -35,11 +40,8 @@ def read_voc(folder: Path) -> Annotations:
         sizes[name] = _size(file, root)
         for at, entry in enumerate(root.iter("object")):
             where = f"{file}, object {at}"
-            if (entry.findtext("difficult") or "0").strip() == "1":
-                left_out["objects marked as difficult"] += 1
-                continue
             boxes.append(_box(where, entry, name))
-    return Annotations(folder, sizes, tuple(boxes), left_out=left_out)
+    return Annotations(folder, sizes, tuple(boxes))
 
 
 def _root(file: Path) -> ElementTree.Element:
@@ -74,4 +76,6 @@ def _box(where: str, entry: ElementTree.Element, image: str) -> Box:
         written_number(_text(where, entry, f"bndbox/{side}"), where)
         for side in ("xmin", "ymin", "xmax", "ymax")
     )
-    return Box(image, _text(where, entry, "name"), (x1, y1, x2, y2), where)
+    is_difficult = (entry.findtext("difficult") or "0").strip() == "1"
+    label, why = _text(where, entry, "name"), DIFFICULT if is_difficult else ""
+    return Box(image, label, (x1, y1, x2, y2), where, why)

@@ -1,16 +1,20 @@
 """A YOLO folder: ``images/…``, ``labels/…`` alike, and ``data.yaml`` or ``classes.txt``.
 
 A line of a label file is ``class cx cy width height``, fractions of the image's width and height.
+Folders of splits below both (``train``, ``val``) are sets of their own: one of them is read.
 """
 
 from __future__ import annotations
 
 import re
 import reprlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...core.paths import unsafe
+from ...core.spelling import nearest
 from .annotations import (
     IMAGE_SUFFIXES,
     AnnotationError,
@@ -22,25 +26,84 @@ from .annotations import (
 )
 
 
-def read_yolo(folder: Path, images: Path) -> Annotations:
-    """Read all label files of a folder; every one needs its image.
+def read_yolo(folder: Path, images: Path, split: str | None = None) -> Annotations:
+    """Read the label files of one split of a folder; every one needs its image.
+
+    A picture without a label file, or with an empty one, has nothing of any class in it.
+
+    Args:
+        folder: has ``labels``, and what the classes are called.
+        images: where the pictures lie, with the same folders below it.
+        split: the folder below ``labels`` that is read (None: the validation split, where there
+            are several; everything, where there are none).
 
     Raises:
-        AnnotationError: no classes, no labels, or a line that is not five numbers.
+        AnnotationError: no classes, no labels, no such split, or a line that is not five numbers.
     """
     names = _names(folder)
-    files = sorted((folder / "labels").rglob("*.txt"))
-    if not files:
-        raise AnnotationError(f"{folder / 'labels'}: no label files (*.txt)")
-    found: list[str] = []
+    labels = folder / "labels"
+    everywhere = sorted(labels.rglob("*.txt"))
+    if not everywhere:
+        raise AnnotationError(f"{labels}: no label files (*.txt)")
+    part = _split(labels, images, split)
+    files = sorted((labels / part).rglob("*.txt"))
+    pictures = _pictures(images, part)
     boxes: list[Box] = []
+    full: set[str] = set()
     for file in files:
-        name = _image_of(file, folder, images).relative_to(images).as_posix()
-        found.append(name)
+        name = _image_of(file, labels, images, pictures).relative_to(images).as_posix()
         for at, line in enumerate(text_of(file).splitlines(), 1):
             if line.strip():
                 boxes.append(_box(f"{file}, line {at}", line, name, names))
-    return Annotations(folder, dict.fromkeys(found), tuple(boxes), Units.FRACTIONS)
+                full.add(name)
+    found = [picture.relative_to(images).as_posix() for picture in pictures.values()]
+    left_out: Counter[str] = Counter()
+    if len(files) < len(everywhere):
+        why = f"label files that are not of the split {part}"
+        left_out[why] = len(everywhere) - len(files)
+    return Annotations(
+        folder,
+        dict.fromkeys(found),
+        tuple(boxes),
+        Units.FRACTIONS,
+        left_out=left_out,
+        backgrounds=tuple(name for name in found if name not in full),
+    )
+
+
+_SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)([0-9]{4})?")
+"""What folders of splits are called."""
+
+
+def _split(labels: Path, images: Path, said: str | None) -> str:
+    """The folder below ``labels`` that is read; "": everything, there are no splits.
+
+    Raises:
+        AnnotationError: it cannot be told, or there is none of that name.
+    """
+    folders = [path for root in (labels, images) for path in root.iterdir() if path.is_dir()]
+    there = sorted({path.name for path in folders if _SPLIT.fullmatch(path.name)})
+    if said is not None:
+        if not (labels / said).is_dir() or unsafe(said):
+            raise AnnotationError(f"{labels}: no split {said!r}{nearest(said, there)}")
+        return said
+    to_judge = [name for name in there if name.startswith("val")] if len(there) > 1 else there
+    if there and len(to_judge) != 1:
+        choices = " or --split ".join(there)
+        raise AnnotationError(f"{labels}: which of its splits is meant? Say --split {choices}")
+    return to_judge[0] if to_judge else ""
+
+
+def _pictures(images: Path, part: str) -> dict[Path, Path]:
+    """The pictures of a split, by their paths without the suffix."""
+    found: dict[Path, Path] = {}
+    there = sorted((images / part).rglob("*"))
+    for suffix in IMAGE_SUFFIXES:
+        for path in there:
+            if path.suffix.lower() == suffix and path.is_file():
+                # Not with_suffix: a name may have dots of its own.
+                found.setdefault(path.with_name(path.name[: -len(suffix)]), path)
+    return dict(sorted(found.items()))
 
 
 def _names(folder: Path) -> Mapping[int, str]:
@@ -78,14 +141,11 @@ def _listed_names(file: Path) -> dict[int, str]:
     return found
 
 
-def _image_of(label: Path, folder: Path, images: Path) -> Path:
-    stem = images / label.relative_to(folder / "labels").with_suffix("")
-    for suffix in IMAGE_SUFFIXES:
-        # Not with_suffix: a name may have dots of its own.
-        path = stem.with_name(stem.name + suffix)
-        if path.is_file():
-            return path
-    raise AnnotationError(f"{label}: no image {stem} ({', '.join(IMAGE_SUFFIXES)})")
+def _image_of(label: Path, labels: Path, images: Path, pictures: Mapping[Path, Path]) -> Path:
+    stem = images / label.relative_to(labels).with_suffix("")
+    if stem not in pictures:
+        raise AnnotationError(f"{label}: no image {stem} ({', '.join(IMAGE_SUFFIXES)})")
+    return pictures[stem]
 
 
 def _box(where: str, line: str, image: str, names: Mapping[int, str]) -> Box:

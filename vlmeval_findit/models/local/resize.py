@@ -30,8 +30,7 @@ class LayoutError(ValueError):
 class Resize(ABC):
     """What an image processor is told, and what it does to sizes.
 
-    ``counted`` is how often the processor's own areas count a pixel
-    (:class:`..families.LocalFamily`).
+    ``counted`` is how often the processor's own areas count a pixel (:class:`..LocalFamily`).
     """
 
     image_processor: Any

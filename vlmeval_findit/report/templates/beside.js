@@ -92,8 +92,7 @@ async function search() {
 
 at("cards").before(make("p", { id: "lost", role: "status", hidden: true }));
 for (const kind of ["input", "change"]) at("filters").addEventListener(kind, search);
-at("legend").hidden = !boxRoles.length;
-at("legend").querySelector(".salvaged").hidden = !boxRoles.includes("salvaged");
+showKeys(new Set(boxRoles));
 const watcher = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target: { id } } of entries) {
     if (!isIntersecting || near.has(id)) continue;

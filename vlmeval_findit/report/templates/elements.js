@@ -3,7 +3,13 @@ const data = JSON.parse(document.getElementById("data").textContent);
 for (const card of data.cards) Object.assign(card, data.runs[card.run]);
 
 const at = (id) => document.getElementById(id);
-const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", salvaged: "salvaged", option: "option" };
+const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", salvaged: "salvaged", ignored: "ignored", "not counted": "uncounted", option: "option" };
+// Keys of the legend that stand there only where a box has that role.
+const SELDOM = ["salvaged", "ignored", "not counted"];
+function showKeys(roles) {
+  at("legend").hidden = !roles.size;
+  for (const role of SELDOM) at("legend").querySelector(`.${CLASSES[role]}`).hidden = !roles.has(role);
+}
 // A sign and a word, so that no line is told by its colour alone.
 const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
 const SVG = "http://www.w3.org/2000/svg";

@@ -22,8 +22,7 @@ function turnTheme() {
 }
 
 const roles = new Set(data.cards.flatMap((card) => card.frames.flatMap((frame) => frame.boxes.map(([role]) => role))));
-at("legend").hidden = !roles.size;
-at("legend").querySelector(".salvaged").hidden = !roles.has("salvaged");
+showKeys(roles);
 at("legend").addEventListener("change", () => { showPage(); if (sides.pair) showCouplePage(); });
 document.addEventListener("keydown", onKey);
 at("theme").addEventListener("click", turnTheme);

@@ -1,0 +1,338 @@
+"""Objects that count neither way: COCO's crowds and VOC's difficult ones, matched last."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import own_data
+import pytest
+from scored_runs import World, grid, query, saying, world
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
+from vlmeval_findit.benchmarks.findit.drawing import draw, roles
+from vlmeval_findit.benchmarks.findit.places import find_table
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.thinning import thinned
+from vlmeval_findit.boxes.anatomy import Answered, dissect
+from vlmeval_findit.boxes.error_kinds import CAUSES, Kind
+from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.records import Ignored, Matched, Reading, Truth
+from vlmeval_findit.boxes.representation import Judging
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.table_facts import meta_path
+from vlmeval_findit.core.table_files import TableError
+from vlmeval_findit.marks.rle import packed_mask
+
+assert world  # a fixture
+
+REAL = (0.0, 0.0, 10.0, 10.0)
+CROWD = Ignored((20.0, 0.0, 60.0, 40.0), crowd=True)
+DIFFICULT = Ignored((20.0, 0.0, 60.0, 40.0))
+IN_CROWD = (30.0, 10.0, 40.0, 20.0)
+HALF_IN = (10.0, 0.0, 30.0, 10.0)
+LARGE = (18.0, 0.0, 62.0, 42.0)
+ELSEWHERE = (80.0, 80.0, 90.0, 90.0)
+
+
+def matched(
+    boxes: list[Any], truth: Truth, judged: Judging = Judging.BY_OVERLAP, **more: Any
+) -> Matched:
+    reading = Reading(boxes, more.get("labels", []), more.get("frames", []), None)
+    return match([reading], [truth], [(1.0, 1.0)], judged)[0]
+
+
+@pytest.mark.parametrize(
+    ("other", "box", "is_ignored"),
+    [
+        (CROWD, IN_CROWD, True),
+        (CROWD, HALF_IN, True),
+        (CROWD, (9.0, 0.0, 29.0, 10.0), False),
+        (CROWD, LARGE, True),
+        (CROWD, ELSEWHERE, False),
+        (DIFFICULT, IN_CROWD, False),
+        (DIFFICULT, LARGE, True),
+        (DIFFICULT, ELSEWHERE, False),
+        (CROWD, (30.0, 10.0, 30.0, 10.0), False),
+        (CROWD, (float("nan"), 10.0, 30.0, 10.0), False),
+        (CROWD, (1e300, 10.0, -1e300, 10.0), False),
+    ],
+)
+def test_what_finds_an_ignored_object(other: Ignored, box: Any, is_ignored: bool) -> None:
+    """Of crowds half of the box itself must lie inside, of others the IoU is 0.5."""
+    found = matched([REAL, box], Truth((REAL,), (0,), ignored=(other,)))
+    assert found.hits == [True]
+    assert found.ignored == ((1,) if is_ignored else ())
+    assert found.counted == (1 if is_ignored else 2)
+
+
+def test_real_objects_come_first() -> None:
+    """A box on a real object and on a crowd is a hit; one more of the same is not counted."""
+    truth = Truth((IN_CROWD,), (0,), ignored=(CROWD,))
+    assert matched([IN_CROWD], truth).ignored == ()
+    twice = matched([IN_CROWD, IN_CROWD], truth)
+    assert (twice.tp, twice.counted, len(twice.ignored)) == (1, 1, 1)
+
+
+def test_any_number_of_boxes_may_find_the_same() -> None:
+    found = matched([IN_CROWD] * 3, Truth((REAL,), (0,), ignored=(CROWD,)))
+    assert (found.ignored, found.counted, found.tp) == ((0, 1, 2), 0, 0)
+
+
+def test_labels_and_frames_are_the_same() -> None:
+    labelled = Truth((REAL,), (0,), ("cat",), ignored=(CROWD._replace(label="Dog."),))
+    found = matched([REAL, IN_CROWD, IN_CROWD], labelled, labels=["cat", "dog", "cat"])
+    assert found.ignored == (1,)
+    later = Truth((REAL,), (0,), ignored=(CROWD._replace(frame=1),))
+    assert matched([REAL, IN_CROWD, IN_CROWD], later, frames=[0, 0, 1]).ignored == (2,)
+
+
+def test_points_are_ignored_in_the_mask_where_there_is_one() -> None:
+    pixels = np.zeros((100, 100))
+    pixels[10, 30] = 1
+    masked = CROWD._replace(mask=packed_mask(pixels))
+    points = [(5.0, 5.0, 5.0, 5.0), (30.5, 10.5, 30.5, 10.5), (50.0, 30.0, 50.0, 30.0)]
+    by = Judging.BY_LYING_INSIDE
+    assert matched(points, Truth((REAL,), (0,), ignored=(masked,)), by).ignored == (1,)
+    assert matched(points, Truth((REAL,), (0,), ignored=(CROWD,)), by).ignored == (1, 2)
+
+
+def test_they_are_no_errors() -> None:
+    truth = Truth((REAL, ELSEWHERE), (0, 0), ignored=(CROWD,))
+    boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
+    reading = Reading(boxes, [], [], None)
+    (events,) = dissect([Answered(matched(boxes, truth), reading, truth)])
+    assert [(one.kind, one.box) for one in events] == [(Kind.BACKGROUND, 2), (Kind.MISSED, None)]
+    whole = [REAL, ELSEWHERE, IN_CROWD]
+    right = Answered(matched(whole, truth), Reading(whole, [], [], None), truth)
+    assert dissect([right]) == [[]]
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def test_a_reply_that_boxes_the_crowd_too_is_not_wrong() -> None:
+    truth = findit.truth([REAL], ignored=[CROWD])
+    how: Any = {"sizes": (100, 100), "space": "pixels"}
+    said = f"[{list(REAL)}, {list(IN_CROWD)}]"
+    found = findit.score([said], [truth], "xyxy_text", **how)
+    assert found.figures["Precision"] == found.figures["F1@0.5"] == 100
+    assert found.figures["mIoU"] == 100
+    assert found.queries[0].details["ignored"] == [1]
+    assert found.queries[0].details["n_pred"] == 1
+    assert findit.reward(said, truth, "xyxy_text", **how) == 1
+    alone = findit.score([said], [[REAL]], "xyxy_text", **how)
+    assert alone.figures["Precision"] == 50
+    assert "ignored" not in alone.queries[0].details
+
+
+def test_the_reply_that_leaves_it_out_is_as_good() -> None:
+    truth = findit.truth([REAL], ignored=[DIFFICULT.box])
+    how: Any = {"sizes": (100, 100), "space": "pixels"}
+    assert findit.reward(f"[{list(REAL)}]", truth, "xyxy_text", **how) == 1
+    assert findit.reward(f"[{list(LARGE)}]", truth, "xyxy_text", **how) == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "reward"), [("[]", 1), (f"[{list(IN_CROWD)}]", 1), (f"[{list(ELSEWHERE)}]", 0)]
+)
+def test_where_nothing_else_is_to_be_found(said: str, reward: float) -> None:
+    how: Any = {"sizes": (100, 100), "space": "pixels"}
+    truth = findit.truth([], ignored=[CROWD])
+    assert findit.reward(said, truth, "xyxy_text", **how) == reward
+    found = findit.score([said], [truth], "xyxy_text", **how)
+    # What is not to be counted is no answer that says that there is nothing, and no false alarm.
+    alarms = None if said == f"[{list(IN_CROWD)}]" else 100 * (1 - reward)
+    assert found.figures["False-alarm rate"] == alarms
+
+
+def test_truths_are_checked() -> None:
+    how: Any = {"sizes": (100, 100), "space": "pixels"}
+    with pytest.raises(ValueError, match="boxes should be"):
+        findit.truth([REAL], ignored=[(1, 2, 3)])
+    truth = findit.truth([REAL], ignored=[Ignored(REAL, frame=1)])
+    with pytest.raises(ValueError, match="truth 0: an ignored box is in frame 1, but frames=1"):
+        findit.reward("[]", truth, "xyxy_text", **how)
+    truth = findit.truth([REAL], ignored=[Ignored(REAL, label="cat")])
+    with pytest.raises(ValueError, match="an ignored box has a label, but multilabel=False"):
+        findit.reward("[]", truth, "xyxy_text", **how)
+
+
+def with_crowd(one: Query) -> Query:
+    crowd = Ignored((0.0, 60.0, 100.0, 100.0), crowd=True)
+    return replace(one, truth=replace(one.truth, ignored=(crowd,)))
+
+
+def test_a_run_counts_no_box_in_a_crowd(world: World) -> None:
+    world.table("Pascal", [with_crowd(query(0)), query(1)])
+    inside, outside = grid((10, 70, 30, 90)), grid((185, 0, 195, 10))
+    name = "FindIt_Pascal_xyxy_text"
+    run = world.run("Boxes", name, saying(f"[{list(inside)}, {list(outside)}]"))
+    assert [row.sums["n_pred"] for row in run.rows] == [1, 2]
+    assert [row.sums.get(CAUSES[Kind.BACKGROUND].key, 0) for row in run.rows] == [1, 2]
+
+
+def test_they_are_drawn_apart(world: World) -> None:
+    world.table("Pascal", [with_crowd(query(0))])
+    name = "FindIt_Pascal_xyxy_text"
+    path = world.predict("Boxes", name, saying(f"[{list(grid((10, 70, 30, 90)))}]"))
+    (line,) = path.with_name(f"{path.stem}_details.jsonl").read_text().splitlines()
+    from vlmeval_findit.runs.details import row_of
+
+    row = row_of(line)
+    assert roles(row) == [(Role.UNCOUNTED, None)]
+    (asked,) = read_table(find_table("Pascal"))
+    (picture,) = draw(asked, row).pictures
+    drawn = [box.role for box in picture.boxes]
+    assert drawn == [Role.IGNORED, Role.TRUTH, Role.TRUTH, Role.UNCOUNTED]
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_a_table_keeps_them(tmp_path: Path) -> None:
+    mask = packed_mask(np.eye(100, 200))
+    ignored = (CROWD._replace(mask=mask), DIFFICULT)
+    one = replace(query(0), truth=replace(query(0).truth, ignored=ignored))
+    path = write_table(tmp_path, "T", [one, query(1)], {}).path
+    found = read_table(path)
+    assert [q.truth.ignored for q in found] == [ignored, ()]
+    assert "ignored" not in write_table(tmp_path, "U", [query(1)], {}).path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "why"),
+    [
+        ('""frame"":0', '""frame"":1', "frame 1 is none of the 1"),
+        ('""frame"":0', '""frame"":true', "frame: True is of the wrong type"),
+        ('""crowd"":true', '""crowd"":1', "crowd: 1 is of the wrong type"),
+        ('""label"":""""', '""label"":7', "label: 7 is of the wrong type"),
+        ('""crowd"":true', '""crowds"":true', "should have the keys box, frame"),
+        ("[20.0,", "[null,", "is not four finite numbers"),
+    ],
+)
+def test_a_bad_cell_is_named(tmp_path: Path, was: str, now: str, why: str) -> None:
+    one = replace(query(0), truth=replace(query(0).truth, ignored=(CROWD,)))
+    path = write_table(tmp_path, "T", [one], {}).path
+    text = path.read_text()
+    assert was in text
+    path.write_text(text.replace(was, now))
+    meta_path(path).unlink()
+    with pytest.raises(TableError, match=rf"T\.tsv, line 2, column ignored: .*{why}"):
+        read_table(path)
+
+
+def test_thinning_takes_them_along() -> None:
+    ignored = tuple(CROWD._replace(frame=at) for at in range(3))
+    video = replace(query(0), images=("a", "b", "c"), truth=Truth((), (), ignored=ignored))
+    assert [one.frame for one in thinned(video, 2).truth.ignored] == [0, 1]
+
+
+# --- imports --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    own_data.data_folder(tmp_path, monkeypatch)
+    return own_data.make_images(tmp_path / "pictures")
+
+
+def test_difficult_objects_of_voc(tmp_path: Path, images: Path) -> None:
+    folder = own_data.write_voc(tmp_path / "voc")
+    file = folder / "Annotations" / "one.xml"
+    plain = "<difficult>0</difficult>"
+    file.write_text(file.read_text().replace(plain, "<difficult>1</difficult>", 1))
+    assert main(["import", "--voc", str(folder), "--name", "MyData"]) == 0
+    queries = read_table(find_table("MyData"))
+    (cat,) = [q for q in queries if q.label == "cat"]
+    assert cat.truth.ignored == (Ignored((10.0, 5.0, 40.5, 25.25)),)
+    assert len(cat.truth.boxes) == 1
+
+
+SQUARE = [10.0, 5.0, 40.0, 5.0, 40.0, 25.0, 10.0, 25.0]
+
+
+@pytest.mark.parametrize("kind", ["polygon", "one polygon", "run lengths"])
+def test_masks_of_coco_judge_points(tmp_path: Path, images: Path, kind: str) -> None:
+    """The first cat is an L of two rectangles; its box's lower right corner is none of it."""
+    values = own_data.coco_values()
+    corner = [10, 5, 40, 5, 40, 10, 15, 10, 15, 25, 10, 25]
+    pixels = np.zeros((80, 120))
+    pixels[5:10, 10:40] = pixels[5:25, 10:15] = 1
+    packed = {"size": [80, 120], "counts": packed_mask(pixels).packed}
+    values["annotations"][0]["segmentation"] = {
+        "polygon": [corner, [1, 1, 2, 2]],
+        "one polygon": corner,
+        "run lengths": packed,
+    }[kind]
+    path = own_data.write_coco(tmp_path, values)
+    assert main(["import", "--coco", str(path), "--images", str(images), "--name", "MyData"]) == 0
+    cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
+    mask, other = cat.truth.masks
+    assert mask is not None
+    assert other is None
+    inside = [(12.0, 20.0), (35.0, 7.0), (10.5, 5.5), (14.4, 24.4)]
+    outside = [(35.0, 20.0), (9.4, 12.0), (41.0, 7.0), (12.0, 26.0)]
+    assert [mask.covers(*at) for at in (*inside, *outside)] == [True] * 4 + [False] * 4
+
+
+def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
+    tools = pytest.importorskip("pycocotools.mask")
+    from vlmeval_findit.data.own.masks import mask_of_coco
+
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        angles = np.sort(random.uniform(0, 2 * np.pi, 12))
+        far = random.uniform(20, 45, 12)
+        polygon = np.stack([60 + far * np.cos(angles), 50 + far * np.sin(angles)], axis=1)
+        flat = polygon.ravel().tolist()
+        mine = mask_of_coco([flat], (120, 100), "here")
+        assert mine is not None
+        theirs = tools.decode(tools.frPyObjects([flat], 100, 120))[:, :, 0]
+        ours = mine.runs.mask()
+        assert (ours & theirs).sum() / (ours | theirs).sum() > 0.97
+
+
+@pytest.mark.parametrize("said", [7, "x", [[1, 2, 3]], [["a", 1, 2, 3, 4, 5]], {"size": [1, 1]}])
+def test_a_segmentation_that_is_none(
+    tmp_path: Path, images: Path, said: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = own_data.coco_values()
+    values["annotations"][0]["segmentation"] = said
+    path = own_data.write_coco(tmp_path, values)
+    assert main(["import", "--coco", str(path), "--images", str(images), "--name", "MyData"]) == 2
+    assert "annotations[0], segmentation: " in capsys.readouterr().err
+
+
+def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
+    values = own_data.coco_values()
+    values["annotations"][0]["iscrowd"] = 1
+    path = own_data.write_coco(tmp_path, values)
+    assert main(["import", "--coco", str(path), "--images", str(images), "--name", "MyData"]) == 0
+    name = "FindIt_MyData_xyxy_text"
+    run = Path(f"Model_{name}.json")
+    inside = [15.0, 10.0, 25.0, 20.0]
+    cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
+    said = [{"index": q.index, "prediction": "[]"} for q in read_table(find_table("MyData"))]
+    said[cat.index]["prediction"] = f"[{inside}, {list(cat.truth.boxes[0])}]"
+    run.write_text(json.dumps(said))
+    assert main(["export-coco", "--space", "pixels", str(run)]) == 0
+    truth = json.loads(Path(f"{run.stem}_coco_truth.json").read_text())
+    assert sorted(one["iscrowd"] for one in truth["annotations"]) == [0, 0, 0, 1]
+    (crowd,) = [one for one in truth["annotations"] if one["iscrowd"]]
+    assert crowd["bbox"] == [10.0, 5.0, 30.5, 20.25]
+    pytest.importorskip("pycocotools")
+    from vlmeval_findit.core.settings import Settings
+    from vlmeval_findit.runs.average_precision import Evaluator
+    from vlmeval_findit.runs.coco_boxes import collect
+    from vlmeval_findit.runs.score import score_file
+
+    boxes = collect(score_file(run, Settings(space="pixels", force=True)))
+    found = Evaluator(boxes).precision([1.0] * len(boxes.results))
+    # The cat is found and the box in the crowd costs nothing; the two traffic lights are missed.
+    assert found.ap50.tolist() == pytest.approx([0.5])
