@@ -37,7 +37,7 @@ from vlmeval_findit.sweep.journal.reading import (
     records,
     snapshot,
 )
-from vlmeval_findit.sweep.journal.segments import folder_of, segments_of
+from vlmeval_findit.sweep.journal.segments import folder_of, segments_of, zstd
 from vlmeval_findit.sweep.journal.tail import JournalTail
 from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
 
@@ -323,6 +323,56 @@ def test_a_spoilt_segment_costs_its_own_answers_only(where: float, how: str) -> 
             journal.append(record(name, right[name]) for name in names if key(name) not in journal)
         with Journal(path, reserve=0) as journal:
             assert {name: journal[key(name)]["reply"] for name in names} == right
+
+
+def lying(lines: bytes) -> bytes:
+    """A frame whose header says 256 bytes less than there are."""
+    frame = bytearray(zstd.compress(lines))
+    assert frame[4] >> 6 == 1, "the size has two bytes, less 256"
+    at = 5 if frame[4] & 0x20 else 6
+    frame[at : at + 2] = (len(lines) - 512).to_bytes(2, "little")
+    return bytes(frame)
+
+
+def unsaid(lines: bytes) -> bytes:
+    """A frame whose header does not say how much is in it."""
+    packer = zstd.ZstdCompressor()
+    return packer.compress(lines) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("made", "left"),
+    [(zstd.compress, 0), (lying, 257), (unsaid, 0)],
+    ids=["more than a line may have", "more than it says", "unsaid"],
+)
+def test_a_frame_is_not_unpacked_beyond_what_its_header_says(
+    made: Callable[[bytes], bytes], left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = zstd.compress(b"{}\n")
+    bomb = made(b"\0" * 10_000)
+    path = tmp_path / "000001.jsonl.zst"
+    path.write_bytes(bomb + good)
+    monkeypatch.setattr(journal_segments, "LARGEST", 9_999 + bool(left))
+    unpacked: list[int] = []
+    real = zstd.ZstdDecompressor
+
+    class Watched:
+        def __init__(self) -> None:
+            self._real = real()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._real, name)
+
+        def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+            found = self._real.decompress(data, max_length)
+            unpacked.append(len(found))
+            return found
+
+    monkeypatch.setattr(journal_segments.zstd, "ZstdDecompressor", Watched)
+    segment = journal_segments.segment_at(path, 1)
+    assert [one.lines for one in journal_segments.frames(segment)] == [b"{}\n"]
+    assert journal_segments.lines_at(path, 0, len(bomb)) is None
+    assert max(unpacked) < 10_000
 
 
 @settings(max_examples=20, deadline=None)

@@ -20,6 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from .lines import MAX_LINE
+
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
@@ -30,6 +32,9 @@ log = logging.getLogger(__name__)
 FRAME = 32 << 10
 """Bytes of lines in a frame: few, as one line of another cell costs all of them; in smaller ones
 what the lines have in common is said too often."""
+
+LARGEST = MAX_LINE
+"""Bytes of lines that a frame may have: that is one long line, else they are ``FRAME``."""
 
 _OPTIONS: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}
 _MAGIC = struct.pack("<I", 0xFD2FB528)
@@ -130,16 +135,26 @@ def frames(segment: Segment, start: int = 0) -> Iterator[Frame]:
 
 
 def _frame(f: BinaryIO, start: int) -> Frame | None:
-    """The frame at a byte; None where it is none, or not what was written."""
+    """The frame at a byte; None where it is none, or not what was written.
+
+    No more is unpacked than its header says, and nothing where that is more than we write: zeros
+    without end are a few bytes of a file that others made.
+    """
     f.seek(start)
+    data = f.read(_PIECE)
     unpacker, read, lines = zstd.ZstdDecompressor(), 0, bytearray()
     try:
+        size = zstd.get_frame_info(data).decompressed_size
+        if size is None or size > LARGEST:
+            return None
         while not unpacker.eof:
-            data = f.read(_PIECE)
-            if not data:
+            if unpacker.needs_input and not data:
                 return None
             read += len(data)
-            lines += unpacker.decompress(data)
+            lines += unpacker.decompress(data, size + 1 - len(lines))
+            if len(lines) > size:
+                return None
+            data = f.read(_PIECE) if unpacker.needs_input else b""
     except zstd.ZstdError:
         return None
     return Frame(start, read - len(unpacker.unused_data), bytes(lines))
@@ -160,11 +175,8 @@ def _next_frame(f: BinaryIO, start: int, end: int) -> int:
 def lines_at(path: Path, start: int, length: int) -> bytes | None:
     """The lines of one frame; None where it is not what was written."""
     with path.open("rb") as f:
-        f.seek(start)
-        try:
-            return zstd.decompress(f.read(length))
-        except zstd.ZstdError:
-            return None
+        found = _frame(f, start)
+    return found.lines if found is not None and found.length == length else None
 
 
 class Place(NamedTuple):
