@@ -88,7 +88,13 @@ ARCHIVES = (
     ("an archive cut off in the middle", "read on from there (Range), all fetched"),
     ("an archive cut off, and the server has no ranges", "what came is skipped, all fetched"),
     ("an archive that changes while it is read", "failed; members before it stay"),
-    ("an archive that ends early", "failed; members before it stay"),
+    ("an archive that ends early", "failed; members before it stay, of one in gzip none"),
+    (
+        "an archive in gzip whose checksum is wrong",
+        "failed, nothing kept: nobody knows which member it is",
+    ),
+    ("a bomb: far more comes out of an archive than is in it", "failed"),
+    ("a header without end, which would fill the memory", "failed"),
     ("a web page instead of an archive", "failed"),
     ("a member with an absolute path", "refused"),
     ("a member with `..`", "refused"),
@@ -99,6 +105,7 @@ ARCHIVES = (
 )
 
 PROCESS = (
+    ("a link where a part is to be written, by somebody else", "replaced, nothing outside changes"),
     ("killed in the middle of a file", "the next run goes on from there"),
     ("killed in the middle of an archive", "the next run reads it for what is missing"),
     ("two runs in one folder", "the second is refused"),

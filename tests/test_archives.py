@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import os
 import signal
 import tarfile
@@ -15,6 +17,7 @@ from stand_ins import SIZE, errand, files_of, info, jpeg, tar_of, zip_of
 from test_fetch_command import child
 from web import Answer, Web, web_server
 
+from vlmeval_findit.data.fetch import archives
 from vlmeval_findit.data.fetch.archives import (
     ArchiveError,
     WantedMembers,
@@ -24,6 +27,7 @@ from vlmeval_findit.data.fetch.archives import (
 )
 from vlmeval_findit.data.fetch.images import bring
 from vlmeval_findit.data.fetch.sources import SOURCES
+from vlmeval_findit.data.fetch.store import PARTS, Store
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
 TEST, TRAINVAL = "VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"
@@ -194,10 +198,168 @@ def test_hostile_members_are_refused_and_nothing_outside_changes(
     assert not any(path.is_symlink() for path in folder.rglob("*"))
 
 
+def refl4(web: Web, folder: Path, names: list[str]) -> dict[str, str]:
+    """What could not be had of an archive in gzip."""
+    return bring(errand(web, folder, names), SOURCES["RefL4"], names, None)
+
+
+O365 = [f"objects365_v1_{i}.jpg" for i in range(3)]
+
+
+def gzip_of() -> bytes:
+    """An archive whose members stand in it as they are, so that one can be damaged in silence."""
+    body = tar_of({f"images/{name}": jpeg(i) for i, name in enumerate(O365)})
+    return gzip.compress(body, compresslevel=0)
+
+
+def middle(seed: int) -> bytes:
+    """Pixels of a photograph."""
+    return jpeg(seed)[9000:9050]
+
+
+def test_a_damaged_member_of_a_gzip_archive_is_found_by_its_checksum(
+    tmp_path: Path, web: Web
+) -> None:
+    body = bytearray(gzip_of())
+    body[body.index(middle(1))] ^= 1
+    web.serve("images.tar.gz", bytes(body))
+    whys = refl4(web, tmp_path, O365)
+    assert set(whys) == set(O365), "nobody knows which of them it is"
+    assert "CRC check failed" in whys[O365[1]]
+    assert files_of(tmp_path) == {}
+    web.serve("images.tar.gz", gzip_of())
+    assert refl4(web, tmp_path, O365) == {}
+    assert files_of(tmp_path) == {name: jpeg(i) for i, name in enumerate(O365)}
+
+
+def test_a_gzip_archive_that_ends_early_gives_nothing(tmp_path: Path, web: Web) -> None:
+    body = gzip_of()
+    web.serve("images.tar.gz", body[: body.index(middle(2))])
+    whys = refl4(web, tmp_path, O365)
+    assert set(whys) == set(O365)
+    assert "damaged archive" in whys[O365[0]]
+    assert files_of(tmp_path) == {}
+    assert not list((tmp_path / PARTS).glob("*.new"))
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+def test_a_bomb_is_not_unpacked(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_UNPACKED_AT_LEAST", 1 << 20)
+    monkeypatch.setattr(archives, "_MOST_PER_BYTE", 2)
+    body = tar_of({"zeros": bytes(1 << 23), "a/1.jpg": jpeg()}, mode)
+    assert len(body) < 1 << 17
+    with pytest.raises(ArchiveError, match=r"a bomb: more than 1,[0-9,]* bytes came out"):
+        take_tar(
+            io.BytesIO(body), WantedMembers({"1.jpg": "1.jpg"}), lambda n, c: None, len(body) * 99
+        )
+
+
+class Endless(io.RawIOBase):
+    """A server that never stops sending what one would have to hold in memory."""
+
+    def __init__(self, begin: bytes) -> None:
+        self._begin = begin
+        self.sent = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._begin[: len(buffer)] or b"1\n" * (len(buffer) // 2)
+        self._begin = self._begin[len(data) :]
+        buffer[: len(data)] = data
+        self.sent += len(data)
+        assert self.sent < 1 << 24, "it is read on and on"
+        return len(data)
+
+
+def header_of(kind: bytes, size: int) -> bytes:
+    member = tarfile.TarInfo("x")
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def pax_sparse() -> bytes:
+    """A sparse file whose list of pieces stands before its content, and has no end."""
+    said = "".join(
+        f"{len(line) + 4} {line}\n"
+        for line in ("GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.realsize=9")
+    ).encode()
+    pax = header_of(tarfile.XHDTYPE, len(said)) + said.ljust(512, b"\0")
+    return pax + header_of(tarfile.REGTYPE, 1 << 40) + b"9999999999\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "why"),
+    [
+        (header_of(tarfile.XHDTYPE, 1 << 33), "a header of"),
+        (header_of(tarfile.XGLTYPE, 1 << 33), "a header of"),
+        (header_of(tarfile.GNUTYPE_LONGNAME, 1 << 33), "a header of"),
+        (header_of(tarfile.GNUTYPE_LONGLINK, 1 << 33), "a header of"),
+        (header_of(tarfile.GNUTYPE_SPARSE, 1 << 33), "a sparse file"),
+        (pax_sparse(), "a sparse file"),
+    ],
+)
+def test_headers_without_end_are_not_held_in_memory(begin: bytes, why: str) -> None:
+    wanted = WantedMembers({"1.jpg": "1.jpg"})
+    with pytest.raises(ArchiveError, match=why):
+        take_tar(io.BufferedReader(Endless(begin)), wanted, lambda n, c: None, 9999)
+
+
 def test_a_good_member_after_a_hostile_one_is_taken(tmp_path: Path, web: Web) -> None:
     hostile = (LINKS["symbolic link"], b"")
     web.serve(TEST, tar_of([hostile, (info(member("000002.jpg")), jpeg(2))]))
     assert voc(web, tmp_path, ["000002.jpg"]) == {}
+
+
+PLANTED = {
+    "link": lambda path, outside: path.symlink_to(outside / "secret.jpg"),
+    "dangling link": lambda path, outside: path.symlink_to(outside / "new.jpg"),
+    "pipe": lambda path, outside: os.mkfifo(path),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+@pytest.mark.parametrize("ending", ["", ".new"])
+def test_what_somebody_planted_where_a_part_is_written(
+    tmp_path: Path, web: Web, what: str, ending: str
+) -> None:
+    """In a folder that several users share."""
+    outside, folder = tmp_path / "outside", tmp_path / "images"
+    outside.mkdir()
+    (outside / "secret.jpg").write_bytes(b"secret")
+    for name in ("000001.jpg", "COCO_train2014_000000000001.jpg"):
+        part = Store(folder, {}).part(name)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        PLANTED[what](part.with_name(part.name + ending), outside)
+        sidecar = {"url": f"{web.url}{name}", "validator": '"1"'}
+        part.with_name(f"{part.name}.json").write_text(json.dumps(sidecar))
+    web.serve(TEST, tar_of(photos("000001.jpg")))
+    assert voc(web, folder, ["000001.jpg"]) == {}
+    coco = ["COCO_train2014_000000000001.jpg"]
+    web.serve(coco[0], jpeg(9))
+    assert bring(errand(web, folder, coco), SOURCES["COCO_train2014"], coco, None) == {}
+    assert files_of(outside) == {"secret.jpg": b"secret"}
+    for name in ("000001.jpg", *coco):
+        assert not (folder / name).is_symlink()
+        assert (folder / name).is_file()
+
+
+def test_a_link_for_the_folder_of_parts_or_a_folder_for_an_image(tmp_path: Path, web: Web) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    web.serve(TEST, tar_of(photos(*NAMES)))
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / PARTS).symlink_to(outside)
+    assert "is a link: remove it" in voc(web, linked)["000001.jpg"]
+    assert files_of(outside) == {}
+    folder = tmp_path / "images"
+    (folder / "000002.jpg").mkdir(parents=True)
+    whys = voc(web, folder)
+    assert list(whys) == ["000002.jpg"]
+    assert "is a folder: move it away" in whys["000002.jpg"]
+    assert (folder / "000003.jpg").is_file()
 
 
 def test_a_member_that_is_too_large(tmp_path: Path) -> None:

@@ -45,6 +45,10 @@ def test_fetch_leaves_a_dataset_ready_and_the_second_run_asks_nothing(
     assert main(["fetch", "Mini"]) == 0
     first = capsys.readouterr().out
     assert "licence: COCO" in first
+    # Before anything is asked of it: the stand-in is as plain as the owners of COCO.
+    assert f"  {web.url}" in first
+    assert "is plain http: nothing proves that what comes is its owner's" in first
+    assert first.index("plain http") < first.index("Mini ")
     assert re.search(r"Mini +5 +0 +5 +0", first)
     assert (tmp_path / "lmu" / "Mini.tsv").is_file()
     assert f"1 tables in {tmp_path / 'lmu'}, where every run finds them" in first

@@ -266,6 +266,32 @@ def test_pictures_are_unpacked_once_and_byte_by_byte(tmp_path: Path, data_root: 
     assert {path.name: path.stat().st_mtime_ns for path in unpacked.iterdir()} == before
 
 
+def test_packed_pictures_are_not_unpacked_for_a_set_that_is_refused(
+    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = published.groundingme()
+    rows[2].update(width=201)
+    assert bring("GroundingME", published.write_groundingme(tmp_path, rows), "--partial") == 2
+    assert "its annotations are for 201x100" in capsys.readouterr().err
+    assert not [path for path in data_root.rglob("*") if path.is_file()]
+    # Nor are those of a set that was imported before changed by one that is refused.
+    assert bring("GroundingME", published.write_groundingme(tmp_path / "a"), "--partial") == 0
+    before = {path: path.read_bytes() for path in data_root.rglob("*") if path.is_file()}
+    rows[0]["image"]["bytes"] = published.picture(99)
+    bad = published.write_groundingme(tmp_path / "b", rows)
+    assert bring("GroundingME", bad, "--partial", "--replace") == 2
+    assert {p: p.read_bytes() for p in data_root.rglob("*") if p.is_file()} == before
+
+
+def test_what_a_kill_left_of_unpacking_is_removed(tmp_path: Path, data_root: Path) -> None:
+    left = data_root / "images" / ".GroundingME.unpacked"
+    left.mkdir(parents=True)
+    (left / "old.jpg").write_bytes(b"half")
+    assert bring("GroundingME", published.write_groundingme(tmp_path), "--partial") == 0
+    assert {path.name for path in (data_root / "images").iterdir()} == {"GroundingME"}
+    assert not (data_root / "images" / "GroundingME" / "old.jpg").exists()
+
+
 def test_another_folder_takes_the_place_of_the_first(tmp_path: Path, data_root: Path) -> None:
     assert bring("GroundingME", published.write_groundingme(tmp_path / "a"), "--partial") == 0
     rows = published.groundingme()[:3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import sys
 import types
 from pathlib import Path
@@ -23,7 +24,9 @@ from host_runs import (
     run,
 )
 
+from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.models.table import MODELS, local_names
+from vlmeval_findit.sweep.journal.reading import records
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -149,6 +152,36 @@ def test_the_hosts_own_function_asks_in_batches_and_goes_on(
     messages = [dataset.build_prompt(dataset.data.iloc[at]) for at in range(len(dataset))]
     alone = [model.generate(message, dataset=DATA)["prediction"] for message in messages[:4]]
     assert alone == list(whole.values())[:4]
+
+
+def test_sigterm_ends_a_batch_between_two_tokens(
+    host: SimpleNamespace,
+    checkpoints: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from vlmeval.inference import infer_data_job
+
+    monkeypatch.setenv("PRED_FORMAT", "json")
+    dataset = host.dataset.build_dataset(DATA)
+    model = few_tokens(host, checkpoints)
+    steps: list[int] = []
+
+    def step(*given: Any) -> None:
+        steps.append(1)
+        if len(steps) == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    model._runner._loaded.model.register_forward_pre_hook(step)
+    with pytest.raises(SystemExit) as stopped:
+        infer_data_job(model, str(tmp_path), "Qwen3-VL", dataset)
+    assert stopped.value.code == 130
+    assert len(steps) == 3
+    path = tmp_path / f"Qwen3-VL_{DATA}.json"
+    assert not path.exists()
+    assert not list(records(RunFiles(path).calls)), "what was cut is no answer"
+    infer_data_job(model, str(tmp_path), "Qwen3-VL", dataset)
+    assert len(replies(path)) == 19
 
 
 def test_variants_of_a_query_are_answered_together(

@@ -21,6 +21,7 @@ from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.core.work import CancelledError
 from vlmeval_findit.models.local.pictures import Pictures, limited
 from vlmeval_findit.models.local.runner import (
     LocalReply,
@@ -408,6 +409,30 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
     answers = model.answer_batch(questions(), VARIANT)
     assert [Reply(0, a.text).failed for a in answers] == [False, False, True, False]
     assert [a for at, a in enumerate(answers) if at != 2] == expected[:2] + expected[3:]
+
+
+def test_a_run_that_is_cancelled_ends_between_two_tokens() -> None:
+    model = runner("Qwen3-VL")
+    asked: list[bool] = []
+
+    def told() -> bool:
+        asked.append(True)
+        return len(asked) == 3
+
+    model.cancelled_by(told)
+    for answer, messages in [
+        (model.answer_batch, questions()[:1]),
+        (model.answer_batch, questions()),
+        (model.answer_variants, variants()),
+    ]:
+        asked.clear()
+        with pytest.raises(CancelledError):
+            answer(messages, VARIANT)
+        assert len(asked) == 3
+    model.cancelled_by(lambda: False)
+    assert model.answer_batch(questions(), VARIANT) == ready("Qwen3-VL").answer_batch(
+        questions(), VARIANT
+    )
 
 
 def test_a_broken_image_fails_alone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from engine_fakes import FakeHost, FakeModel, demo_sweep, go
 from filelock import SoftFileLease
 
 from vlmeval_findit.core import lock as locks
-from vlmeval_findit.core.lock import Lock, LockedError, Watch, alone
+from vlmeval_findit.core.lock import Lock, LockedError, Watch, alone, is_held
 from vlmeval_findit.sweep.journal.errors import lock_path
 
 WHY = "one at a time"
@@ -194,3 +194,55 @@ def test_the_lock_of_an_older_version_is_no_lock(quick_leases: float, tmp_path: 
     path.write_text("process 77 on elsewhere\n")
     Lock(path, WHY).release()
     assert not path.exists()
+
+
+def test_a_process_id_that_is_anothers_now_holds_nothing(tmp_path: Path) -> None:
+    """Whoever only looks and whoever takes the lock see the same."""
+    path = tmp_path / "lock"
+    with SoftFileLease(path, lease_duration=locks.LEASE_SECONDS, thread_local=False):
+        record = path.read_text()
+    assert re.search(r"start=\d+", record), "this system says when a process began"
+    path.write_text(record)
+    assert is_held(path)
+    # Our own process id, of a process that began at another time.
+    path.write_text(re.sub(r"start=\d+", "start=1", record))
+    assert not is_held(path)
+    assert "start=1\n" in path.read_text(), "to look changes nothing"
+    Lock(path, WHY).release()
+
+
+def test_of_two_who_find_a_holder_dead_one_gets_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("filelock._soft.exchange_names", lambda *names: False)
+    died = subprocess.Popen([sys.executable, "-c", ""])
+    died.wait()
+    path = tmp_path / "lock"
+    hold_here(path, locks.LEASE_SECONDS, died.pid)
+    faster: list[Lock] = []
+    real = locks._Holder.died_here
+
+    def died_here(holder: Any) -> bool:
+        found = real(holder)
+        if found and not faster:
+            monkeypatch.setattr(locks._Holder, "died_here", real)
+            faster.append(Lock(path, WHY))
+        return found
+
+    monkeypatch.setattr(locks._Holder, "died_here", died_here)
+    with pytest.raises(LockedError, match=f"held by process {os.getpid()}"):
+        Lock(path, WHY)
+    assert faster[0].held()
+    faster[0].release()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_clock_that_goes_backwards_keeps_no_dead_holder(
+    quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    hold_elsewhere(path, quick_leases)
+    before = time.time() - 10_000
+    monkeypatch.setattr("time.time", lambda: before)
+    with Lock(path, WHY) as lock:
+        assert lock.held()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.core import loose_json
 from vlmeval_findit.core.loose_json import objects_in
 
 UGLY: list[tuple[str, list[dict[str, Any]]]] = [
@@ -82,3 +84,40 @@ def test_nothing_raises(text: str) -> None:
 )
 def test_long_texts_take_no_longer_than_their_length(text: str) -> None:
     assert objects_in(text) == []
+
+
+HARD = {
+    "keys that are brackets when begun one quote later": lambda n: "{" + '"{":1,' * n,
+    "lists that all end alike": lambda n: '{\'x\':["y",1,"' * n + 'z"] and so on',
+    "one string for every bracket": lambda n: '{"' * n + '",',
+    "never closed": lambda n: '{"a":[' * n,
+    "whole": lambda n: '{"a": "it\'s \\"b\\""} ' * n,
+    "one within a long one": lambda n: '{"a": [' + '{"b": "c"},' * n,
+}
+
+
+@pytest.mark.parametrize("make", HARD.values(), ids=HARD)
+def test_the_work_grows_as_the_text(
+    make: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In steps and in characters of strings, since time depends on what else the machine does."""
+
+    def work(n: int) -> int:
+        done = 0
+
+        def counted(call: Callable[..., Any], weight: Callable[..., int]) -> Callable[..., Any]:
+            def counting(*args: Any) -> Any:
+                nonlocal done
+                done += weight(*args)
+                return call(*args)
+
+            return counting
+
+        with monkeypatch.context() as patch:
+            scanner = loose_json._Scanner
+            patch.setattr(scanner, "_value", counted(scanner._value, lambda *_: 1))
+            patch.setattr(loose_json, "unescaped", counted(loose_json.unescaped, len))
+            objects_in(make(n))
+        return done
+
+    assert work(800) < 3 * work(400)

@@ -127,7 +127,7 @@ def test_labels_and_frames() -> None:
         ({"space": None}, "not guessed(.|\n)*grid1000"),
         ({"space": "smart_resize"}, "min_pixels"),
         ({"frames": 0}, "frames: 0"),
-        ({"text": b"[]"}, "bytes is no text"),
+        ({"text": b"[]"}, "bytes is neither a text nor"),
         ({"size": (0, 480)}, r"size \(0, 480\)"),
         ({"size": (640.5, 480)}, "whole pixels"),
         ({"size": (640, 480, 3)}, "whole pixels"),
@@ -259,6 +259,68 @@ def test_a_reward_is_the_score_of_the_query_alone(pairs: list[tuple[str | None, 
             )
 
 
+class Tensor:
+    """What a tensor of another library has, and a list has not."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+
+    def tolist(self) -> Any:
+        return self.values.tolist()
+
+
+def test_sizes_and_truths_may_be_tensors() -> None:
+    replies, boxes = ["[0, 0, 500, 500]"] * 2, [[0, 0, 50, 100]]
+    for sizes in (
+        *(Tensor([100, 200]), Tensor([[100, 200], [100, 200]]), np.array([[100, 200]] * 2)),
+        *([Tensor([100, 200])] * 2, [Tensor(100), Tensor(200)]),
+    ):
+        for truth in (boxes, Tensor(boxes), [Tensor(boxes[0])]):
+            how: Any = {"sizes": sizes, "space": "grid1000"}
+            assert findit.reward(replies, [truth] * 2, "xyxy_text", **how).tolist() == [1, 1]
+    with pytest.raises(ValueError, match=r"should be .width, height. in whole pixels"):
+        findit.reward(replies, [boxes] * 2, "xyxy_text", sizes=Tensor([0.5, 1]), space="grid1000")
+
+
+def said_in_chat(text: Any) -> list[dict[str, Any]]:
+    return [{"role": "assistant", "content": text}]
+
+
+def test_completions_of_a_chat_are_replies() -> None:
+    """As trainers give them to rewards: a list of messages each."""
+    right, boxes = "[0, 0, 500, 500]", [[0, 0, 50, 100]]
+    how: Any = {"format": "xyxy_text", "sizes": (100, 200), "space": "grid1000"}
+    many = [
+        said_in_chat(right),
+        said_in_chat([{"type": "text", "text": right}]),
+        [{"role": "user", "content": right}, *said_in_chat("no"), *said_in_chat(right)],
+        said_in_chat(None),
+    ]
+    assert findit.reward(many, [boxes] * 4, **how).tolist() == [1, 1, 1, 0]
+    assert findit.score(many, [boxes] * 4, **how).figures["Recall"] == 75
+    assert findit.reward([one for (one,) in many[:2]], [boxes] * 2, **how).tolist() == [1, 1]
+    for one in (many[0], many[0][0], many[2]):
+        assert findit.reward(one, boxes, **how) == 1
+    with pytest.raises(TypeError, match="reply 0: no message of the assistant among 1"):
+        findit.reward([[{"role": "user", "content": right}]], [boxes], **how)
+    with pytest.raises(TypeError, match="reply 1: int is neither a text nor messages"):
+        findit.reward([right, 3], [boxes] * 2, **how)
+
+
+def test_iou_is_a_name_of_the_mean_iou() -> None:
+    how: Any = {"format": "xyxy_text", "sizes": (100, 200), "space": "grid1000"}
+    for by in ("iou", "miou", findit.By.IOU):
+        said = findit.reward("[0, 0, 500, 500]", [[0, 0, 50, 80]], by=by, **how)
+        assert said == pytest.approx(0.8)
+
+
+def test_a_score_is_written_in_a_line() -> None:
+    replies, truths = ["[]"] * 500, [[[0, 0, 1, 1]]] * 500
+    found = findit.score(replies, truths, "xyxy_text", sizes=SIZE, space="unit")
+    assert repr(found).startswith("Score(500 replies, 0 failed: F1@0.5 0.0, ")
+    assert len(repr(found)) < 300
+
+
 def test_silence_is_no_answer_where_nothing_is_to_be_found() -> None:
     replies = ["[]", "", "There is none.", HIT]
     assert findit.reward(replies, [[]] * 4, "xyxy_text", **HOW).tolist() == [1, 0, 0, 0]
@@ -278,7 +340,7 @@ def test_arrays_are_truths_too() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"by": "iou"}, "by: no reward 'iou': did you mean miou"),
+        ({"by": "ious"}, "by: no reward 'ious': did you mean iou"),
         ({"truths": [BOX]}, "1 truths of 2"),
         ({"space": "grid"}, "no coordinate space"),
         ({"format": "yxyx"}, "output format is missing"),
@@ -350,6 +412,14 @@ def test_a_box_has_the_colour_of_its_role(answer: Any, roles: set[Role], tmp_pat
     assert picture.getcolors() == [(WIDTH * HEIGHT, 70)]
 
 
+def test_an_array_that_is_no_picture_is_told() -> None:
+    for array in (np.zeros((3, 8, 9), np.uint8), np.zeros((8, 9, 3)), np.zeros(3, np.uint8)):
+        with pytest.raises(ValueError, match=r"is no picture: it should be .height, width, 3."):
+            findit.draw(array, [], [])
+    with pytest.raises(ValueError, match="int is no picture: give a path"):
+        findit.draw(3, [], [])
+
+
 def test_labels_and_frames_are_drawn() -> None:
     picture = Image.new("RGB", (WIDTH, HEIGHT))
     true = findit.truth([[10, 10, 60, 60], [10, 10, 60, 60]], ["cat", "cat"], [0, 1])
@@ -399,6 +469,21 @@ def test_detections_out_and_in() -> None:
     assert findit.from_supervision(both).labels == ("dog", "cat", "cat")
 
 
+def test_numbers_of_classes_need_their_names() -> None:
+    """0.2 lost such labels and said nothing."""
+    supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
+    theirs = supervision.Detections(
+        xyxy=np.array([[1.0, 2.0, 3.0, 4.0]]), class_id=np.array([1]), confidence=np.array([0.5])
+    )
+    with pytest.raises(ValueError, match=r"class_id \(1 …\) and no names: .*classes="):
+        findit.from_supervision(theirs)
+    assert findit.from_supervision(theirs, classes=["cat", "dog"]).labels == ("dog",)
+    assert findit.from_supervision(theirs, classes={1: "dog"}).labels == ("dog",)
+    assert findit.from_supervision(theirs, classes=()).labels == ()
+    with pytest.raises(ValueError, match="class_id 1 has no name among 1 classes"):
+        findit.from_supervision(theirs, classes=["cat"])
+
+
 def test_no_detection_is_no_box_out_and_in() -> None:
     supervision = pytest.importorskip("supervision", reason="pip install '.[notebook]'")
     none = findit.to_supervision(findit.read("[]", "xyxy_text", size=SIZE, space="grid1000"))
@@ -406,11 +491,6 @@ def test_no_detection_is_no_box_out_and_in() -> None:
     assert none.xyxy.shape == (0, 4)
     assert findit.from_supervision(none).boxes == ()
     assert findit.from_supervision(supervision.Detections.empty()).boxes == ()
-    # Of a detector: numbers of classes and confidences, no names.
-    theirs = supervision.Detections(
-        xyxy=np.array([[1.0, 2.0, 3.0, 4.0]]), class_id=np.array([7]), confidence=np.array([0.5])
-    )
-    assert findit.from_supervision(theirs).boxes == ((1.0, 2.0, 3.0, 4.0),)
 
 
 def test_without_supervision_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

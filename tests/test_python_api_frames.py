@@ -69,6 +69,32 @@ def test_two_runs_are_compared(world: World) -> None:
     assert findit.compare(good, good)["F1@0.5"].value == 0
 
 
+def test_runs_are_written_in_a_line(world: World) -> None:
+    """0.2 wrote every row of every run: 645,762 characters."""
+    for model in "ABCDEFG":
+        world.run(model, JSON, speaking(JSON, 0.5))
+    runs = findit.load_runs(world.runs)
+    assert repr(runs).startswith(f"Runs(7: Run(A on {JSON}, ")
+    assert repr(runs).endswith(", …)")
+    assert len(repr(runs)) < 500
+
+
+def test_runs_are_compared_by_their_paths(world: World, tmp_path: Path) -> None:
+    one, other = (
+        world.run(name, JSON, how) for name, how in (("A", speaking(JSON, 1)), ("B", failing))
+    )
+    runs = findit.load_runs(world.runs)
+    expected = findit.compare(runs[0], runs[1])
+    assert findit.compare(one.path, str(other.path)) == expected
+    assert findit.compare(findit.load_runs(one.path), other.path) == expected
+    with pytest.raises(ValueError, match="'A' is no file or folder here: give a run of load_runs"):
+        findit.compare("A", "B")
+    with pytest.raises(ValueError, match=r"2 runs where one is compared: .*Run\(A on"):
+        findit.compare(world.runs, other.path)
+    with pytest.raises(ValueError, match="int is no run"):
+        findit.compare(3, other.path)  # type: ignore[arg-type]
+
+
 def test_what_is_no_run(world: World, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         findit.load_runs(tmp_path / "nowhere")

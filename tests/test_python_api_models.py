@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chat_server import ChatServer, completion, error, in_turn
 from PIL import Image
 
 import vlmeval_findit as findit
+from vlmeval_findit.api import models
 from vlmeval_findit.boxes.spaces import SpaceError
 
 PICTURE = Image.new("RGB", (200, 100), (90, 120, 40))
@@ -24,8 +26,46 @@ def test_a_baseline_is_asked(tmp_path: Path) -> None:
         assert answer.read.boxes == ((0.0, 0.0, 200.0, 100.0),)
     both = model.ask([PICTURE, PICTURE], ["cat", "dog"], "xyxy_json")
     assert (both.read.frames, both.read.labels) == ((0, 1), ("object", "object"))
-    shown = model.ask(PICTURE, "it", family=findit.Family.INSDET, references=[PICTURE])
-    assert shown.read.kind is findit.Kind.BOXES
+    for references in ([PICTURE], PICTURE, str(tmp_path / "a.png"), np.asarray(PICTURE)):
+        shown = model.ask(PICTURE, "it", family=findit.Family.INSDET, references=references)
+        assert shown.read.kind is findit.Kind.BOXES
+
+
+def test_arrays_are_pictures_too() -> None:
+    model, array = findit.open_model("FullImage"), np.asarray(PICTURE)
+    for image in (array, np.asarray(PICTURE.convert("L")), np.asarray(PICTURE.convert("RGBA"))):
+        assert model.ask(image, "dog", "xyxy_text").read.boxes == ((0.0, 0.0, 200.0, 100.0),)
+    assert model.ask(np.stack([array] * 3), "dog", "xyxy_json").read.frames == (0, 1, 2)
+    with pytest.raises(ValueError, match=r"\(3, 100, 200\) of float32 is no picture: .*byte"):
+        model.ask(np.zeros((3, 100, 200), np.float32), "dog")
+
+
+@pytest.mark.parametrize(
+    ("name", "checkpoint"),
+    [
+        ("./mine", "./mine"),
+        ("Mine=some/where", "some/where"),
+        ("Qwen3-VL", "Qwen/Qwen3-VL-8B-Instruct"),
+    ],
+)
+def test_a_checkpoint_is_like_a_row(
+    name: str, checkpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+
+    def opens(*asked: Any) -> Any:
+        opened.append(asked)
+
+    monkeypatch.setattr(models, "_asks_here", opens)
+    assert repr(findit.open_model(name, row="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
+    ((found, row, settings),) = opened
+    assert (found, row.name, settings) == (checkpoint, "Qwen3-VL", {"dtype": "float32"})
+
+
+def test_a_server_is_like_a_row() -> None:
+    with ChatServer(in_turn(completion(HIT))) as server:
+        answer = findit.open_model("mine", server.url, row="Qwen3-VL").ask(PICTURE, "dog")
+    assert answer.read.boxes == ((20.0, 10.0, 100.0, 50.0),)
 
 
 def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
@@ -72,6 +112,9 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch: pytest.MonkeyPatch) ->
         ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
         ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
         ("FindIt-Nano", {"dtyp": "float32"}, "no setting 'dtyp': did you mean dtype"),
+        ("./mine", {}, "a checkpoint needs row="),
+        ("./mine", {"row": "Qwen3-LV"}, "row: no model 'Qwen3-LV' runs .*did you mean Qwen3-VL"),
+        ("Mine", {"base_url": "http://x/v1", "row": "Qwen3-LV"}, "did you mean Qwen3-VL"),
         ("Mine", {"base_url": "ftp://x"}, "should begin with http"),
         ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "a server has its own"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,8 +14,10 @@ from typing import Any, ClassVar
 import pytest
 from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 
+import vlmeval_findit
+from vlmeval_findit.core.plugins import FILES_VARIABLE
 from vlmeval_findit.core.work import Answer, Kept, Stop, Work
-from vlmeval_findit.sweep.cluster.replica import Came, Piece, Replica, Scorer, Sheet
+from vlmeval_findit.sweep.cluster.replica import SETTINGS, Came, Piece, Replica, Scorer, Sheet
 from vlmeval_findit.sweep.executors import failures
 from vlmeval_findit.sweep.journal.reading import records
 from vlmeval_findit.sweep.journal.side import Side, side_path
@@ -45,6 +49,30 @@ def sheet(tmp_path: Path) -> Sheet:
 
     go(demo_sweep(tmp_path, ONE_FORMAT), FakeHost(None, lambda _: Cluster()))
     return found[0]
+
+
+def test_no_key_leaves_for_the_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("FINDIT_SERVER_KEY", "a-key-of-a-server")
+    monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"X-Auth": "a-key-of-a-server"}')
+    monkeypatch.setenv("FINDIT_SCENES_MB", "77")
+    sent: Sheet = request.getfixturevalue("sheet")
+    assert "a-key-of-a-server" not in repr(sent.around)
+    assert b"a-key-of-a-server" not in pickle.dumps(sent.around)
+    assert sent.around.environment["FINDIT_SCENES_MB"] == "77"
+
+
+def test_every_variable_of_ours_is_taken_over_or_is_secret() -> None:
+    """A new one must be put into one of the two lists."""
+    package = Path(vlmeval_findit.__file__).parent
+    named = {
+        name
+        for path in package.rglob("*.py")
+        for name in re.findall(r'"(FINDIT_[A-Z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    secret = {"FINDIT_SERVER_KEY", "FINDIT_SERVER_HEADERS"}
+    assert named == {*SETTINGS, FILES_VARIABLE, *secret} - {"LMUData"}
 
 
 def pieces(sheet: Sheet) -> list[Piece]:

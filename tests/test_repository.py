@@ -132,3 +132,16 @@ def test_nothing_outside_the_command_line_prints() -> None:
         if allowed & set(path.relative_to(ROOT / "vlmeval_findit").parts):
             continue
         assert not re.search(r"^\s*print\(", path.read_text(encoding="utf-8"), re.MULTILINE), path
+
+
+def test_weights_are_loaded_as_weights_only() -> None:
+    """A pickle runs what it likes: whoever hands a training's state on could run code."""
+    calls = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for folder in ("training", "vlmeval_findit")
+        for path in (ROOT / folder).rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\b(torch\.load|pickle\.loads?|joblib\.load)\(|allow_pickle=True", line)
+        and "weights_only=True" not in line
+    }
+    assert not calls

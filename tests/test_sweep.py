@@ -36,7 +36,7 @@ from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.core.work import Answer, CancelledError, Work
 from vlmeval_findit.sweep.answering import StoppedError
 from vlmeval_findit.sweep.config import Inference, ModelEntry
 from vlmeval_findit.sweep.executors import ThreadsExecutor
@@ -609,6 +609,34 @@ def test_the_journal_alone_makes_the_files(undisturbed: dict[str, str], tmp_path
         assert len(journal) == CALLS
     go(demo_sweep(tmp_path), FakeHost(None))
     assert files(tmp_path / "out") == undisturbed
+
+
+def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
+    stop = Stopping()
+
+    class Slow(FakeModel):
+        def cancelled_by(self, told: Any) -> None:
+            self.told = told
+
+        def generate_batch(self, messages: Any, dataset: str) -> list[Any]:
+            replies = [self.generate(message, dataset) for message in messages]
+            if self.calls > 8:
+                stop.set()
+            if self.told():
+                raise CancelledError
+            return replies
+
+        generate_variants = generate_batch
+
+    batches = replace(demo_sweep(tmp_path).inference, batch_size=4, variants=4)
+    sweep = demo_sweep(tmp_path, inference=batches)
+    with pytest.raises(StoppedError):
+        go(sweep, FakeHost(Slow()), stop=stop)
+    kept = len(list(records(sweep.journal)))
+    model = FakeModel()
+    results = go(sweep, FakeHost(model))
+    assert 0 < kept < model.calls + kept == sum(result.rows for result in results)
+    assert not any(result.failed for result in results)
 
 
 def test_a_queue_as_journal_is_refused_and_not_waited_for(tmp_path: Path) -> None:

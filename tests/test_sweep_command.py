@@ -63,7 +63,7 @@ def test_the_first_ctrl_c_stops_between_calls(
         lambda number, text: os.kill(os.getpid(), signal.SIGINT) if number == 5 else None
     )
     assert run(demo_sweep(tmp_path), FakeHost(model), None, tmp_path / "b.yaml") == INTERRUPTED
-    assert "calls on their way are still kept" in capfd.readouterr().err
+    assert "calls on their way to servers are still kept" in capfd.readouterr().err
     assert model.calls <= 6
     assert signal.getsignal(signal.SIGINT) is before
 

@@ -33,6 +33,7 @@ from vlmeval_findit.benchmarks.findit.release_subsets import (
 )
 from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
 from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.core import table_files
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.table_facts import meta_path
 from vlmeval_findit.core.table_files import TableError
@@ -631,3 +632,20 @@ def test_the_swapped_box_of_robotools_is_reported_and_left(subsets: Path, tmp_pa
         x1, y1, x2, y2 = oddity.box
         assert x1 > x2 or y1 > y2
         assert oddity.box in kept
+
+
+def test_a_table_that_another_thread_pushes_out_of_memory_is_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class AtOnceForgotten(dict[Any, Any]):
+        """As if another thread read many tables whenever this one has read one."""
+
+        def __setitem__(self, key: Any, value: Any) -> None:
+            super().__setitem__(key, value)
+            self.clear()
+
+    monkeypatch.setattr(table_files, "_READ", AtOnceForgotten())
+    path = tmp_path / "T.tsv"
+    table_files.write_cells(path, ["index"], [[0], [1]], {}, dict)
+    rows = table_files.read_rows(path, ["index"], lambda _, line, cells: query(int(cells[0])), "x")
+    assert [row.index for row in rows] == [0, 1]

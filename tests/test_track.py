@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +20,7 @@ from vlmeval_findit.api.frames import load_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.publish.tracking import KEY, key_of, plain_name
+from vlmeval_findit.publish.tracking import KEY, LOGGER, _is_left, _this_process, key_of, plain_name
 from vlmeval_findit.publish.worst import worst_answers
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.results import write_score
@@ -118,6 +121,62 @@ def test_what_a_kill_left_of_a_run_is_logged_anew(
     assert [run.info.status for run in logged(store)] == ["FAILED"]
     assert track(world, store) == 0
     assert [run.info.status for run in logged(store)] == ["FINISHED"]
+
+
+def test_what_another_track_is_logging_is_left_to_it(
+    world: World, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.predict("Good", JSON, speaking(JSON, 0.6, 10))
+    mlflow = sys.modules["mlflow"]
+    real = mlflow.MlflowClient.log_artifacts
+
+    def meanwhile(client: Any, *arguments: Any) -> None:
+        monkeypatch.setattr(mlflow.MlflowClient, "log_artifacts", real)
+        assert track(world, store) == 0
+        assert "another track is logging it" in capsys.readouterr().out
+        real(client, *arguments)
+
+    monkeypatch.setattr(mlflow.MlflowClient, "log_artifacts", meanwhile)
+    assert track(world, store) == 0
+    assert "1 of 1 run logged now" in capsys.readouterr().out
+    (run,) = logged(store)
+    assert run.info.status == "FINISHED"
+    assert (files_of(store, run) / "run").is_dir()
+
+
+def test_of_two_that_began_at_once_one_run_stays(
+    world: World, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.predict("Good", JSON, speaking(JSON, 0.6, 10))
+    mlflow = sys.modules["mlflow"]
+    real = mlflow.MlflowClient.create_run
+
+    def both(client: Any, *arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(mlflow.MlflowClient, "create_run", real)
+        assert track(world, store) == 0
+        return real(client, *arguments, **named)
+
+    monkeypatch.setattr(mlflow.MlflowClient, "create_run", both)
+    assert track(world, store) == 0
+    assert [run.info.status for run in logged(store)] == ["FINISHED"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "left"),
+    [
+        ({}, False),
+        ({"tags": {LOGGER: f"1 {socket.gethostname()}"}}, False),
+        ({"tags": {LOGGER: f"{2**22 + 1} {socket.gethostname()}"}}, True),
+        ({"tags": {LOGGER: "1 elsewhere"}}, False),
+        ({"tags": {LOGGER: "1 elsewhere"}, "start_time": 0}, True),
+        ({"tags": {}}, True),
+        ({"status": "FAILED"}, True),
+    ],
+)
+def test_who_goes_on_with_a_run_that_is_not_finished(changed: dict[str, Any], left: bool) -> None:
+    said = {"tags": {LOGGER: _this_process()}, "start_time": time.time() * 1000, **changed}
+    info = SimpleNamespace(status=said.get("status", "RUNNING"), start_time=said["start_time"])
+    assert _is_left(SimpleNamespace(info=info, data=SimpleNamespace(tags=said["tags"]))) is left
 
 
 def test_no_secret_and_no_path_is_logged(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_data import data_folder
 
 from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
@@ -21,6 +24,8 @@ from vlmeval_findit.benchmarks.findit.variant import (
 )
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.core.data_root import own_datasets_file
+from vlmeval_findit.core.own_images import OwnRow
 
 GRID = list(grid(marks=(None, *MARKS)))
 HELD = list(grid(decodings=DECODINGS))
@@ -226,6 +231,19 @@ def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> N
         parse(name)
     assert str(error.value).startswith(f"{name}: ")
     assert says in str(error.value)
+
+
+def test_a_name_that_was_none_is_looked_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program may have imported the dataset since."""
+    data_folder(tmp_path, monkeypatch)
+    name = "FindIt_Latecomer_xyxy_json"
+    with pytest.raises(VariantError, match="no dataset 'Latecomer'"):
+        parse(name)
+    row = OwnRow(str(tmp_path))
+    own_datasets_file().write_text(json.dumps({"Latecomer": row.as_dict()}))
+    assert parse(name).dataset == "Latecomer"
 
 
 @pytest.mark.parametrize("other", [None, 7, float("nan"), ["FindIt_RefCOCO_xyxy_json"]], ids=repr)

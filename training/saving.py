@@ -47,7 +47,7 @@ def save(trainer: Trainer, folder: Path) -> None:
 
 def resume(trainer: Trainer, folder: Path, device: torch.device | str = "cpu") -> None:
     """Go on from a save."""
-    state = torch.load(folder / STATE, map_location=device)
+    state = torch.load(folder / STATE, map_location=device, weights_only=True)
     trainer.step = state["step"]
     trainer.model.load_state_dict(state["model"])
     trainer.heads.load_state_dict(state["heads"])

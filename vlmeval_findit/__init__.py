@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .api.detections import to_supervision as to_supervision
     from .api.drawing import draw as draw
     from .api.frames import Runs as Runs
+    from .api.frames import compare as compare
     from .api.frames import load_runs as load_runs
     from .api.models import Answered as Answered
     from .api.models import Model as Model
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from .api.truths import Ignored as Ignored
     from .api.truths import Truth as Truth
     from .api.truths import truth as truth
-    from .runs.intervals import compare as compare
 
 __version__ = "0.2.0"
 
@@ -64,7 +64,7 @@ _HOMES = {
     "Score": "api.scoring",
     "Ignored": "api.truths",
     "Truth": "api.truths",
-    "compare": "runs.intervals",
+    "compare": "api.frames",
     "draw": "api.drawing",
     "from_supervision": "api.detections",
     "load_runs": "api.frames",

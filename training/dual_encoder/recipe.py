@@ -1,4 +1,4 @@
-"""All that a training of FindIt-Nano-SigLIP depends on: ``recipe.yaml`` is the shipped one's."""
+"""All that a training of FindIt-Nano-SigLIP depends on; ``recipe.yaml`` makes one like it."""
 
 from __future__ import annotations
 

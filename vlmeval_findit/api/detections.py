@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,33 @@ def to_supervision(answer: Read) -> Any:
     return supervision.Detections(xyxy=boxes, class_id=ids, data=data)
 
 
-def from_supervision(detections: Any) -> Truth:
+def from_supervision(
+    detections: Any, classes: Sequence[str] | Mapping[int, str] | None = None
+) -> Truth:
     """What is right, from ``supervision.Detections`` as :func:`to_supervision` or a data set has
     them.
 
+    Args:
+        detections: boxes in pixels; ``data["class_name"]`` are their labels.
+        classes: the names of ``class_id``, where the detections do not have them
+            (``dataset.classes``); ``()`` leaves labels out.
+
     Raises:
-        ValueError: a box is none.
+        ValueError: a box is none, or the name of a class is not known.
     """
     data = detections.data or {}
     labels = [str(name) for name in data.get("class_name", ())]
+    ids = detections.class_id
+    numbers: list[int] = [] if labels or ids is None else ids.tolist()
+    if numbers and classes is None:
+        raise ValueError(
+            f"the detections have class_id ({numbers[0]} …) and no names: "
+            "from_supervision(detections, classes=dataset.classes), or classes=() to leave them out"
+        )
+    if classes:
+        names = dict(classes if isinstance(classes, Mapping) else enumerate(classes))
+        unknown = sorted({*numbers} - {*names})
+        if unknown:
+            raise ValueError(f"class_id {unknown[0]} has no name among {len(names)} classes")
+        labels = labels or [names[number] for number in numbers]
     return truth(detections.xyxy, labels, [int(frame) for frame in data.get("frame", ())])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..benchmarks.findit import drawing
 from ..benchmarks.findit.query import Query
@@ -14,18 +13,16 @@ from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
 from ..boxes.representation import Judging
 from ..core.drawing import DrawnBox, Role
-from ..core.image_files import decode, rgb
+from ..core.image_files import decode
 from ..core.replies import Reply
 from ..core.visible import visible
+from .pictures import Picture, in_memory, is_file
 from .reading import Read
 from .truths import Boxes
 from .truths import truth as truth_from
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
-
-Picture = Any
-"""The path of a file, a PIL image, or an array (height, width, 3) of 8 bits."""
 
 
 class Line(NamedTuple):
@@ -73,7 +70,7 @@ def draw(
 
     Raises:
         ImageFileError: the file is no picture.
-        ValueError: a box of the truth is none.
+        ValueError: the array is no picture, or a box of the truth is none.
     """
     image = _image(picture)
     draw_boxes(image, _boxes(image.size, truth, answer, frame))
@@ -91,11 +88,7 @@ def draw_boxes(image: Image.Image, boxes: Iterable[DrawnBox]) -> None:
 
 
 def _image(picture: Picture) -> Image.Image:
-    from PIL import Image
-
-    if isinstance(picture, (str, PathLike)):
-        return decode(str(picture))
-    return rgb(picture if isinstance(picture, Image.Image) else Image.fromarray(picture))
+    return decode(str(picture)) if is_file(picture) else in_memory(picture)
 
 
 def _boxes(

@@ -14,12 +14,23 @@ from ..runs.scored_run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..core.statistics import Difference
+
+
+_SHOWN = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Runs(Sequence[Run]):
     """Scored runs, by model and dataset; a sequence of :class:`..runs.scored_run.Run`."""
 
     runs: tuple[Run, ...]
+
+    def __repr__(self) -> str:
+        """How many, and the first of them: a run has thousands of rows."""
+        first = ", ".join(map(repr, self.runs[:_SHOWN]))
+        more = ", …" * (len(self.runs) > _SHOWN)
+        return f"Runs({len(self.runs)}: {first}{more})"
 
     @overload
     def __getitem__(self, at: int) -> Run: ...
@@ -67,6 +78,48 @@ def load_runs(
     if isinstance(paths, (str, PathLike)):
         paths = [paths]
     return Runs(tuple(scored_run.load_runs(map(Path, paths))))
+
+
+RunLike = Run | Runs | str | PathLike[str]
+"""A run, or the path of its prediction file."""
+
+
+def compare(run: RunLike, other: RunLike) -> dict[str, Difference]:
+    """Paired tests of two runs over the same rows: of two models, or of two formats of one.
+
+    A figure that one of them lacks has none.
+
+    Args:
+        run: a run of :func:`load_runs`, or the path of its predictions or folder.
+        other: the one that is taken from it, likewise.
+
+    Raises:
+        ValueError: what is given is not exactly one run; or (a StatisticsError) the runs have other
+            rows, or none, or were scored by something else.
+    """
+    # It brings scipy.
+    from ..runs import intervals
+
+    return intervals.compare(_one_run(run), _one_run(other))
+
+
+def _one_run(said: RunLike) -> Run:
+    if isinstance(said, Run):
+        return said
+    if isinstance(said, (str, PathLike)) and not Path(said).exists():
+        raise ValueError(
+            f"{str(said)!r} is no file or folder here: give a run of load_runs(…), or the path of "
+            "its predictions"
+        )
+    if not isinstance(said, (Runs, str, PathLike)):
+        raise ValueError(
+            f"{type(said).__name__} is no run: give one of load_runs(…), or the path of its "
+            "predictions"
+        )
+    found = said if isinstance(said, Runs) else load_runs(said)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} runs where one is compared: choose one of {found!r}")
+    return found[0]
 
 
 def run_row(run: Run) -> dict[str, Any]:

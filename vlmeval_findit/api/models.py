@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.datasets import Family
 from ..boxes.spaces import Space
 from ..core.benchmark import Baseline
-from ..core.image_files import header, rgb
+from ..core.image_files import header
 from ..core.messages import Message
 from ..core.question import Question
 from ..core.replies import Reply, recorded
@@ -23,17 +22,14 @@ from ..core.spelling import nearest
 from ..core.work import Work
 from ..models.row import ModelRow
 from ..models.table import MODELS, find_model, local_names
+from .pictures import Picture, in_memory, is_file, several
 from .prompts import asked
 from .questions import SpaceLike
 from .reading import Read, read
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from ..models.http.chat import ChatModel
     from ..models.http.endpoint import Endpoint
-
-    Shown = str | PathLike[str] | Image.Image
 
 Ask = Callable[[Message, Question], Reply]
 """From a message, its images files, to what came of it."""
@@ -59,12 +55,12 @@ class Model:
 
     def ask(
         self,
-        image: Shown | Sequence[Shown],
+        image: Picture | Sequence[Picture],
         label: str | Sequence[str],
         format: str = "xyxy_json_bbox_2d",
         *,
         family: Family | str = Family.OBJDET,
-        references: Sequence[Shown] = (),
+        references: Picture | Sequence[Picture] = (),
         caption: str = "",
     ) -> Answered:
         """Ask for boxes.
@@ -72,7 +68,8 @@ class Model:
         A call that failed is an answer of the kind ``failed call``, whatever failed of it.
 
         Args:
-            image: the picture, or the frames in their order: files or PIL images.
+            image: the picture, or the frames in their order: files, PIL images or arrays
+                (height, width, 3) of 8 bits.
             label: what to find, as of :func:`.prompt`.
             format: how boxes are to be written, as in a FindIt name.
             family: as of :func:`.prompt`.
@@ -82,11 +79,10 @@ class Model:
         Raises:
             VariantError: there is no such format or family.
             ImageFileError: a file is no picture.
+            ValueError: an array is none.
         """
-        given = (
-            list(image) if isinstance(image, Sequence) and not isinstance(image, str) else [image]
-        )
-        with _files([*given, *references]) as paths:
+        given = several(image)
+        with _files([*given, *several(references)]) as paths:
             shown, shots = paths[: len(given)], paths[len(given) :]
             size = header(shown[0]).size
             query, variant = asked(
@@ -104,16 +100,16 @@ class Model:
 
 
 @contextmanager
-def _files(images: Sequence[Any]) -> Iterator[list[Path]]:
+def _files(images: Sequence[Picture]) -> Iterator[list[Path]]:
     """Images as files; those that are none lie in a temporary folder meanwhile."""
     with TemporaryDirectory(prefix="findit-") as folder:
         paths = []
         for at, one in enumerate(images):
             path = Path(folder, f"{at}.png")
-            if isinstance(one, (str, PathLike)):
+            if is_file(one):
                 path = Path(one).absolute()
             else:
-                rgb(one).save(path)
+                in_memory(one).save(path)
             paths.append(path)
         yield paths
 
@@ -125,6 +121,7 @@ def open_model(
     provider: str | None = None,
     space: SpaceLike | None = None,
     key: str | None = None,
+    row: str | None = None,
     **settings: Any,
 ) -> Model:
     """Open a model by its name; one of this machine is loaded now.
@@ -134,7 +131,8 @@ def open_model(
 
     Args:
         name: a model of ``run_findit.py models``; ``NAME=CHECKPOINT`` for one of another folder or
-            identifier. With ``base_url`` the server's name for it, or ``NAME=THE_SERVERS_NAME``.
+            identifier, or the checkpoint alone with ``row``. With ``base_url`` the server's name
+            for it, or ``NAME=THE_SERVERS_NAME``.
         base_url: an OpenAI-compatible server up to and with ``/v1``, or several.
         provider: who is asked in its own protocol with a key of one's own: ``"openai"``,
             ``"anthropic"``, ``"google"``; a model that the table does not have there is
@@ -142,6 +140,7 @@ def open_model(
         space: in which coordinates it answers, where the model table does not say it.
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: its own variable);
             OpenRouter's is in OPENROUTER_API_KEY.
+        row: the model of the table that it is like, where its name is none of it.
         settings: of a model on this machine, fields of
             :class:`..models.local.run_settings.RunSettings`.
 
@@ -152,28 +151,52 @@ def open_model(
     said = space.as_dict() if isinstance(space, Space) else space
     if provider is not None:
         _refuse(settings, f"{provider} has its own")
-        return _provided(provider, name, base_url, said, key)
+        return _provided(provider, name, base_url, said, key, row)
     if base_url is not None:
         _refuse(settings, "a server has its own")
-        return _served(name, base_url, said, key)
+        return _served(name, base_url, said, key, row)
+    if said is not None:
+        settings["space"] = said
+    if row is not None:
+        return _like(row, name, settings)
     short, _, checkpoint = name.partition("=")
+    known = find_model(short)
     if short in baselines():
         _refuse(settings, f"{short} has none")
         return Model(name, _asks_baseline(baselines()[short]))
-    row = find_model(short)
-    if row is not None and row.local is not None:
-        known = row.local.checkpoints
-        own = known.get(short) or next(iter(known.values()))
-        if said is not None:
-            settings["space"] = said
-        return Model(name, _asks_here(checkpoint or own, row, settings))
-    if row is not None and row.api is not None:
+    if known is not None and known.local is not None:
+        return Model(name, _asks_here(checkpoint or _own_checkpoint(short, known), known, settings))
+    if known is not None and known.api is not None:
         _refuse(settings, "OpenRouter has its own")
         return _of_openrouter(short)
-    if row is not None:
+    if known is not None:
         raise ValueError(f"{short} is asked at a server: base_url=…")
     names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
-    raise ValueError(f"no model {short!r}{nearest(short, names)}; base_url=… asks a server")
+    raise ValueError(
+        f"no model {short!r}{nearest(short, names)}; base_url=… asks a server; a checkpoint needs "
+        "row=…, the model that it is like"
+    )
+
+
+def _like(row: str, name: str, settings: dict[str, Any]) -> Model:
+    """A checkpoint of this machine that is like a row of the model table."""
+    known = find_model(row)
+    if known is None or known.local is None:
+        raise ValueError(
+            f"row: no model {row!r} runs on this machine{nearest(row, list(local_names()))}"
+        )
+    short, _, checkpoint = name.partition("=")
+    named = find_model(short)
+    if not checkpoint and named is not None and named.local is not None:
+        checkpoint = _own_checkpoint(short, named)
+    return Model(name, _asks_here(checkpoint or name, known, settings))
+
+
+def _own_checkpoint(name: str, row: ModelRow) -> str:
+    """The checkpoint of a model of the table."""
+    assert row.local is not None
+    known = row.local.checkpoints
+    return known.get(name) or next(iter(known.values()))
 
 
 def _refuse(settings: dict[str, Any], why: str) -> None:
@@ -206,23 +229,36 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     return ask
 
 
-def _served(name: str, base_url: str | Sequence[str], space: Any, key: str | None) -> Model:
+def _served(
+    name: str, base_url: str | Sequence[str], space: Any, key: str | None, row: str | None
+) -> Model:
     from ..models.http.chat import server_model
     from ..models.http.services import endpoints, server_name
 
     own, served = server_name(name)
-    return _over_http(server_model(own, served, space), endpoints(base_url, key))
+    return _over_http(server_model(own, served, space, row=_listed(row)), endpoints(base_url, key))
 
 
 def _provided(
-    provider: str, name: str, base_url: str | Sequence[str] | None, space: Any, key: str | None
+    provider: str,
+    name: str,
+    base_url: str | Sequence[str] | None,
+    space: Any,
+    key: str | None,
+    row: str | None,
 ) -> Model:
     from ..models.http.chat import provider_model
     from ..models.http.providers.endpoints import Ready, provider_endpoints
 
     short, _, served = name.partition("=")
-    model = provider_model(provider, short, served, space)
+    model = provider_model(provider, short, served, space, row=_listed(row))
     return _over_http(model, provider_endpoints(provider, base_url, Ready.TO_ASK, key))
+
+
+def _listed(row: str | None) -> str | None:
+    if row is not None and find_model(row) is None:
+        raise ValueError(f"row: no model {row!r} in the model table{nearest(row, MODELS)}")
+    return row
 
 
 def _of_openrouter(name: str) -> Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,8 +23,12 @@ from ..core.spelling import nearest
 SpaceLike = str | Mapping[str, Any] | Space
 """A coordinate space: its name, the fields of :class:`.Space`, or one."""
 
-Said = str | Reply | None
-"""What a model said: a text, a reply with its record, or None where the call failed."""
+Chat = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""Messages ``{"role": …, "content": …}`` of a chat, or one of them."""
+
+Said = str | Reply | Chat | None
+"""What a model said: a text, a reply with its record, the messages of a chat, of which the last of
+the assistant is the reply, or None where the call failed."""
 
 _MOST_FRAMES = 9999
 
@@ -129,7 +133,44 @@ def _reply(at: int, said: Said) -> Reply:
         return Reply(at, said, _PLAIN, _UNSTATED)
     if isinstance(said, Reply):
         return Reply(at, said.text, said.recorded, _UNSTATED)
-    raise TypeError(f"reply {at}: {type(said).__name__} is no text (None: the call failed)")
+    messages = _messages(said)
+    if messages:
+        return Reply(at, _last_words(at, messages), _PLAIN, _UNSTATED)
+    raise TypeError(
+        f"reply {at}: {type(said).__name__} is neither a text nor messages "
+        '{"role": "assistant", "content": …} (None: the call failed)'
+    )
+
+
+def is_one(said: object) -> bool:
+    """Whether something is one reply and not many; messages of the assistant alone are many."""
+    if said is None or isinstance(said, (str, Reply)):
+        return True
+    messages = _messages(said)
+    return len(messages) == 1 or any(not _of_assistant(one) for one in messages)
+
+
+def _messages(said: object) -> list[Mapping[str, Any]]:
+    """The messages of a chat, as trainers give completions; none where it is something else."""
+    given = [said] if isinstance(said, Mapping) else said
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return []
+    is_chat = all(isinstance(one, Mapping) and "content" in one for one in given)
+    return list(given) if is_chat else []
+
+
+def _of_assistant(message: Mapping[str, Any]) -> bool:
+    return bool(message.get("role", "assistant") == "assistant")
+
+
+def _last_words(at: int, messages: Sequence[Mapping[str, Any]]) -> str:
+    """The text of the assistant's last message."""
+    for one in filter(_of_assistant, reversed(messages)):
+        content = one["content"]
+        if content is None or isinstance(content, str):
+            return content or ""
+        return "".join(str(part.get("text") or "") for part in content)
+    raise TypeError(f"reply {at}: no message of the assistant among {len(messages)}")
 
 
 def task_of(variant: Variant, queries: Iterable[Query]) -> FindItTask:

@@ -22,7 +22,7 @@ from ..boxes.spaces import Space, scale_to_pixels, space_from
 from ..core.metric import Metric
 from ..core.replies import Reply
 from ..core.spelling import nearest
-from .questions import Said, SpaceLike, replies_of, variant_of
+from .questions import Said, SpaceLike, is_one, replies_of, variant_of
 from .sizes import Size, Sizes, one_each, sizes_of
 from .truths import Boxes, truths_of
 
@@ -103,14 +103,15 @@ def reward(
     is NaN: there is nothing to reward.
 
     Args:
-        replies: one text, or many.
+        replies: one text, or many; or completions of a chat, as trainers give them: each the list
+            of its messages.
         truths: as of :func:`.score`: of the one, or one a reply.
         format: as in a FindIt name.
         sizes: (width, height) in pixels of the original picture.
         space: in which coordinates the model answers.
         frames: how many frames every query has.
         multilabel: whether boxes have labels of their own.
-        by: what is measured.
+        by: what is measured: ``"f1"``, ``"iou"``, ``"adherence"``, ``"pointing"``.
 
     Returns:
         A number for one reply; (N,) 64-bit floats for many.
@@ -122,7 +123,7 @@ def reward(
     variant = variant_of(format, frames, multilabel)
     by = _by(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
-    if replies is None or isinstance(replies, (str, Reply)):
+    if is_one(replies):
         return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, by)[0])
     return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, by)
 
@@ -185,11 +186,13 @@ def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, R
 
 
 def _by(said: By | str, variant: Variant) -> By:
-    known = {one.value: one for one in By}
-    if isinstance(said, str) and said not in known:
-        raise ValueError(f"by: no reward {said!r}{nearest(said, known)}")
+    known = {name: one for one in By for name in (one.value, one.name.lower())}
+    if isinstance(said, str):
+        if said not in known:
+            raise ValueError(f"by: no reward {said!r}{nearest(said, known)}")
+        said = known[said]
     there = _METRICS[variant.judged]
-    if By(said) not in there:
+    if said not in there:
         others = ", ".join(one.value for one in there)
-        raise ValueError(f"by: {variant.representation} has no {By(said).value} (it has: {others})")
-    return By(said)
+        raise ValueError(f"by: {variant.representation} has no {said.value} (it has: {others})")
+    return said

@@ -37,6 +37,11 @@ class Score:
     doctor: str | None
     benchmark: FindIt = BENCHMARK
 
+    def __repr__(self) -> str:
+        """The figures: the queries may be thousands."""
+        known = [f"{k} {v:.1f}" for k, v in self.figures.items() if v is not None]
+        return f"Score({len(self.queries)} replies, {self.failed} failed: {', '.join(known)})"
+
     @property
     def _metrics(self) -> tuple[Metric, ...]:
         return (*self.benchmark.metrics, self.benchmark.with_failures)

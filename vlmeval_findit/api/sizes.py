@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Real
+from typing import Any
 
 Size = tuple[int, int]
 """(width, height) in pixels of the original picture."""
 
 Sizes = Size | Sequence[Size]
-"""The size of all pictures, or one a reply."""
+"""The size of all pictures, or one a reply; arrays and tensors are taken, too."""
 
 
 def sizes_of(sizes: Sizes, count: int) -> list[Size]:
@@ -21,15 +22,27 @@ def sizes_of(sizes: Sizes, count: int) -> list[Size]:
     Raises:
         ValueError: there is not one a reply, or one is none.
     """
-    if len(sizes) == 2 and all(isinstance(edge, Integral) for edge in sizes):
-        made = [tuple(sizes)] * count
-    else:
-        one_each(sizes, count, "sizes")
-        made = [tuple(size) for size in sizes]  # type: ignore[arg-type]
-    for size in {*made}:
-        if len(size) != 2 or not all(isinstance(edge, Integral) and edge >= 1 for edge in size):  # type: ignore[operator]
-            raise ValueError(f"size {size}: should be (width, height) in whole pixels")
-    return made  # type: ignore[return-value]
+    given = [plain(one) for one in plain(sizes)]
+    if len(given) == 2 and all(isinstance(edge, Real) for edge in given):
+        return [_size(tuple(given))] * count
+    one_each(given, count, "sizes")
+    keys = [tuple(map(plain, one)) if isinstance(one, Sequence) else (one,) for one in given]
+    known = {key: _size(key) for key in {*keys}}
+    return [known[key] for key in keys]
+
+
+def _size(edges: tuple[Any, ...]) -> Size:
+    """One size; what is whole may be a number of any kind."""
+    if len(edges) != 2 or not all(
+        isinstance(edge, Real) and float(edge) >= 1 and float(edge).is_integer() for edge in edges
+    ):
+        raise ValueError(f"size {edges}: should be (width, height) in whole pixels")
+    return int(edges[0]), int(edges[1])
+
+
+def plain(value: Any) -> Any:
+    """An array, a tensor or a number of one as lists and numbers of Python; else the value."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def one_each(given: Sequence[object], count: int, what: str) -> None:

@@ -10,6 +10,7 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Ignored as Ignored
 from ..boxes.records import Truth as Truth
 from ..boxes.representation import Corners
+from .sizes import plain
 
 Boxes = Any
 """A list of (x1, y1, x2, y2) in pixels of the original picture, or an array (N, 4) of them.
@@ -105,9 +106,9 @@ def _checked(one: Truth | Boxes, variant: Variant) -> Truth:
 
 
 def _corners(boxes: Boxes) -> tuple[Corners, ...]:
-    rows = boxes.tolist() if hasattr(boxes, "tolist") else boxes
+    rows = plain(boxes)
     try:
-        found = tuple([tuple(row) for row in rows])
+        found = tuple([tuple(plain(row)) for row in rows])
         for box in found:
             x1, y1, x2, y2 = box
             if not (-inf < x1 <= x2 < inf and -inf < y1 <= y2 < inf):

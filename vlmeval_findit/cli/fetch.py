@@ -22,7 +22,7 @@ from ..data.fetch.annotations import (
     wanted_images,
 )
 from ..data.fetch.sources import Source, bases
-from ..data.fetch.store import PARTS, Store
+from ..data.fetch.store import Store
 from .parsing import Parser
 from .printing import TABLES_EPILOG, console, where_tables_are
 
@@ -207,8 +207,15 @@ def _bring(
         f"{source.images}: {len(missing)} of {len(store.sizes)} images are missing in "
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )
+    known = bases()
+    if videos is None or source.frame is None:
+        for base in source.over_plain_http(missing, known):
+            print(
+                f"  {base} is plain http: nothing proves that what comes is its owner's; "
+                "checked is only that an image decodes and has the annotated size"
+            )
     with _locked(store), meter(source.images, len(missing), source.typical) as progress:
-        errand = Errand(Client(got=progress.got), bases(), store, progress)
+        errand = Errand(Client(got=progress.got), known, store, progress)
         failed = bring(errand, source, list(missing), videos)
     store.tidy()
     if BY_HAND in failed.values() or (failed and source.steps):
@@ -223,7 +230,7 @@ def _bring(
 @contextmanager
 def _locked(store: Store) -> Iterator[None]:
     """One fetch at a time in a folder: two would write the same partial files."""
-    with Lock(store.folder / PARTS / "lock", "another fetch is at work there"):
+    with Lock(store.parts() / "lock", "another fetch is at work there"):
         yield
 
 

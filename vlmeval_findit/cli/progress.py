@@ -79,7 +79,7 @@ def tokens_line(tokens: Mapping[str, int]) -> str:
 
 
 class SweepProgress:
-    """Watches a sweep (:class:`..sweep.run.Watcher`) and shows it."""
+    """Watches a sweep (:class:`..sweep.answering.Watcher`) and shows it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.state = State()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -138,7 +139,7 @@ class Lock:
                 return False
         # This file system cannot exchange two names, or this lease did not watch by itself: so it
         # was not handed over.
-        self._lease.force_break()
+        watched.evict()
         return self._got(0)
 
     def _holder(self) -> str:
@@ -148,8 +149,7 @@ class Lock:
 
 def is_held(path: Path) -> bool:
     """Whether somebody has a lock, as far as can be seen without touching it."""
-    lease: Any = SoftFileLease(path, lease_duration=LEASE_SECONDS, thread_local=False)
-    holder = _Holder(lease, path)
+    holder = _Holder(_lease(path), path)
     here = holder.runs_here()
     return here if here is not None else holder.heard_of_within(LEASE_SECONDS)
 
@@ -172,6 +172,7 @@ class _Holder:
         self._lease = lease
         self._path = path
         self._first = _beat(path)
+        self._said = _content(path)
 
     def lives(self) -> bool:
         """It runs on this machine, or was heard of since this began to look."""
@@ -192,11 +193,45 @@ class _Holder:
             return False
         except PermissionError:
             pass
-        return True
+        return not _is_of_another_process(_content(self._path) or b"")
+
+    def evict(self) -> None:
+        """Take the lock away from a holder that proved dead, and from nobody else.
+
+        Somebody who waited too may have been faster, and lives: so the file is moved aside first,
+        which one of all can do, and goes back if it is not the one that was looked at.
+        """
+        aside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            self._path.rename(aside)
+        except FileNotFoundError:
+            return
+        if _content(aside) == self._said and _beat(aside) == self._first:
+            aside.unlink()
+        else:
+            aside.rename(self._path)
 
     def heard_of_within(self, seconds: float) -> bool:
         """Whether it said that it lives, by this machine's clock."""
         return time.time() - self._first / 1e9 < seconds
+
+
+def _lease(path: Path) -> Any:
+    return SoftFileLease(path, lease_duration=LEASE_SECONDS, thread_local=False)
+
+
+def _is_of_another_process(said: bytes) -> bool:
+    """Whether the process id of a lease is that of another process now.  filelock knows, and takes
+    such a lease: it is asked with a copy.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "lock"
+        copy.write_bytes(said)
+        try:
+            with _lease(copy).acquire(0):
+                return True
+        except (Timeout, LeaseSettingsMismatch):
+            return False
 
 
 def _beat(path: Path) -> int:

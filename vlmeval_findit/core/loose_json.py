@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 DEEPEST = 16
 """Brackets within brackets; what is nested deeper is none of ours."""
@@ -36,80 +36,138 @@ def objects_in(text: str) -> list[dict[str, Any]]:
     return list(_Scanner(text).objects())
 
 
-class _UnreadableError(Exception):
-    """What begins here is no value."""
+class _String(NamedTuple):
+    """Where a string stands between its quotes; it is only made if its object is whole."""
+
+    begin: int
+    end: int
+
+
+class _Members(NamedTuple):
+    """The members of an object or a list from one of them on; the last one has no more.
+
+    ``key`` is None in a list.  ``value`` is a scalar, a :class:`_String` or a :class:`_Nested`.
+    """
+
+    key: Any
+    value: Any
+    more: _Members | None
+
+
+class _Nested(NamedTuple):
+    """An object or a list; without members it is empty."""
+
+    is_list: bool
+    members: _Members | None
+
+
+_Ending = tuple[_Members | None, int]
+"""The members from a place to the closing bracket, and the character behind that."""
+
+_Value = tuple[Any, int]
 
 
 class _Scanner:
+    """Reads each place of a text once in each of its roles.
+
+    A text may be taken apart from every one of its brackets, and most of it in the same way from
+    each: so what follows from a place is remembered, also that nothing can be read there.
+    """
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._ends: dict[str, list[int]] = {'"': [], "'": []}
         for found in _QUOTE.finditer(text):
             self._ends[found[1]].append(found.start(1))
+        self._known: dict[tuple[int, int, str], _Ending | None] = {}
 
     def objects(self) -> Iterator[dict[str, Any]]:
         at = self._text.find("{")
         while at >= 0:
-            try:
-                value, end = self._object(at, DEEPEST)
-            except _UnreadableError:
-                end = at + 1
-            else:
-                yield value
-            at = self._text.find("{", end)
+            found = self._nested(at, DEEPEST)
+            if found is not None:
+                yield self._made(found[0])
+            at = self._text.find("{", at + 1 if found is None else found[1])
 
-    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
-        at = self._blank(at + 1)
-        while not self._is(at, "}"):
-            key, at = self._value(at, depth - 1)
+    def _nested(self, at: int, depth: int) -> tuple[_Nested, int] | None:
+        """The object or list that begins here; None where it is not whole."""
+        is_list = self._is(at, "[")
+        found = self._members(self._blank(at + 1), depth, "]" if is_list else "}")
+        return None if found is None else (_Nested(is_list, found[0]), found[1])
+
+    def _members(self, at: int, depth: int, closing: str) -> _Ending | None:
+        passed: list[tuple[int, Any, Any]] = []
+        while (at, depth, closing) not in self._known:
+            if self._is(at, closing):
+                self._known[at, depth, closing] = None, at + 1
+                break
+            member = self._member(at, depth, closing)
+            if member is None:
+                self._known[at, depth, closing] = None
+                break
+            key, value, end = member
+            passed.append((at, key, value))
+            at = end
+        found = self._known[at, depth, closing]
+        for at, key, value in reversed(passed):
+            if found is not None:
+                found = _Members(key, value, found[0]), found[1]
+            self._known[at, depth, closing] = found
+        return found
+
+    def _member(self, at: int, depth: int, closing: str) -> tuple[Any, Any, int] | None:
+        """A key and its value, or a value, and where the next one or the bracket stands."""
+        key = None
+        found = self._value(at, depth - 1)
+        if found is not None and closing == "}":
+            key, at = found
             at = self._blank(at)
-            if isinstance(key, (dict, list)) or not self._is(at, ":"):
-                raise _UnreadableError
-            value, at = self._value(self._blank(at + 1), depth - 1)
-            found.pop(str(key), None)  # a later key stands behind those before it
-            found[str(key)] = value
-            at = self._separator(at, "}")
-        return found, at + 1
-
-    def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
-        found: list[Any] = []
-        at = self._blank(at + 1)
-        while not self._is(at, "]"):
-            value, at = self._value(at, depth - 1)
-            found.append(value)
-            at = self._separator(at, "]")
-        return found, at + 1
-
-    def _separator(self, at: int, closing: str) -> int:
+            if isinstance(key, _Nested) or not self._is(at, ":"):
+                return None
+            found = self._value(self._blank(at + 1), depth - 1)
+        if found is None:
+            return None
+        value, at = found
         at = self._blank(at)
         if self._is(at, ","):
-            return self._blank(at + 1)
-        if not self._is(at, closing):
-            raise _UnreadableError
-        return at
+            return key, value, self._blank(at + 1)
+        return (key, value, at) if self._is(at, closing) else None
 
-    def _value(self, at: int, depth: int) -> tuple[Any, int]:
+    def _value(self, at: int, depth: int) -> _Value | None:
         sign = self._text[at : at + 1]
-        if sign in ("{", "[") and not depth:
-            raise _UnreadableError
-        if sign == "{":
-            return self._object(at, depth)
-        if sign == "[":
-            return self._list(at, depth)
+        if sign in ("{", "["):
+            return self._nested(at, depth) if depth else None
         if sign in ('"', "'"):
             return self._string(at, sign)
         word = _WORD.match(self._text, at)
         if word is None:
-            raise _UnreadableError
-        return _meaning(word[0]), word.end()
+            return None
+        try:
+            return _meaning(word[0]), word.end()
+        except ValueError:
+            return None
 
-    def _string(self, at: int, quote: str) -> tuple[str, int]:
+    def _string(self, at: int, quote: str) -> _Value | None:
         ends = self._ends[quote]
         place = bisect_left(ends, at + 1)
         if place == len(ends):
-            raise _UnreadableError
-        return unescaped(self._text[at + 1 : ends[place]]), ends[place] + 1
+            return None
+        return _String(at + 1, ends[place]), ends[place] + 1
+
+    def _made(self, value: Any) -> Any:
+        """A value as Python has it."""
+        if isinstance(value, _String):
+            return unescaped(self._text[value.begin : value.end])
+        if not isinstance(value, _Nested):
+            return value
+        made = [(self._made(one.key), self._made(one.value)) for one in _each(value.members)]
+        if value.is_list:
+            return [one for _, one in made]
+        found: dict[str, Any] = {}
+        for key, one in made:
+            found.pop(str(key), None)  # a later key stands behind those before it
+            found[str(key)] = one
+        return found
 
     def _blank(self, at: int) -> int:
         found = _BLANK.match(self._text, at)
@@ -119,13 +177,21 @@ class _Scanner:
         return self._text.startswith(sign, at)
 
 
+def _each(members: _Members | None) -> Iterator[_Members]:
+    while members is not None:
+        yield members
+        members = members.more
+
+
 def _meaning(word: str) -> Any:
+    """The scalar that a word says.
+
+    Raises:
+        ValueError: none.
+    """
     if word in _WORDS:
         return _WORDS[word]
-    try:
-        return float(word)
-    except ValueError:
-        raise _UnreadableError from None
+    return float(word)
 
 
 def unescaped(text: str) -> str:

@@ -24,8 +24,8 @@ RECORD_KEY = "findit"
 class Recorded:
     """What a model's run recorded with one reply.
 
-    ``space`` are the settings of :func:`..spaces.space_from`; ``finish_reason`` is ``stop`` or
-    ``length``.  ``images`` say of each image, in the message's order, the ``original`` size, the
+    ``space`` are the settings of :func:`..boxes.spaces.space_from`; ``finish_reason`` is ``stop``
+    or ``length``.  ``images`` say of each image, in the message's order, the ``original`` size, the
     size as ``sent`` (after the run's own limits), the size as ``processed`` (after the model's
     processor), all (w, h) in pixels, and the ``bounds`` in force.  ``thought`` is what the model
     thought before it spoke, never read for boxes; ``ends_in_thought`` says that it never spoke.

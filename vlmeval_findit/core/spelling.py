@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import takewhile
 
 _LISTED = 40
@@ -13,8 +14,11 @@ _LISTED = 40
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """``: did you mean xyxy?`` when a word is near, else the list of what there is."""
-    words = list(words)
+    return _nearest(word, tuple(words))
 
+
+@lru_cache(maxsize=1024)  # folders of runs have thousands of files with the same wrong names
+def _nearest(word: str, words: tuple[str, ...]) -> str:
     def likeness(candidate: str) -> tuple[float, int]:
         ratio = difflib.SequenceMatcher(None, word.lower(), candidate.lower()).ratio()
         # Of two that are equally like it, the one that begins alike: xyxx is nearer xyxy than yxyx.

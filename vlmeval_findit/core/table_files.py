@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -81,29 +82,35 @@ def read_rows(
     wrong = contradiction(path, sha256)
     if wrong:
         raise TableError(f"{wrong}: {anew}")
-    if (path, sha256) not in _READ:
+    with _READ_LOCK:
+        known = _READ.get((path, sha256))
+    if known is not None:
+        return list(known)
+    rows = _lines(path, data, columns, anew, optional)
+    queries: dict[int, Row] = {}
+    for number, cells in rows:
+        query = read(path, number, cells)
+        if not is_index(query.index):
+            raise TableError(
+                f"{path}, line {number}, column index: {query.index} is no number of a row: "
+                "they begin at 0"
+            )
+        if query.index in queries:
+            raise TableError(f"{path}: index {query.index} stands twice")
+        queries[query.index] = query
+    with _READ_LOCK:
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
-        rows = _lines(path, data, columns, anew, optional)
-        queries: dict[int, Row] = {}
-        for number, cells in rows:
-            query = read(path, number, cells)
-            if not is_index(query.index):
-                raise TableError(
-                    f"{path}, line {number}, column index: {query.index} is no number of a row: "
-                    "they begin at 0"
-                )
-            if query.index in queries:
-                raise TableError(f"{path}: index {query.index} stands twice")
-            queries[query.index] = query
         _READ[path, sha256] = tuple(queries.values())
-    return list(_READ[path, sha256])
+    return list(queries.values())
 
 
 _TABLES_KEPT = 32
 """More than FindIt's release has."""
 
 _READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
+_READ_LOCK = threading.Lock()
+"""Programs that ask several models at once read tables in several threads."""
 
 
 def _lines(

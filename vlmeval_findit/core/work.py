@@ -109,6 +109,23 @@ class Asker(Protocol):
         """Whether it works out several messages at once: over the same images, of one question."""
 
 
+class CancelledError(BaseException):
+    """A run was cancelled in the middle of replies: none of what was asked together is answered.
+
+    No ``Exception``, as asyncio's is none: nobody takes it for a failed call.
+    """
+
+
+@runtime_checkable
+class Cancellable(Protocol):
+    """What an asker can do beside that generates replies in this process."""
+
+    def cancelled_by(self, told: Callable[[], bool]) -> None:
+        """From when a run is told to stop, generate no further token: raise a
+        :class:`CancelledError`.
+        """
+
+
 @runtime_checkable
 class Stoppable(Protocol):
     """What an asker can do beside that asks over a network."""

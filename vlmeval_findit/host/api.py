@@ -1,9 +1,9 @@
 """Models behind an HTTP API as VLMEvalKit's: OpenRouter, providers, OpenAI-compatible servers.
 
 The host's ``BaseAPI.generate`` tries again whatever went wrong, takes an empty answer for a failed
-call and prints answers.  Ours hands a message to the asker (:mod:`.asker`), which knows
-what is worth another attempt, keeps an empty answer, and records a failed call as one: the host
-asks it again in the next run.
+call and prints answers.  Ours hands a message to the asker (:mod:`..models.http.asker`), which
+knows what is worth another attempt, keeps an empty answer, and records a failed call as one: the
+host asks it again in the next run.
 """
 
 from __future__ import annotations

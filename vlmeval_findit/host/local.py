@@ -14,6 +14,7 @@ from ..core.identity import Answering, Described
 from ..core.model_names import check_model_name
 from ..core.question import Question
 from ..core.spelling import nearest
+from ..core.work import Cancellable
 from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
     LocalReply,
@@ -89,6 +90,11 @@ class FindItLocalModel(FindItModel):
         """The same with what torch and the hub say; the model is not loaded."""
         given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
         return on_this_machine(found, _settings(given))
+
+    def cancelled_by(self, told: Callable[[], bool]) -> None:
+        """From when a run is told to stop, generate no further token, where the engine can."""
+        if isinstance(self._runner, Cancellable):
+            self._runner.cancelled_by(told)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to one message."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +33,12 @@ from .worst import worst_answers
 KEY = "findit.run"
 """The tag by which a logged run is known again."""
 
+LOGGER = "findit.logger"
+"""The tag that says which process is logging a run."""
+
+_LEFT_AFTER = 3_600_000
+"""Milliseconds after which a run that is not finished is left over, whoever was logging it."""
+
 _AT_ONCE = 500
 """Metrics of one request; the server takes 1,000."""
 
@@ -51,6 +59,7 @@ class Logged(Enum):
 
     NEW = "logged"
     KNOWN = "logged before: nothing changes"
+    ELSEWHERE = "another track is logging it: nothing changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +108,48 @@ class Tracker:
             key = key_of(run)
             with self._errors():
                 known = self._known(key)
-            if known:
-                yield Tracked(run, Logged.KNOWN)
+            if known is not None:
+                yield Tracked(run, known)
                 continue
             with self._errors():
-                note = self._log(run, key, private)
-            yield Tracked(run, Logged.NEW, note)
+                note, logged = self._log(run, key, private)
+            yield Tracked(run, logged, note)
 
-    def _known(self, key: str) -> bool:
-        """Whether a run is there, whole; what a kill left of one is deleted."""
-        where = f"tags.`{KEY}` = '{key}'"
-        whole = False
-        for found in self._client.search_runs([self._experiment], where):
+    def _of_key(self, key: str) -> Sequence[Any]:
+        found: Sequence[Any] = self._client.search_runs(
+            [self._experiment], f"tags.`{KEY}` = '{key}'"
+        )
+        return found
+
+    def _known(self, key: str) -> Logged | None:
+        """What there is of a run; what nobody is logging any more is deleted."""
+        known = None
+        for found in self._of_key(key):
             if found.info.status == "FINISHED":
-                whole = True
-            else:
+                known = Logged.KNOWN
+            elif _is_left(found):
                 self._client.delete_run(found.info.run_id)
-        return whole
+            else:
+                known = known or Logged.ELSEWHERE
+        return known
 
-    def _log(self, run: Run, key: str, private: Private) -> str:
+    def _is_kept(self, key: str, run_id: str) -> bool:
+        """Whether a finished run is the one of its key that stays: whoever comes last sees all of
+        those that were logged at once, and keeps one.
+        """
+        finished = [one for one in self._of_key(key) if one.info.status == "FINISHED"]
+        kept, *others = sorted(one.info.run_id for one in finished)
+        for other in others:
+            self._client.delete_run(other)
+        return bool(kept == run_id)
+
+    def _log(self, run: Run, key: str, private: Private) -> tuple[str, Logged]:
         from mlflow.entities import Metric, Param, RunTag
 
         (row,) = run_rows([run], [run.path.stem])
         name = private.ours(f"{run.model} {run.question.name}")
-        made = self._client.create_run(self._experiment, tags={KEY: key}, run_name=name)
+        tags = {KEY: key, LOGGER: _this_process()}
+        made = self._client.create_run(self._experiment, tags=tags, run_name=name)
         at = made.info.run_id
         try:
             numbers = dict(_metrics(row)) | dict(_of_slices(slices_of(run)))
@@ -139,7 +166,7 @@ class Tracker:
             self._client.set_terminated(at, "FAILED")
             raise
         self._client.set_terminated(at, "FINISHED")
-        return note
+        return note, Logged.NEW if self._is_kept(key, at) else Logged.KNOWN
 
     def _files(self, run: Run, private: Private, folder: Path) -> str:
         """Write the artifacts of a run; says why it has no pictures, where it has none."""
@@ -173,6 +200,26 @@ class Tracker:
             yield
         except (self._mlflow.exceptions.MlflowException, OSError) as error:
             raise TrackingError(quoted(str(error), 500)) from None
+
+
+def _this_process() -> str:
+    return f"{os.getpid()} {socket.gethostname()}"
+
+
+def _is_left(run: Any) -> bool:
+    """Whether nobody goes on with a run that is not finished."""
+    if run.info.status == "FAILED" or time.time() * 1000 - run.info.start_time > _LEFT_AFTER:
+        return True
+    pid, _, machine = run.data.tags.get(LOGGER, "").partition(" ")
+    if machine != socket.gethostname() or not pid.isdecimal():
+        return not machine
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
 
 
 def key_of(run: Run) -> str:

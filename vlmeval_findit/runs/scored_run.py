@@ -56,6 +56,10 @@ class Run:
     basis: Basis
     details: Path | None = None
 
+    def __repr__(self) -> str:
+        """The same, without the rows: there are thousands."""
+        return f"Run({self.model} on {self.question.name}, {len(self.rows)} queries)"
+
     @property
     def benchmark(self) -> Benchmark:
         return benchmark_of(self.question)

@@ -17,7 +17,7 @@ from threading import Condition, Thread
 from typing import Protocol, TypeVar
 
 from ..core.routing import Place
-from ..core.work import Answer, Asker, Placing, Stoppable, Work, said
+from ..core.work import Answer, Asker, Cancellable, CancelledError, Placing, Stoppable, Work, said
 from .line import Line, Siblings, Taken, picture_name
 from .plan import Unit
 from .stopping import Stopping
@@ -94,7 +94,11 @@ def answers_of(ask: Callable[[Work], list[Answer]], unit: Unit) -> list[Answer]:
 
 
 class LocalExecutor:
-    """One model in this process, loaded once, when the first unit comes."""
+    """One model in this process, loaded once, when the first unit comes.
+
+    One that is :class:`.Cancellable` does not finish what it has begun when the run is to stop:
+    nobody pays for it, and it may take minutes.
+    """
 
     def __init__(self, load: Loader) -> None:
         self._load = load
@@ -104,9 +108,15 @@ class LocalExecutor:
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
         for unit in until(stop, units):
             asker = self._asker = self._asker or self._load()
+            if isinstance(asker, Cancellable):
+                asker.cancelled_by(stop.is_set)
             together = asker.answers_together(shares_images=unit.shares_images)
             for piece in until(stop, [unit] if together else single_calls(unit)):
-                yield piece, answers_of(asker.ask, piece)
+                try:
+                    answers = answers_of(asker.ask, piece)
+                except CancelledError:
+                    return
+                yield piece, answers
 
 
 class ThreadsExecutor:

@@ -19,7 +19,7 @@ from ..core.messages import Message, Part, PartKind
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
-from ..core.work import Answer, Asker, Work, refused_if_it_quotes, said
+from ..core.work import Answer, Asker, Cancellable, Work, refused_if_it_quotes, said
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,10 @@ class ModelAsker:
             self._one(message, question, work.confidences)
             for message, question in zip(work.messages, work.questions, strict=True)
         ]
+
+    def cancelled_by(self, told: Callable[[], bool]) -> None:
+        if isinstance(self._model, Cancellable):
+            self._model.cancelled_by(told)
 
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")

@@ -1,5 +1,5 @@
-"""How a run is stopped: Ctrl-C or SIGTERM once, and what is on its way still comes home; twice, and
-that is given up too.
+"""How a run is stopped: Ctrl-C or SIGTERM once, and what is on its way from servers still comes
+home; twice, and that is given up too.  A model on this machine ends between two tokens.
 
 Whoever makes calls asks a :class:`Stopping` before each.  The second signal is a KeyboardInterrupt
 in the main thread, which a model that works there cannot hold up.  Who has replies to bring home
@@ -93,7 +93,10 @@ def stopped_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[St
             stopping.interrupt()
         else:
             stopping.set()
-            told("stopping; calls on their way are still kept (again: stop at once)")
+            told(
+                "stopping; calls on their way to servers are still kept, what is being generated "
+                "here is not (again: stop at once)"
+            )
 
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():

@@ -29,19 +29,24 @@ def parse(name: str) -> Variant:
     Raises:
         VariantError: the name is not valid; the message names the part and the nearest valid one.
     """
-    variant, why = _parse(name)
-    if variant is None:
-        raise VariantError(f"{name}: {why}")
     # Another one each time: it looks its dataset up once, and the file of one's own may change.
-    return replace(variant)
+    return replace(_parsed(name))
 
 
 def forget_names() -> None:
     """Parse every name anew from now on: a dataset was added in this process."""
-    _parse.cache_clear()
+    _parsed.cache_clear()
 
 
 @lru_cache(maxsize=4096)
+def _parsed(name: str) -> Variant:
+    """The variant of a name; that there is none is not remembered, since rows may be added."""
+    variant, why = _parse(name)
+    if variant is None:
+        raise VariantError(f"{name}: {why}")
+    return variant
+
+
 def _parse(name: str) -> tuple[Variant | None, str]:
     if not name.startswith(PREFIX):
         return None, f"a FindIt name begins with {PREFIX}"

@@ -6,14 +6,19 @@ can only offer content.  Members that try more (absolute paths, ``..``, links, d
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from lzma import LZMAError
+from math import inf
 from pathlib import PurePosixPath
 from stat import S_IFMT, S_IFREG
-from typing import IO
+from typing import IO, Any, cast
 
 from ...core.paths import unsafe
 
@@ -61,6 +66,10 @@ class WantedMembers:
         """A name is served: no other member is taken for it."""
         self._left.discard(name)
 
+    def lost(self, names: Iterable[str]) -> None:
+        """What was taken for these is not what was packed: they are wanted again."""
+        self._left.update(names)
+
 
 def refused(member: str) -> str | None:
     """Why the path of a member is refused, or None: it stays below where it is unpacked."""
@@ -68,28 +77,128 @@ def refused(member: str) -> str | None:
     return f"member {member!r} {why}: refused" if why else None
 
 
-def take_tar(stream: IO[bytes], wanted: WantedMembers, keep: Keep, largest: int) -> None:
+def take_tar(
+    stream: IO[bytes],
+    wanted: WantedMembers,
+    keep: Keep,
+    largest: int,
+    settle: Callable[[str], None] = lambda name: None,
+) -> None:
     """Read a tar archive (plain, gzip, bzip2 or xz) front to back until all is found.
+
+    One in gzip is read to its end, where its checksum stands: nobody knows before whether what was
+    kept is what was packed.  bzip2 and xz have a checksum a block, tar itself has none.
 
     Args:
         stream: the archive; only read, never sought.
         wanted: what to take; what was taken is gone from it afterwards.
         keep: gets every member that is taken, in the archive's order.
         largest: the most bytes that a member may have.
+        settle: gets the name of every member that was kept, once its checksum is known to be right,
+            where there is one.
 
     Raises:
-        ArchiveError: it is damaged or ends early; what was kept before stays kept.
+        ArchiveError: it is damaged, ends early, or is a bomb; what was settled before is as it
+            should be, and what was not is wanted again.
     """
+    counted = _Bounded(stream, lambda: inf)
+    packed = io.BufferedReader(counted)
+    begin = packed.peek(6)
+    at_the_end = begin.startswith(_GZIP)
+    kept: list[str] = []
+
+    def most() -> float:
+        return _UNPACKED_AT_LEAST + _MOST_PER_BYTE * counted.count
+
     try:
-        with tarfile.open(fileobj=stream, mode="r|*") as archive:
+        unpacked = _Bounded(_unpacked(packed, begin), most)
+        with tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_Member) as archive:
             for member in archive:
                 if not wanted:
-                    return
+                    break
                 name = wanted.find(member.name)
-                if name is not None:
-                    _take_tar_member(archive, member, name, wanted, keep, largest)
-    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
+                if name is not None and _take_tar_member(
+                    archive, member, name, wanted, keep, largest
+                ):
+                    kept.append(name)
+                    if not at_the_end:
+                        settle(kept.pop())
+        while at_the_end and unpacked.read(_PIECE):
+            pass
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, LZMAError) as error:
+        wanted.lost(kept)
         raise ArchiveError(f"damaged archive: {error}") from None
+    except BaseException:
+        wanted.lost(kept)
+        raise
+    for name in kept:
+        settle(name)
+
+
+_GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
+
+_PIECE = 1 << 20
+
+_UNPACKED_AT_LEAST = 1 << 27
+_MOST_PER_BYTE = 50
+"""How much may come out of an archive: so many bytes, and so many a byte of it.  Images hardly
+shrink at all; zeros do by a thousand."""
+
+_LONGEST_HEADER = 1 << 20
+"""Bytes of the longest name, and of all that is said of one member: they are held in memory."""
+
+
+def _unpacked(packed: io.BufferedReader[_Bounded], begin: bytes) -> IO[bytes]:
+    if begin.startswith(_GZIP):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=packed))
+    if begin.startswith(_BZIP2):
+        return cast(IO[bytes], bz2.BZ2File(packed))
+    if begin.startswith(_XZ):
+        return cast(IO[bytes], lzma.LZMAFile(packed))
+    return packed
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that is counted, and refused when more comes than should."""
+
+    def __init__(self, stream: IO[bytes], most: Callable[[], float]) -> None:
+        self._stream = stream
+        self._most = most
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        self.count += len(data)
+        if self.count > self._most():
+            raise ArchiveError(f"a bomb: more than {self._most():,.0f} bytes came out of it")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Member(tarfile.TarInfo):
+    """A member that cannot fill the memory with what is said of it."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> Any:
+        if self.type in _HEADERS and self.size > _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError("a sparse file")
+        return super()._proc_member(archive)  # type: ignore[misc]
+
+    def _proc_gnusparse_10(self, *_: Any) -> None:
+        raise tarfile.ReadError("a sparse file")
+
+
+_HEADERS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 
 
 def _take_tar_member(
@@ -99,14 +208,15 @@ def _take_tar_member(
     wanted: WantedMembers,
     keep: Keep,
     largest: int,
-) -> None:
+) -> bool:
     why = refused(member.name) or _no_file(member) or _too_large(member.name, member.size, largest)
     content = None if why else archive.extractfile(member)
     if content is None:
         wanted.refuse(name, why or f"member {member.name!r} has no content")
-        return
+        return False
     keep(name, content)
     wanted.found(name)
+    return True
 
 
 def _no_file(member: tarfile.TarInfo) -> str | None:
@@ -125,7 +235,13 @@ def _too_large(member: str, size: int, largest: int) -> str | None:
     return f"member {member!r} has {size} bytes, more than {largest}" if size > largest else None
 
 
-def take_zip(file: IO[bytes], wanted: WantedMembers, keep: Keep, largest: int) -> None:
+def take_zip(
+    file: IO[bytes],
+    wanted: WantedMembers,
+    keep: Keep,
+    largest: int,
+    settle: Callable[[str], None] = lambda name: None,
+) -> None:
     """Read the named members of a zip archive; only their bytes are read, in the file's order.
 
     See :func:`take_tar` for arguments and errors; ``file`` must be seekable.
@@ -144,6 +260,7 @@ def take_zip(file: IO[bytes], wanted: WantedMembers, keep: Keep, largest: int) -
                 with archive.open(info) as content:
                     keep(name, content)
                 wanted.found(name)
+                settle(name)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ArchiveError(f"damaged archive: {error}") from None
 

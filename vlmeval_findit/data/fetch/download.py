@@ -328,13 +328,16 @@ def _begun(part: Path, url: str) -> _Begun | None:
         begun = _Begun(**json.loads(_sidecar(part).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    return begun if begun.url == url and begun.validator and part.is_file() else None
+    is_ours = part.is_file() and not part.is_symlink()
+    return begun if begun.url == url and begun.validator and is_ours else None
 
 
 def _start_over(part: Path, begun: _Begun) -> None:
     # In this order: old bytes must never stand beside a new validator.
     part.parent.mkdir(parents=True, exist_ok=True)
-    part.write_bytes(b"")
+    # A file of our own: what lies there may be a link that somebody else put there.
+    part.unlink(missing_ok=True)
+    part.touch(exist_ok=False)
     with atomic_write(_sidecar(part)) as f:
         json.dump({"url": begun.url, "validator": begun.validator}, f)
 

@@ -11,7 +11,7 @@ from typing import IO, Protocol
 
 from PIL.Image import Image
 
-from .archives import ArchiveError, WantedMembers, take_tar, take_zip
+from .archives import ArchiveError, Keep, WantedMembers, take_tar, take_zip
 from .download import Client, DownloadError, address, discard, download, fetch_file
 from .frames import VideoError, cut, find_video
 from .remote import RemoteStream, seekable
@@ -117,11 +117,16 @@ def _from_archives(errand: Errand, origin: Archives, base: str, names: Sequence[
 
     def keep(name: str, content: IO[bytes]) -> None:
         try:
-            why = errand.store.put(name, content)
+            why = errand.store.stage(name, content)
         except StoreError as error:
             why = str(error)
+        whys.pop(name, None)
         if why:
             whys[name] = why
+
+    def settle(name: str) -> None:
+        if name not in whys:
+            errand.store.settle(name)
         errand.progress.finished(name)
 
     for file in origin.files:
@@ -129,11 +134,12 @@ def _from_archives(errand: Errand, origin: Archives, base: str, names: Sequence[
             break
         url = address(base, file)
         try:
-            _read_archive(errand, url, wanted, keep)
+            _read_archive(errand, url, wanted, keep, settle)
         except ArchiveError as error:
             troubles.append(f"{url}: {error} {_row(origin)}")
         except DownloadError as error:
             troubles.append(f"{error} {_row(origin)}")
+    errand.store.discard_staged()
     nowhere = "; ".join(troubles) or f"in none of {', '.join(origin.files)} {_row(origin)}"
     left = {name: wanted.refused.get(name, nowhere) for name in names if name in wanted}
     for name in left:
@@ -142,23 +148,23 @@ def _from_archives(errand: Errand, origin: Archives, base: str, names: Sequence[
 
 
 def _read_archive(
-    errand: Errand, url: str, wanted: WantedMembers, keep: Callable[[str, IO[bytes]], None]
+    errand: Errand, url: str, wanted: WantedMembers, keep: Keep, settle: Callable[[str], None]
 ) -> None:
     largest = errand.client.policy.largest
     if not url.endswith(".zip"):
         with io.BufferedReader(RemoteStream(errand.client, url, errand.progress.expect)) as stream:
-            take_tar(stream, wanted, keep, largest)
+            take_tar(stream, wanted, keep, largest, settle)
         return
     file = seekable(errand.client, url)
     if file is not None:
         with file:
-            take_zip(file, wanted, keep, largest)
+            take_zip(file, wanted, keep, largest, settle)
         return
     # Without ranges a zip archive must be on disk: its table of contents is at its end.
     part = errand.store.part(url)
     download(errand.client, url, part)
     with part.open("rb") as whole:
-        take_zip(whole, wanted, keep, largest)
+        take_zip(whole, wanted, keep, largest, settle)
     discard(part)
 
 

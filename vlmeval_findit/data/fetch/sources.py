@@ -8,7 +8,7 @@ of its own, a member of an archive, a frame of a video, or steps that a person m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -94,6 +94,15 @@ class Source:
     steps: str = ""
     frame: Callable[[str], FrameName | None] | None = None
 
+    def over_plain_http(
+        self, names: Iterable[str], bases: Mapping[str, str | None]
+    ) -> Sequence[str]:
+        """The addresses for which nothing proves that an image is its owner's: of none do we have a
+        checksum.
+        """
+        used = {origin.base for origin in map(self.origin, names) if origin is not None}
+        return sorted(base for base in map(bases.get, used) if base and base.startswith("http:"))
+
     def origin(self, name: str) -> Origin | None:
         """Where an image comes from."""
         return next((origin for begin, origin in self.origins if re.match(begin, name)), None)
@@ -159,7 +168,7 @@ _ROWS = (
         images="RefL4",
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
         download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
-        "is read until all are found",
+        "is read to its end",
         typical=160_000,
         origins=(
             ("COCO_train2014_", _COCO),
@@ -240,7 +249,7 @@ _ROWS = (
 WHOLE_REF_L4 = Source(
     images="RefL4",
     licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
-    download="the authors' archive of 3.5 GB is read until all are found; 9,735 images for all",
+    download="the authors' archive of 3.5 GB is read; 9,735 images for all",
     typical=360_000,
     origins=(("", Archives("refl4", ("images.tar.gz",), _as_is)),),
 )

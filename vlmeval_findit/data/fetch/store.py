@@ -43,33 +43,66 @@ class Store:
         target = self.folder / name
         if not target.parent.resolve().is_relative_to(self.folder.resolve()):
             raise StoreError(f"{target}: a link on the way leads out of {self.folder}")
+        if target.is_dir():
+            raise StoreError(f"{target} is a folder: move it away")
         return target
 
     def part(self, name: str) -> Path:
         """Where the bytes of an image lie until they are all there."""
-        return self.folder / PARTS / hashlib.sha256(name.encode()).hexdigest()[:24]
+        return self.parts() / hashlib.sha256(name.encode()).hexdigest()[:24]
+
+    def parts(self) -> Path:
+        """The folder of parts.
+
+        Raises:
+            StoreError: it is a link: whoever put it there would say where we write.
+        """
+        parts = self.folder / PARTS
+        if parts.is_symlink():
+            raise StoreError(f"{parts} is a link: remove it")
+        return parts
 
     def check(self, name: str, path: Path) -> str | None:
         """Why a file is not the image of a name, or None."""
         return problem(path, self.sizes[name])
 
-    def put(self, name: str, content: IO[bytes]) -> str | None:
-        """Take an image from an archive; returns why it was not taken."""
-        return self.fill(name, lambda part: _copy(content, part))
+    def stage(self, name: str, content: IO[bytes]) -> str | None:
+        """Take an image from an archive, not to its place yet; returns why it was not taken."""
+        return self._stage(name, lambda part: _copy(content, part))
 
     def fill(self, name: str, write: Callable[[Path], None]) -> str | None:
         """Let ``write`` make the file of an image; returns why it was not taken."""
-        # Not the part of a download: that one may be gone on with later.
-        target, part = self.target(name), self.part(name).with_suffix(".new")
+        why = self._stage(name, write)
+        if not why:
+            self.settle(name)
+        return why
+
+    def _stage(self, name: str, write: Callable[[Path], None]) -> str | None:
+        self.target(name)
+        part = self._staged(name)
         part.parent.mkdir(parents=True, exist_ok=True)
+        # A file of our own: what lies there may be a link that somebody else put there.
+        part.unlink(missing_ok=True)
         write(part)
         why = self.check(name, part)
         if why:
             part.unlink()
-            return why
+        return why
+
+    def settle(self, name: str) -> None:
+        """Bring an image that was staged to its place."""
+        target = self.target(name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.replace(target)
-        return None
+        self._staged(name).replace(target)
+
+    def _staged(self, name: str) -> Path:
+        # Not the part of a download: that one may be gone on with later.
+        return self.part(name).with_suffix(".new")
+
+    def discard_staged(self) -> None:
+        """Remove what was staged and never settled, now or by a run that was killed."""
+        for path in (self.folder / PARTS).glob("*.new"):
+            path.unlink()
 
     def look(self) -> dict[str, str]:
         """Every image that is not there or not right, and why.  Every file is decoded."""
@@ -85,5 +118,5 @@ class Store:
 
 
 def _copy(content: IO[bytes], part: Path) -> None:
-    with part.open("wb") as f:
+    with part.open("xb") as f:
         shutil.copyfileobj(content, f)

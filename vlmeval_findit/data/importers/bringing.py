@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from filecmp import cmp
 from pathlib import Path
 
 from ...core.data_root import lmu_data_root
+from ...core.lock import Lock
 from ...core.spelling import nearest
 from ..own.annotations import AnnotationError
 from ..own.build import Built, build_asked
@@ -104,18 +108,25 @@ def _bring(row: Importer, part: Part, name: str, wanted: Wanted) -> Brought:
     check_name(name, wanted.replace)
     content = part.read()
     differences = _differences(row, part, content, wanted)
-    images = _images(name, content)
     origin = {"set": row.name, "published at": row.source, "licence": row.licence}
     plugin = IMPORTERS.plugin_of(row.name)
     if plugin is not None:
         origin["plug-in"] = str(plugin)
     if differences:
         origin["unlike published"] = "; ".join(differences)
-    built = build_asked(
-        name, [content.asked], images, wanted.replace, drawn=wanted.drawn, origin=origin
-    )
+    with _images(name, content) as images:
+        built = build_asked(
+            name,
+            [content.asked],
+            images.now,
+            wanted.replace,
+            drawn=wanted.drawn,
+            origin=origin,
+            settle=images.settle,
+        )
     shown = {picture for query in content.asked.queries for picture in query.images}
-    return Brought(name, built, images, differences, (content.found.images or 0) - len(shown))
+    unshown = (content.found.images or 0) - len(shown)
+    return Brought(name, built, images.folder, differences, unshown)
 
 
 def _differences(row: Importer, part: Part, content: Content, wanted: Wanted) -> tuple[str, ...]:
@@ -129,10 +140,40 @@ def _differences(row: Importer, part: Part, content: Content, wanted: Wanted) ->
     return found
 
 
-def _images(name: str, content: Content) -> Path:
-    """The folder of the pictures; packed ones are unpacked into LMUData."""
+@dataclass(frozen=True, slots=True)
+class _Images:
+    """The pictures of a dataset: where they are ``now``, and the folder where they are to stay."""
+
+    now: Path
+    folder: Path
+
+    def settle(self) -> Path:
+        """Bring them to where they stay; a file that is there already is not touched."""
+        if self.now != self.folder:
+            for path in sorted(path for path in self.now.rglob("*") if path.is_file()):
+                target = self.folder / path.relative_to(self.now)
+                if target.is_file() and cmp(path, target, shallow=False):
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
+        return self.folder
+
+
+@contextmanager
+def _images(name: str, content: Content) -> Iterator[_Images]:
+    """The folder of the pictures; packed ones are unpacked beside where they will lie in LMUData.
+
+    What a kill left there is removed.
+    """
     if not isinstance(content.images, Embedded):
-        return content.images
+        yield _Images(content.images, content.images)
+        return
     folder = lmu_data_root() / "images" / name
-    content.images.unpack(folder)
-    return folder
+    now = folder.with_name(f".{name}.unpacked")
+    with Lock(folder.with_name(f".{name}.lock"), "another import is at work there"):
+        shutil.rmtree(now, ignore_errors=True)
+        try:
+            content.images.unpack(now)
+            yield _Images(now, folder)
+        finally:
+            shutil.rmtree(now, ignore_errors=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.files import write_once
 from ...core.paths import unsafe
 from ...core.spelling import nearest
 from ..own.annotations import AnnotationError
@@ -73,7 +72,7 @@ class Embedded:
     names: tuple[str, ...]
 
     def unpack(self, folder: Path) -> None:
-        """Write every picture as a file, unless it is there already, byte by byte as it is packed.
+        """Write every picture as a file, byte by byte as it is packed.
 
         Raises:
             AnnotationError: one is not packed, or its name is none of a file below the folder, or
@@ -88,7 +87,9 @@ class Embedded:
             if name in seen:
                 raise AnnotationError(f"{where}: {name} is also what {seen[name]} has")
             seen[name] = row.where
-            write_once(folder / name, picture_of(row, self.column))
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(picture_of(row, self.column))
 
 
 def picture_of(row: Row, column: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ def build_asked(
     replace: bool,
     drawn: Drawn | None = None,
     origin: Mapping[str, Any] | None = None,
+    settle: Callable[[], Path] | None = None,
 ) -> Built:
     """Check queries and make them datasets: tables below LMUData, and their rows in its registry.
 
@@ -70,6 +71,8 @@ def build_asked(
         replace: whether datasets of one's own of this name may be replaced.
         drawn: on which pictures boxes were drawn, where a viewer turns them.
         origin: what else is known of where they came from, for the ``.meta.json``.
+        settle: brings the pictures to where they stay, once all is checked, and gives that folder
+            (None: they stay in ``images``).
 
     Raises:
         AnnotationError: the name cannot be used, or a query, image or box is not as it should be.
@@ -87,8 +90,9 @@ def build_asked(
         checked[one], said = placed(asked, pictures, drawn)
         check_placed(checked[one], sizes)
         notes |= dict.fromkeys(said)
+    folder = settle() if settle else images
     built = tuple(
-        _write(one, named[one], checked[one], sizes, images, origin or {}) for one in named
+        _write(one, named[one], checked[one], sizes, folder, origin or {}) for one in named
     )
     _register(built)
     left_out = sum((asked.left_out for asked in sets), Counter[str]())

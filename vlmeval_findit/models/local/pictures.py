@@ -1,8 +1,8 @@
 """Images as they are sent: decoded once, RGB, in the orientation that the annotations expect.
 
-FindIt's widths, heights and boxes are those of the *stored* pixels (:mod:`.image_files`).  Images
-of another size than their row are refused before a run, see :mod:`.image_checks`, so a file whose
-annotations were made after turning it does not slip through.
+FindIt's widths, heights and boxes are those of the *stored* pixels (:mod:`...core.image_files`).
+Images of another size than their row are refused before a run, see :mod:`...core.image_checks`, so
+a file whose annotations were made after turning it does not slip through.
 """
 
 from __future__ import annotations
@@ -116,13 +116,17 @@ class Pictures:
         return self._known[path]
 
 
-@lru_cache(maxsize=16384)
 def stored_size(path: str) -> tuple[int, int]:
     """The size (w, h) of an image file, from its header; (0, 0) where it cannot be read."""
     try:
-        return header(path).size
+        return _stored_size(path)
     except OSError:
         return 0, 0
+
+
+@lru_cache(maxsize=16384)
+def _stored_size(path: str) -> tuple[int, int]:
+    return header(path).size
 
 
 _PIXELS_PER_TOKEN = 28 * 28

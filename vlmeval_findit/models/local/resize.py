@@ -30,7 +30,8 @@ class LayoutError(ValueError):
 class Resize(ABC):
     """What an image processor is told, and what it does to sizes.
 
-    ``counted`` is how often the processor's own areas count a pixel (:class:`..LocalFamily`).
+    ``counted`` is how often the processor's own areas count a pixel
+    (:class:`..families.LocalFamily`).
     """
 
     image_processor: Any

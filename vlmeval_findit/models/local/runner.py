@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -179,6 +179,7 @@ class LocalRunner:
         # Variants share pixels: more of them fit.
         self._variants_limit = BatchLimit(4 * most, 4 * first.tokens)
         self._placement = placement
+        self._told: Callable[[], bool] = lambda: False
         self._who = {
             "row": row.name,
             "identifier": checkpoint,
@@ -196,6 +197,12 @@ class LocalRunner:
     def at_once(self) -> int:
         """Four batches: enough to put similar lengths together, little to lose in a crash."""
         return 4 * self._limit.most
+
+    def cancelled_by(self, told: Callable[[], bool]) -> None:
+        """From when a run is told to stop, end between two tokens, with a
+        :class:`..core.work.CancelledError`.
+        """
+        self._told = told
 
     def answer_batch(
         self, messages: Sequence[Message], question: Question, *, confidences: bool = False
@@ -236,7 +243,7 @@ class LocalRunner:
             if not is_out_of_memory(error):
                 raise
             return self.answer_batch(messages, question, confidences=confidences)
-        go_on = partial(continue_variants, self._loaded, prefix, how=_decoding(how))
+        go_on = partial(continue_variants, self._loaded, prefix, how=self._decoding(how))
         return in_batches(
             encoded,
             length=lambda one: len(one.ids),
@@ -274,10 +281,15 @@ class LocalRunner:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
         asked = list(encoded.values())
         if asked:
-            new = generate(self._loaded, asked, _decoding(how))
+            new = generate(self._loaded, asked, self._decoding(how))
             for at, generated in zip(encoded, new, strict=True):
                 answers[at] = self._answered(encoded[at], generated, how)
         return [answers[at] for at in range(len(batch))]
+
+    def _decoding(self, how: GenerationPlan) -> Any:
+        from .transformer import Decoding
+
+        return Decoding(how.limit, how.schema, how.confidences, self._told)
 
     def _answered(self, one: Any, new: Any, how: GenerationPlan) -> LocalReply:
         from .transformer import said_tokens
@@ -286,12 +298,6 @@ class LocalRunner:
         text, said = encoder.decode(new.ids), said_tokens(new, encoder)
         tokens = {"prompt": len(one.ids), "reply": len(new.ids)}
         return spoken(how, one.text, text, new.finish_reason, one.images, tokens, self._who, said)
-
-
-def _decoding(how: GenerationPlan) -> Any:
-    from .transformer import Decoding
-
-    return Decoding(how.limit, how.schema, how.confidences)
 
 
 def spoken(

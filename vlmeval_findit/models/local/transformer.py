@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from transformers import StoppingCriteria, StoppingCriteriaList
 
+from ...core.work import CancelledError
 from ..kept_tokens import SaidTokens
 from ..revision import revision_of
 from .chosen_logprobs import ChosenLogprobs
@@ -122,12 +124,26 @@ class Decoding(NamedTuple):
     """How replies are decoded: greedily, to at most ``limit`` new tokens.
 
     ``schema``: the JSON schema that they are held to (None: they are free).  ``confidences``:
-    whether they have the log-probabilities of their tokens.
+    whether they have the log-probabilities of their tokens.  ``told``: asked after every token
+    whether the run is cancelled (None: it never is).
     """
 
     limit: int
     schema: Mapping[str, Any] | None = None
     confidences: bool = False
+    told: Callable[[], bool] | None = None
+
+
+class _Cancelled(StoppingCriteria):  # type: ignore[misc]
+    """Ends all rows of a batch once the run is cancelled; ``done`` says that it did."""
+
+    def __init__(self, told: Callable[[], bool]) -> None:
+        self._told = told
+        self.done = False
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        self.done = self._told()
+        return torch.full((len(input_ids),), self.done, device=input_ids.device)
 
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], how: Decoding) -> list[Generated]:
@@ -140,6 +156,7 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
 
     Raises:
         ValueError: replies are to be held to a schema, and nothing here can.
+        CancelledError: the run was cancelled before all of them ended.
     """
     stops = loaded.stops
     prompt = inputs["input_ids"].shape[1]
@@ -151,6 +168,7 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # Behind the one that looks at the model's own distribution.
         processors.append(HeldTo(how.schema, known, stops, prompt))
+    cancelled = _Cancelled(how.told or (lambda: False))
     with torch.no_grad():
         output = loaded.model.generate(
             **inputs,
@@ -158,8 +176,11 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
             do_sample=False,
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
+            stopping_criteria=StoppingCriteriaList([cancelled]),
             **({"logits_processor": processors} if processors else {}),
         )
+    if cancelled.done:
+        raise CancelledError
     new = output[:, prompt:]
     logprobs = [None] * len(new) if chosen is None else chosen.of(new)
     return [ended(row, stops, found) for row, found in zip(new.tolist(), logprobs, strict=True)]

@@ -1,8 +1,8 @@
 """What runs on the machines of a cluster: replicas that keep what they answer, and the scoring.
 
 A replica is the executor of one machine (:class:`.LocalExecutor`) that keeps its answers in a file
-of its own beside the journal (:mod:`.journal.side`).  So the driver sends places of calls, and gets
-back that they are answered; no words pass through it.
+of its own beside the journal (:mod:`..journal.side`).  So the driver sends places of calls, and
+gets back that they are answered; no words pass through it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,30 @@ SEALED_FROM = 1 << 20
 """Bytes of lines that a replica compresses at its end; the driver takes in fewer line by line."""
 
 
-_OURS = ("FINDIT_", "LMUData")
+SETTINGS = (
+    "LMUData",
+    "FINDIT_CONFIDENCES",
+    "FINDIT_CONFIG",
+    "FINDIT_ENCODER",
+    "FINDIT_FORCE",
+    "FINDIT_IMAGES",
+    "FINDIT_PROMPTS",
+    "FINDIT_READS_LIKE",
+    "FINDIT_REPLAY",
+    "FINDIT_SCENES_MB",
+    "FINDIT_SKIP_MISSING",
+    "FINDIT_SPACE",
+    "FINDIT_TABLES",
+    "FINDIT_VP_MARK",
+)
+"""The variables that a worker takes over.  By their names, because what is sent lies in the object
+store of the cluster, for everybody on it to read: keys and headers of servers are not among them.
+"""
 
 
 class Surroundings(NamedTuple):
-    """What a worker takes over from the driver: variables of its environment that decide where
-    things lie; ``code`` is the hash of the driver's package.
+    """What a worker takes over from the driver: the :data:`SETTINGS` of its environment; ``code``
+    is the hash of the driver's package.
     """
 
     journal: Path
@@ -63,7 +81,7 @@ def sheet_of(journal: Path, outputs: Sequence[Output], plan: Plan) -> Sheet:
     want it.
     """
     hashes = {path: plan.image_hash(path) for images in plan.shown for path in images}
-    said = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
+    said = {name: os.environ[name] for name in SETTINGS if name in os.environ}
     environment = {**said, FILES_VARIABLE: os.pathsep.join(named_files())}
     around = Surroundings(journal.absolute(), environment, code_sha256())
     return Sheet(around, tuple(outputs), hashes)
