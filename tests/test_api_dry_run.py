@@ -79,7 +79,7 @@ def test_limits_servers_and_unknown_models(lmu: Path) -> None:
     assert "  3 calls, 3 images" in limited.stdout
     served = dry_run(lmu, *data, "--model", "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1")
     assert "as tiny, {'kind': 'grid1000'}" in served.stdout
-    for model, why in (("Qwen3-VL", "no proprietary model"), ("my-own", "no proprietary model")):
+    for model, why in (("Qwen3-VL", "no proprietary model"), ("my-own", "no model 'my-own'")):
         refused = dry_run(lmu, *data, "--model", model)
         assert refused.returncode == 2
         assert why in refused.stderr

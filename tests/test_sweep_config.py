@@ -113,6 +113,9 @@ BAD = [
         GOOD + "inference: {thread: 8}", "line 3: no key 'thread': did you mean threads?",
         id="inference",
     ),
+    pytest.param(GOOD + "inference: {cpus: true}", "line 3: True should be a number", id="cpus"),
+    pytest.param(GOOD + "inference: {gpus: .nan}", "line 3: nan should be a number", id="nan"),
+    pytest.param(GOOD + "inference: {gpus: .inf}", "line 3: inf should be a number", id="inf"),
     pytest.param(GOOD + "inference: {gpus: -1}", "line 3: -1 should be a number", id="gpus"),
     pytest.param(
         GOOD + "stages: [{outputs: all}]\nkeys: all", "line 4: keys stands in every stage",

@@ -149,6 +149,37 @@ def baselines() -> Mapping[str, Baseline]:
     return {name: one for each in benchmarks() for name, one in each.baselines.items()}
 
 
+def baseline_named(name: str) -> Baseline:
+    """The baseline of a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    known = baselines()
+    if name not in known:
+        raise ValueError(f"no baseline {name!r}{nearest(name, known)}")
+    return known[name]
+
+
+def baseline_for(name: str, question: Question) -> Baseline:
+    """The baseline of a name, which can answer the question.
+
+    Raises:
+        ValueError: there is none, or it cannot.
+    """
+    made = baseline_named(name)
+    benchmark = benchmark_of(question)
+    if benchmark.baselines.get(name) is not made:
+        others = ", ".join(benchmark.baselines) or "none"
+        raise ValueError(
+            f"{name} cannot answer {question.name}; baselines of {benchmark.name}: {others}"
+        )
+    if made.tables is not None and question.table not in made.tables:
+        tables = ", ".join(sorted(made.tables))
+        raise ValueError(f"{name} cannot answer {question.name}; it answers {tables}")
+    return made
+
+
 def host_classes() -> frozenset[str]:
     """The names of all classes that our datasets have under VLMEvalKit."""
     return frozenset().union(*map(_classes_of, _packages()))

@@ -47,6 +47,8 @@ usage: run_findit.py                          the demonstration, without a netwo
 commands:
 {chr(10).join(f"  {name:<17}{what}" for name, (_, what) in COMMANDS.items())}
 
+  --version        what is installed: of this package, VLMEvalKit, Python, torch
+
 of every command:
   --plugin FILE.py        models, spaces, benchmarks … of a file of your own (docs/plugins.md)
 
@@ -56,7 +58,8 @@ flags of ours, with --data:
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
   --model NAME=PATH       answer from a checkpoint: a folder or an identifier (names: models)
-  --row Qwen3-VL          with --model my-ft=PATH: the model of the table that it is run like
+  --row Qwen3-VL          with --model my-ft=PATH: known model whose prompts and coordinates this
+                          checkpoint shares
   --force                 go on although something contradicts what a run recorded
   --confidences           record how probable the tokens of every reply were
   --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
@@ -95,12 +98,14 @@ def _run(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
     first = arguments[0] if arguments else "demo"
-    if first in ("-h", "--help"):
+    if {"-h", "--help"} & {first, *(arguments if first.startswith("-") else ())}:
         from ..core.shipped import as_called
 
         print(as_called(USAGE))
         return 0
     try:
+        if first == "--version":
+            return _main_of("version", arguments[1:])
         if first.startswith("-"):
             return _main_of("run", arguments)
         if first in COMMANDS:

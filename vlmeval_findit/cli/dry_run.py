@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any
@@ -13,12 +12,9 @@ from ..core.image_checks import skips_missing
 from ..models.http.chat import (
     ChatModel,
     openrouter_model,
-    provider_model,
-    server_model,
     token_limit,
 )
 from ..models.http.estimate import Load
-from ..models.http.services import extra_fields, server_name
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
 from ..models.table import find_model, local_names
@@ -29,21 +25,20 @@ from ..sweep.run import Chosen, Tables
 from ..sweep.servers import chat_model, settings
 
 
-def of_data(names: Sequence[str], args: argparse.Namespace) -> int:
+def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.Namespace) -> int:
     """Count what the models of a command line would be sent for these datasets.
 
     Raises:
-        ValueError: no dataset or no model is named, or a model is not over HTTP.
+        ValueError: a model is not over HTTP.
     """
-    if not names or not args.model:
-        raise ValueError("--dry-run needs --data FindIt_… and --model …")
     tables = Tables(skips_missing())
     groups = []
-    for model in args.model:
-        chat = _chat(model, args)
+    for entry in entries:
+        called = args.base_url or entry.provider
+        chat = chat_model(entry) if called else openrouter_model(entry.name)
         for name in names:
-            cell = tables.cell(chat.name, parse(name), args.limit or None, {})
-            groups.append(Group(f"{model}  {name}", chat.name, (cell,), chat))
+            cell = tables.cell(chat.name, parse(name), args.limit, {})
+            groups.append(Group(f"{entry.name}  {name}", chat.name, (cell,), chat))
     dry = count(groups)
     for group, one in zip(groups, dry.counts, strict=True):
         assert group.chat is not None
@@ -116,18 +111,6 @@ def _chats(sweep: Sweep, served: bool) -> dict[str, ChatModel]:
 
     found = ((entry.name, chat(entry)) for entry in sweep.models)
     return {name: one for name, one in found if one is not None}
-
-
-def _chat(model: str, args: argparse.Namespace) -> ChatModel:
-    space = (json.loads(args.judge_args) if args.judge_args else {}).get("space")
-    if args.provider:
-        fields = extra_fields(args.extra_body)
-        name, _, called = model.partition("=")
-        return provider_model(args.provider, name, called, space, fields, row=args.row)
-    if not args.base_url:
-        return openrouter_model(model)
-    name, served = server_name(model)
-    return server_model(name, served, space, extra_fields(args.extra_body), row=args.row)
 
 
 def _sum(counts: Sequence[Count]) -> Load:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.shipped import as_called
 
@@ -18,3 +18,10 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         said = {"prog", "description", "epilog"} & {k for k, v in settings.items() if v}
         super().__init__(**{**settings, **{name: as_called(settings[name]) for name in said}})
+
+
+class HostParser(argparse.ArgumentParser):
+    """Parses flags of VLMEvalKit's runner; what it cannot parse is an error of ours."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)

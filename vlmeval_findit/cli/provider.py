@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 
-from ..models.http.chat import own_name
 from ..models.http.providers.table import find_provider
 from ..sweep.config import ModelEntry, Sweep
 
@@ -52,17 +50,6 @@ def served_there(entry: ModelEntry, whose: str) -> ModelEntry:
             f"{whose} name for the model?"
         )
     return replace(entry, served=entry.checkpoint, checkpoint=None)
-
-
-def check_models(models: Sequence[str], args: argparse.Namespace) -> None:
-    """Refuse models that a provider has no name for, before the seconds that an import takes.
-
-    Raises:
-        ValueError: there is no such provider, or its name for a model is not known.
-    """
-    for model in models:
-        name, _, served = model.partition("=")
-        own_name(find_provider(args.provider).name, name, served)
 
 
 def all_at_provider(sweep: Sweep, args: argparse.Namespace) -> Sweep:

@@ -6,70 +6,113 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks import is_meant, load
+from ..benchmarks import baselines, benchmark_of, is_meant, parse
 from ..core.exit_status import SOME_FAILED
 from ..core.extras import install
-from ..core.image_checks import rows_to_leave_out, skips_missing
-from ..core.places import image_folder
-from ..core.settings import CONFIDENCES_VARIABLE, FORCE_VARIABLE
+from ..core.image_checks import skips_missing
+from ..core.question import Question
+from ..core.settings import (
+    CONFIDENCES_VARIABLE,
+    FORCE_VARIABLE,
+    judge_args,
+    settings_from,
+)
+from ..core.settings import NAMES as SETTING_NAMES
+from ..core.spelling import nearest
+from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
+from ..models.http.services import extra_fields, openrouter_key, server_name
+from ..models.table import check_settings
+from ..sweep.config import Inference, ModelEntry
 from ..sweep.host_config import is_ours
-from .parsing import Parser
+from ..sweep.servers import ServersHost
+from .parsing import HostParser, Parser
 from .printing import report_spending
-from .provider import check_models
+from .refusals import (
+    MODEL_COMMAND,
+    check_amounts,
+    check_answers,
+    check_here,
+    check_hosts_dataset,
+    check_limit,
+    check_row,
+    check_rows,
+)
+from .ways import (
+    OURS_ONLY,
+    REPLAY,
+    Way,
+    flag_name,
+    given_flags,
+    refuse_unused,
+    way_of,
+)
+
+MODES = ("all", "infer", "eval")
+
+COUNTS = ("api_nproc", "nproc", "retry")
 
 
 def main(argv: Sequence[str]) -> int:
     """Hand a command line over to VLMEvalKit, after refusing what can be refused."""
     ours, rest = _our_flags().parse_known_args(argv)
     _set_environment(ours)
+    check_limit(ours.limit)
     said = _datasets(ours)
-    names = list(said)
-    if ours.provider and not names:
-        raise ValueError(
-            "--provider is for FindIt's datasets (--data FindIt_…); an entry of a --config file "
-            "says it itself (class FindItProvider)"
-        )
-    if ours.data and not ours.model:
-        raise ValueError(
-            "--data without --model: which model is asked? (names: run_findit.py models)"
-        )
-    if _is_our_server(ours):
-        _check_server(ours, rest)
-    if "--api-mode" in rest and names:
-        raise ValueError(
-            "--api-mode is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
-            "--api-nproc calls at a time: leave the flag out"
-        )
-    if ours.provider:
-        check_models(ours.model, ours)
-    _check_data(names, ours.mode)
-    if ours.dry_run:
+    questions = [parse(name) for name in said]
+    runner = None if ours.dry_run and package_folder() is None else find_runner(argv)
+    theirs = _hosts_flags(runner, rest)
+    _check_named(ours)
+    check_amounts(
+        {"timeout": ours.timeout} | {k: v for k, v in vars(theirs).items() if k in COUNTS}
+    )
+    entries = _entries(ours)
+    ways = {entry.name: _way(entry, ours, bool(said)) for entry in entries}
+    if said:
+        _check_ours(ours, [*given_flags(theirs), *given_flags(ours)], entries, ways, questions)
+        check_rows(questions if ours.mode != "eval" else (), skips_missing())
+    else:
+        _check_theirs(ours)
+    if ours.dry_run or runner is None:
         from .dry_run import of_data
 
-        return of_data(names, ours)
+        return of_data(list(said), entries, ours)
+    return _run(ours, rest, runner, said, entries)
+
+
+def _run(
+    ours: argparse.Namespace,
+    rest: Sequence[str],
+    runner: Runner,
+    said: Mapping[str, Mapping[str, Any]],
+    entries: Sequence[ModelEntry],
+) -> int:
+    """Import the host, hold the runs against what lies there, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")
     try:
         from ..host import register
         from ..host.outcomes import OUTCOMES
-        from ..host.preflight import WantedRuns, preflight, share_budget
-        from ..host.runner import find_runner
+        from ..host.preflight import WantedRuns, check_datasets, preflight, share_budget
+        from ..host.runner import run_host
     except ImportError as error:
         raise ValueError(
             f"VLMEvalKit cannot be imported ({error}): {install('run')}, "
             "or install a clone of it into this environment"
         ) from None
-    runner = find_runner(argv)
     register()
-    models = [_made_known(model, names, ours) for model in ours.model or _config(ours, "model")]
+    names = list(said)
+    for entry in entries if ours.model else ():
+        _make_known(entry, ours, bool(said))
+    models = [entry.name for entry in entries] or list(_config(ours, "model"))
+    check_datasets([name for name in ours.data or () if name not in said])
     work_dir = Path(ours.work_dir)
     preflight(WantedRuns(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
     budget = share_budget(models, ours.mode, ours.max_usd, ours.timeout)
     print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
-    runner.run([*rest, *_host_flags(ours, models)])
+    run_host(runner, [*rest, *_host_flags(ours, models)])
     expected = [(model, name) for model in models for name in names]
     missing = OUTCOMES.missing(expected, scored=ours.mode != "infer")
     for line in [*map(str, OUTCOMES.bad()), *missing]:
@@ -108,8 +151,19 @@ def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
                 f"for its predictions under the one name and writes them under the other. Call it "
                 f"{entry['dataset']}"
             )
+        _check_class(ours, name, entry)
         found[name] = {k: v for k, v in entry.items() if k not in ("class", "dataset")}
     return found
+
+
+def _check_class(ours: argparse.Namespace, name: str, entry: Mapping[str, Any]) -> None:
+    question = parse(name)
+    wanted = benchmark_of(question).host_class(question)
+    if entry.get("class") != wanted:
+        raise ValueError(
+            f"{ours.config}: data {name!r}: its class is {wanted}, not {entry.get('class')}. "
+            f'Type: "class": "{wanted}"'
+        )
 
 
 def _config(ours: argparse.Namespace, section: str) -> dict[str, Any]:
@@ -163,7 +217,7 @@ def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
     flags += ["--data", *ours.data] if ours.data else []
     flags += ["--model", *models] if ours.model else []
     handed_on = ["judge_args", "limit", "config"]
-    if not _is_our_server(ours):
+    if not _is_called(ours):
         # A server of FindIt's never sees these again, and the host would record the key.
         handed_on += ["base_url", "key", "timeout", "extra_body"]
     for name in handed_on:
@@ -172,51 +226,184 @@ def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
     return flags + ["--reuse"] * ours.reuse
 
 
-def _is_our_server(ours: argparse.Namespace) -> bool:
+# --- what is refused before the host is imported --------------------------------------------------
+
+
+def _check_named(ours: argparse.Namespace) -> None:
+    """Refuse a command line that does not say what is asked, or whom."""
+    if ours.mode not in MODES:
+        raise ValueError(f"--mode {ours.mode}{nearest(ours.mode, MODES)}")
+    if ours.config is not None and (ours.data or ours.model):
+        raise ValueError("--config names datasets and models: leave --data and --model out")
+    if ours.config is None and not ours.data:
+        raise ValueError(
+            "--model without --data: which dataset is asked? "
+            "(for example --data FindIt_Scenes_mini_xyxy_json)"
+            if ours.model
+            else "nothing is asked: --data and --model, or --config"
+        )
+    if ours.data and not ours.model:
+        raise ValueError(f"--data without --model: which model is asked? {MODEL_COMMAND}")
+
+
+def _hosts_flags(runner: Runner | None, rest: Sequence[str]) -> argparse.Namespace:
+    """What a command line says in flags of the host's runner.
+
+    Raises:
+        ValueError: it has no such flag, or the flag no such value.
+    """
+    parser = HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    own = {name for action in _our_flags()._actions for name in action.option_strings}
+    names = set(own)
+    for flag in host_flags(runner.path) if runner is not None else ():
+        names.update(flag.names)
+        if not own & set(flag.names):
+            parser.add_argument(*flag.names, **flag.settings)
+    if names == own:
+        return argparse.Namespace()  # no runner, or one that says its flags in another way
+    found, unknown = parser.parse_known_args(rest)
+    if unknown:
+        flag_said = unknown[0].partition("=")[0]
+        raise ValueError(f"no flag {flag_said!r}{nearest(flag_said, sorted(names))}")
+    return found
+
+
+def _entries(ours: argparse.Namespace) -> list[ModelEntry]:
+    """The models of ``--model``, as a sweep names them; those of a configuration by their names."""
+    said = judge_args(ours.judge_args)
+    if ours.config is not None:
+        return [ModelEntry(name) for name in _config(ours, "model")]
+    return [_entry(model, ours, said.get("space")) for model in ours.model]
+
+
+def _entry(model: str, ours: argparse.Namespace, space: Any) -> ModelEntry:
+    fields = extra_fields(ours.extra_body)
+    name, given, where = model.partition("=")
+    if _is_called(ours) and name not in (REPLAY, *baselines()):
+        if not ours.provider:
+            name, where = server_name(model)
+        served = where or None
+        return ModelEntry(
+            name, fields, space=space, row=ours.row, served=served, provider=ours.provider
+        )
+    return ModelEntry(
+        name, space=space, row=ours.row, checkpoint=where if given else None, provider=ours.provider
+    )
+
+
+def _is_called(ours: argparse.Namespace) -> bool:
+    """Whether the models are asked at an address or a provider, by FindIt."""
     return bool(ours.base_url or ours.provider) and any(map(is_meant, ours.data or ()))
 
 
-_SAMPLING = ("--temperature", "--top-k", "--top-p", "--repetition-penalty", "--max-tokens")
+def _way(entry: ModelEntry, ours: argparse.Namespace, is_ours: bool) -> Way:
+    if ours.config is not None:
+        return Way.CONFIG
+    return way_of(entry, bool(ours.base_url)) if is_ours else Way.HOSTS_OWN
 
 
-def _check_server(ours: argparse.Namespace, rest: Sequence[str]) -> None:
-    """What would be left unheard is refused."""
-    if not all(map(is_meant, ours.data)):
+def _check_ours(
+    ours: argparse.Namespace,
+    given: Sequence[str],
+    entries: Sequence[ModelEntry],
+    ways: Mapping[str, Way],
+    questions: Sequence[Question],
+) -> None:
+    """Refuse what a run of our datasets would not heed, or could not be asked."""
+    if ours.provider and ours.config:
+        raise ValueError(
+            "--provider is for --data FindIt_…; an entry of a --config file says it itself (class "
+            "FindItProvider)"
+        )
+    refuse_unused(given, [*ways.items()])
+    others = [name for name in ours.data or () if not is_meant(name)]
+    if _is_called(ours) and others:
         raise ValueError("--base-url or --provider: run FindIt's datasets and others apart")
-    for flag in _SAMPLING:
-        if any(word.partition("=")[0] == flag for word in rest):
+    for name in others:
+        check_hosts_dataset(name)
+    said = judge_args(ours.judge_args)
+    for key in said if not others and ours.data else ():
+        if key not in SETTING_NAMES:
+            raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
+    settings = settings_from(said)
+    check_settings(settings)
+    check_row(ours.row)
+    _check_images(ours, questions)
+    if ours.config:
+        _check_configured(ours)
+        return
+    servers = _servers(ours) if _is_called(ours) else None
+    asks = not ours.dry_run and ours.mode != "eval"
+    for entry in entries:
+        way = ways[entry.name]
+        if servers is None:
+            check_here(entry, way)
+        elif asks and not ours.key:
+            servers.check(entry)
+        for question in questions:
+            if servers is None:
+                check_answers(entry, way, question, settings)
+            else:
+                servers.describe(entry, question)
+        if way is Way.OPENROUTER and asks:
+            openrouter_key()
+
+
+def _check_images(ours: argparse.Namespace, questions: Sequence[Question]) -> None:
+    """Refuse a folder of images that no dataset looks into."""
+    keys = list(dict.fromkeys(question.images for question in questions))
+    for pair in ours.images or ():
+        key, _, folder = pair.partition("=")
+        if key not in keys:
             raise ValueError(
-                f"{flag}: FindIt is asked greedily, within the variant's limit of tokens "
-                "(--extra-body sets other fields of the request)"
+                f"--images {pair}: no dataset that is asked has the key {key!r}"
+                f"{nearest(key, keys)}. Type: --images {keys[0]}=DIR"
             )
+        if not Path(folder).is_dir() or not folder:
+            raise ValueError(f"--images {pair}: no such folder. Type: --images {key}=DIR")
 
 
-def _check_data(names: Iterable[str], mode: str) -> None:
-    """Names, tables and images, before the seconds that it takes to import the host."""
-    for name in names:
-        task = load(name)
-        if mode != "eval":
-            folder = image_folder(task.question.images)
-            rows_to_leave_out(list(task.queries.values()), folder, skips_missing())
+def _check_configured(ours: argparse.Namespace) -> None:
+    """Refuse models of a configuration that nobody knows; a class is VLMEvalKit's to find."""
+    for name, said in _config(ours, "model").items():
+        if "class" not in said:
+            try:
+                entry = ModelEntry(name)
+                check_here(entry, way_of(entry))
+            except ValueError as error:
+                raise ValueError(f"{ours.config}: {error}") from None
 
 
-def _made_known(model: str, names: Sequence[str], ours: argparse.Namespace) -> str:
-    """The name of a model, which the host knows from now on.
+def _servers(ours: argparse.Namespace) -> ServersHost:
+    urls = [url.strip() for url in (ours.base_url or "").split(",") if url.strip()]
+    return ServersHost(urls, Inference(), ours.header or ())
 
-    ``Replay=PATH`` answers from there, ``NAME=CHECKPOINT`` from a checkpoint, like the row of the
-    model table that NAME or ``--row`` names; with ``--base-url`` or ``--provider``, ``NAME=SERVED``
-    is what the server or the provider calls SERVED.
-    """
+
+def _check_theirs(ours: argparse.Namespace) -> None:
+    """Refuse what VLMEvalKit's own datasets would not heed, and names that it cannot know."""
+    for name in ours.data or ():
+        check_hosts_dataset(name)
+    for name in given_flags(ours):
+        if name in OURS_ONLY:
+            raise ValueError(
+                f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is asked"
+            )
+    check_row(ours.row)
+    for model in ours.model or () if not ours.base_url else ():
+        entry = _entry(model, ours, None)
+        check_here(entry, way_of(entry))
+
+
+def _make_known(entry: ModelEntry, ours: argparse.Namespace, is_ours: bool) -> None:
+    """Make a model known to the host, by its name."""
     from ..host.local import make_known
     from ..host.preflight import add_provider, add_replay, add_server
 
-    if ours.provider:
-        return add_provider(model, names, ours)
-    if _is_our_server(ours):
-        return add_server(model, names, ours)
-    name, given, path = model.partition("=")
-    if given and name == "Replay":
-        add_replay(path)
-    elif given:
-        make_known(name, path, ours.row)
-    return name
+    if is_ours and ours.provider:
+        add_provider(entry, ours)
+    elif is_ours and ours.base_url:
+        add_server(entry, ours)
+    elif entry.checkpoint is not None and entry.name == REPLAY:
+        add_replay(entry.checkpoint)
+    elif entry.checkpoint is not None:
+        make_known(entry.name, entry.checkpoint, entry.row)

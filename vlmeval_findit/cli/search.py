@@ -21,6 +21,7 @@ from .batch import add_batch_flag, batch_kind
 from .parsing import Parser
 from .printing import report_spending
 from .provider import served_there, with_provider
+from .refusals import check_limit
 from .sweep import (
     CONFIDENCES_HELP,
     FORCE_HELP,
@@ -89,8 +90,7 @@ def main(argv: Sequence[str]) -> int:
     tables = grid_tables()
     if args.dataset not in tables:
         raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")
-    if args.limit < 1:
-        raise ValueError(f"--limit {args.limit}: at least 1")
+    check_limit(args.limit)
     if args.seed is not None and not args.race:
         raise ValueError("--seed orders the pictures of a --race, and there is none")
     race = Race(args.seed or 0) if args.race else None

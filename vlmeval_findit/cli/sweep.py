@@ -45,12 +45,17 @@ from .parsing import Parser
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 from .provider import add_provider_flag, all_at_provider
+from .refusals import check_amounts, check_limit, check_sweep
+from .ways import Way, given_flags, refuse_unused, way_of
 
 CONFIDENCES_HELP = (
     "record how probable the tokens of every reply were; answers of earlier runs without are "
     "asked for again"
 )
 FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
+
+ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
+"""Ways of asking for which VLMEvalKit is not needed."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     sweep = _overridden(read_sweep(config_here_or_shipped(args.config), args.work_dir), args)
     sweep = all_at_provider(sweep, args)
-    chosen = read_formats(args.formats) if args.formats else None
+    chosen = _formats(args.formats) if args.formats else None
     if chosen is not None and sweep.race is not None:
         raise ValueError(f"{args.config} races formats, and --formats asks each model in one only")
     if args.export_config:
@@ -91,9 +96,18 @@ def main(argv: Sequence[str]) -> int:
 
         return of_sweep(sweep, chosen, bool(args.endpoints or sweep.batch))
     budget = budget_for(sweep, args)
-    host = host_for(sweep, args, budget)
+    host = host_for(sweep, args, budget, chosen)
     status = run(sweep, host, chosen, sweep.work_dir / "best_formats.yaml")
     return report_spending(budget) or status
+
+
+def _formats(path: Path) -> Chosen:
+    if not path.is_file():
+        raise ValueError(
+            f"--formats {path}: no such file. Searches and sweeps over several formats write one: "
+            f"run_findit.py search --model NAME --out {path}"
+        )
+    return read_formats(path)
 
 
 def add_executor_flags(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +155,9 @@ def budget_for(sweep: Sweep, args: argparse.Namespace) -> Budget:
     return Budget(limit)
 
 
-def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
+def host_for(
+    sweep: Sweep, args: argparse.Namespace, budget: Budget, chosen: Chosen | None = None
+) -> Host:
     """Who answers the calls of a sweep, and spends from a budget.
 
     Raises:
@@ -149,23 +165,22 @@ def host_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Host:
     """
     given = {name: getattr(args, name) for name in ("threads", "timeout", "replicas", "gpus")}
     inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
-    if not inference.timeout > 0:
-        raise ValueError(f"--timeout {inference.timeout:g}: seconds, more than 0")
-    over_http = [entry for entry in sweep.models if entry.provider is not None]
-    if args.endpoints or sweep.batch is not None or over_http:
-        if args.executor == "ray":
-            raise ValueError(
-                "--endpoints, --provider or --batch, and --executor ray: name one of them"
-            )
-        urls = args.endpoints.split(",") if args.endpoints else []
-        servers = ServersHost(urls, inference, args.header, budget, batching(sweep, args.threads))
-        if args.endpoints or sweep.batch is not None or len(over_http) == len(sweep.models):
-            return servers
-        others = _host_here(args, inference, budget)
-        return Hosts(lambda entry: others if entry.provider is None else servers, others)
-    if args.header:
-        raise ValueError("--header is for the servers of --endpoints, and there are none")
-    return _host_here(args, inference, budget)
+    check_amounts(given)
+    called = bool(args.endpoints or sweep.batch)
+    ways = [(entry, Way.BATCH if sweep.batch else way_of(entry, called)) for entry in sweep.models]
+    here = [(entry, way) for entry, way in ways if way not in ASKED_THERE]
+    on_ray = [entry for entry, way in here if way is not Way.OPENROUTER and args.executor == "ray"]
+    pairs = [*ways, *((entry, Way.RAY) for entry in on_ray)]
+    refuse_unused(given_flags(args), [(entry.name, way) for entry, way in pairs])
+    check_sweep(sweep, here, chosen)
+    if len(here) == len(ways):
+        return _host_here(args, inference, budget)
+    urls = args.endpoints.split(",") if args.endpoints else []
+    servers = ServersHost(urls, inference, args.header, budget, batching(sweep, args.threads))
+    if not here:
+        return servers
+    others = _host_here(args, inference, budget)
+    return Hosts(lambda entry: others if entry.provider is None else servers, others)
 
 
 def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
@@ -274,8 +289,7 @@ def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "journal": args.journal, "force": args.force}
     given["confidences"] = args.confidences or sweep.confidences
     given["batch"] = batch_kind(args)
-    if args.limit is not None and args.limit < 1:
-        raise ValueError(f"--limit {args.limit}: at least 1")
+    check_limit(args.limit)
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})
 
 

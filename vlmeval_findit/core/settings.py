@@ -49,10 +49,38 @@ CONFIDENCES_VARIABLE = "FINDIT_CONFIDENCES"
 ENCODER_VARIABLE = "FINDIT_ENCODER"
 
 
+NAMES = ("space", "reads_like", "encoder", "force")
+"""What ``--judge-args`` says of our datasets; other keys are the host's."""
+
+
+def judge_args(text: str | None) -> dict[str, Any]:
+    """The values of ``--judge-args``.
+
+    Raises:
+        SettingsError: it is no JSON object; the message says what to type.
+    """
+    try:
+        values = json.loads(text or "{}")
+    except ValueError:
+        values = None
+    if isinstance(values, dict):
+        return values
+    words = [word.partition("=") for word in (text or "").split(",")]
+    meant = {name.strip(): value.strip() for name, _, value in words}
+    if not all(name in NAMES and value for name, value in meant.items()):
+        meant = {"space": "grid1000"}
+    raise SettingsError(
+        f"--judge-args {text}: not a JSON object. Type: --judge-args '{json.dumps(meant)}'"
+    )
+
+
 def settings_from(values: Mapping[str, Any]) -> Settings:
-    """Settings from ``--judge-args`` (other keys are the host's) or, where it has none, from
+    """Settings from ``--judge-args`` or a command's flags or, where they say none, from
     ``FINDIT_SPACE`` (a name or a JSON object), ``FINDIT_READS_LIKE``, ``FINDIT_FORCE`` and
     ``FINDIT_ENCODER``.
+
+    Raises:
+        SettingsError: a value cannot be read.
     """
     space, source = values.get("space"), "setting"
     if not space and os.environ.get(SPACE_VARIABLE):
@@ -61,10 +89,15 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         try:
             space = json.loads(space)
         except ValueError as error:
-            raise SettingsError(f"{SPACE_VARIABLE}={space}: {error}") from None
+            where = SPACE_VARIABLE if source == SPACE_VARIABLE else "space"
+            raise SettingsError(f"{where}={space}: not JSON: {error}") from None
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
-    forced = bool(values.get("force")) or is_forced()
-    return Settings(space or None, reads_like, forced, source, _encoder(values.get("encoder")))
+    if not isinstance(reads_like, str | None):
+        raise SettingsError(f"reads_like: {reads_like!r} is no name")
+    if not isinstance(forced := values.get("force") or False, bool):
+        raise SettingsError(f"force: {forced!r} should be true or false")
+    encoder = _encoder(values.get("encoder"))
+    return Settings(space or None, reads_like, forced or is_forced(), source, encoder)
 
 
 def _encoder(said: object) -> ChosenEncoder | None:

@@ -12,13 +12,13 @@ _LISTED = 40
 """Lists longer than this help nobody in an error message."""
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
-    """``: did you mean xyxy?`` when a word is near, else the list of what there is."""
-    return _nearest(word, tuple(words))
+def closest(word: str, words: Iterable[str]) -> str | None:
+    """The word that was probably meant; None where none is near."""
+    return _closest(word, tuple(words))
 
 
 @lru_cache(maxsize=1024)  # folders of runs have thousands of files with the same wrong names
-def _nearest(word: str, words: tuple[str, ...]) -> str:
+def _closest(word: str, words: tuple[str, ...]) -> str | None:
     def likeness(candidate: str) -> tuple[float, int]:
         ratio = difflib.SequenceMatcher(None, word.lower(), candidate.lower()).ratio()
         # Of two that are equally like it, the one that begins alike: xyxx is nearer xyxy than yxyx.
@@ -26,7 +26,14 @@ def _nearest(word: str, words: tuple[str, ...]) -> str:
         return ratio, len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
     best = max(words, key=likeness, default=None)
-    if best is not None and likeness(best)[0] >= 0.5:
+    return best if best is not None and likeness(best)[0] >= 0.5 else None
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """``: did you mean xyxy?`` when a word is near, else the list of what there is."""
+    words = list(words)
+    best = closest(word, words)
+    if best is not None:
         return f": did you mean {best}?"
     return f" (there are: {', '.join(words)})" if 0 < len(words) <= _LISTED else ""
 

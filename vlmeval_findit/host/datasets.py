@@ -7,7 +7,6 @@ before the first call.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -21,7 +20,8 @@ from ..benchmarks import benchmark_of, benchmarks, is_question, load
 from ..core.benchmark import Benchmark
 from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.question import QuestionError
-from ..core.settings import settings_from
+from ..core.settings import NAMES, settings_from
+from ..core.settings import judge_args as read_judge_args
 from ..models.table import check_settings
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
@@ -96,7 +96,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         self.task = load(dataset)
         if class_of(dataset) != type(self).__name__:
             raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
-        given = json.loads(judge_args) if judge_args else entries.judge_args()
+        given = read_judge_args(judge_args or entries.flag("--judge-args"))
         said = {"space": space, "reads_like": reads_like, "encoder": encoder}
         self._config = {**_ours(said), **_ours(given)}
         self.settings = settings_from(self._config)
@@ -222,8 +222,7 @@ def renamed(name: str, dataset: str) -> str:
 
 def _ours(values: Mapping[str, Any]) -> dict[str, Any]:
     """Our settings among the host's judge arguments."""
-    ours = ("space", "reads_like", "encoder", "force")
-    return {key: values[key] for key in ours if values.get(key)}
+    return {key: values[key] for key in NAMES if values.get(key)}
 
 
 def _classes_of(benchmark: Benchmark) -> list[type[QuestionDataset]]:

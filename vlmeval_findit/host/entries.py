@@ -226,11 +226,6 @@ def renamed_datasets() -> dict[str, str]:
     }
 
 
-def judge_args() -> Mapping[str, Any]:
-    """The host's ``--judge-args`` of this process."""
-    return _mapping(_json_flag("--judge-args"))
-
-
 def _json_flag(name: str) -> Any:
     try:
         return json.loads(flag(name) or "null")

@@ -27,6 +27,7 @@ from ..core.model_names import check_model_name
 from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
+from ..core.vlmevalkit import host_version
 from ..core.work import Answer, Asker
 from ..sweep.answering import ModelStoppedError
 from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keys_of
@@ -53,7 +54,6 @@ from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
 from .ranks import Ranks
-from .runner import host_version
 
 log = get_logger("FindIt")
 
@@ -84,8 +84,10 @@ def install(inference: ModuleType) -> None:
 
 def _job(given: Mapping[str, Any]) -> Any:
     dataset: QuestionDataset = given["dataset"]
-    if given.get("limit"):
-        dataset.data = dataset.data.iloc[: given["limit"]]
+    if (limit := given.get("limit")) is not None:
+        if limit < 1:
+            raise ValueError(f"--limit {limit}: at least 1")
+        dataset.data = dataset.data.iloc[:limit]
     name = str(given["model_name"])
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
         model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)

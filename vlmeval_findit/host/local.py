@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from vlmeval.smp import get_logger
 
 from ..core.identity import Answering, Described
-from ..core.model_names import check_model_name
 from ..core.question import Question
 from ..core.spelling import nearest
 from ..core.work import Cancellable
+from ..models.checkpoints import row_of_checkpoint
 from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
     LocalReply,
@@ -25,7 +25,7 @@ from ..models.local.runner import (
 )
 from ..models.revision import refuse_missing
 from ..models.row import ModelRow
-from ..models.table import MODELS, find_model, local_names
+from ..models.table import MODELS, local_names
 from ..sweep.model_asker import HostMessage, message_from
 from .models import FindItModel, RecordedReply, question_of, recorded_reply
 
@@ -230,15 +230,7 @@ def make_known(name: str, checkpoint: str, row: str | None = None) -> None:
     """
     from vlmeval.config import supported_VLM
 
-    check_model_name(name)
-    known = find_model(row or name)
-    if known is None or known.local is None:
-        raise ValueError(
-            f"{name}={checkpoint}: no local model {row or name!r}"
-            f"{nearest(row or name, ['Replay', *local_names()])}"
-            + ("" if row else "; say which it is run like: --row Qwen3-VL")
-        )
-    refuse_missing(checkpoint)
+    known = row_of_checkpoint(name, checkpoint, row)
     entry = supported_VLM.get(name)
     if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
         near = nearest(name, local_names())

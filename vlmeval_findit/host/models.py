@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -11,9 +10,16 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
-from ..benchmarks import baselines, benchmark_of, load, name_after_model, parse
+from ..benchmarks import (
+    baseline_for,
+    baseline_named,
+    baselines,
+    benchmark_of,
+    load,
+    name_after_model,
+    parse,
+)
 from ..boxes.spaces import space_from
-from ..core.benchmark import Baseline
 from ..core.files import file_sha256
 from ..core.identity import Answering, Described
 from ..core.identity_file import read_identity
@@ -22,8 +28,8 @@ from ..core.prediction_reader import PredictionError, read_predictions
 from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
-from ..core.spelling import nearest
 from ..models.revision import fingerprint
+from ..runs.prediction_names import recorded_file, replay_source
 from ..sweep.calls import prompts_of
 from ..sweep.model_asker import HostMessage, message_from
 
@@ -55,47 +61,25 @@ class FindItBaseline(FindItModel):
     def __init__(self, baseline: str = "FullImage") -> None:
         super().__init__()
         self._name = baseline
-        _known(baseline)
+        baseline_named(baseline)
 
     @classmethod
     def describe(cls, question: Question, baseline: str = "FullImage") -> Described:
         """What a run with the constructor's arguments is."""
-        made = _baseline_for(baseline, question)
+        made = baseline_for(baseline, question)
         settings = {"baseline": made.answer.__name__}
         return Described(Answering(cls.__name__, settings=settings), made.space)
 
     @classmethod
     def asked_with(cls, baseline: str = "FullImage") -> dict[str, Any]:
         """What of the constructor's arguments is part of every call's key."""
-        return {"baseline": _known(baseline).answer.__name__}
+        return {"baseline": baseline_named(baseline).answer.__name__}
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """The reply to a message of one of its benchmark's datasets."""
         question = question_of(dataset)
-        made = _baseline_for(self._name, question)
+        made = baseline_for(self._name, question)
         return recorded_reply(*made.answer(message_from(message), question))
-
-
-def _known(name: str) -> Baseline:
-    known = baselines()
-    if name not in known:
-        raise ValueError(f"no baseline {name!r}{nearest(name, known)}")
-    return known[name]
-
-
-def _baseline_for(name: str, question: Question) -> Baseline:
-    """The baseline of a name; refused where it cannot answer the question."""
-    made = _known(name)
-    benchmark = benchmark_of(question)
-    if benchmark.baselines.get(name) is not made:
-        others = ", ".join(benchmark.baselines) or "none"
-        raise ValueError(
-            f"{name} cannot answer {question.name}; baselines of {benchmark.name}: {others}"
-        )
-    if made.tables is not None and question.table not in made.tables:
-        tables = ", ".join(sorted(made.tables))
-        raise ValueError(f"{name} cannot answer {question.name}; it answers {tables}")
-    return made
 
 
 REPLAY = "Replay"
@@ -116,7 +100,7 @@ class FindItReplay(FindItModel):
         self, predictions: str | None = None, space: str | Mapping[str, Any] | None = None
     ) -> None:
         super().__init__()
-        self._source = _source(predictions)
+        self._source = replay_source(predictions)
         self._settings = Settings(space=space)
         self._replies = cache(self._load)
 
@@ -128,7 +112,7 @@ class FindItReplay(FindItModel):
         space: str | Mapping[str, Any] | None = None,
     ) -> Described:
         """What a run with the constructor's arguments is: of the recorded file, its content."""
-        path = _recorded_file(_source(predictions), question.name)
+        path = recorded_file(replay_source(predictions), question.name)
         found = _space(path, question, Settings(space=space))
         settings = {"predictions": path.name, "SHA-256": file_sha256(path)}
         return Described(Answering(cls.__name__, settings=settings), found)
@@ -136,7 +120,7 @@ class FindItReplay(FindItModel):
     @classmethod
     def asked_with(cls, predictions: str | None = None, **_: Any) -> dict[str, Any]:
         """What of the constructor's arguments is part of every call's key: what is replayed."""
-        source = _source(predictions)
+        source = replay_source(predictions)
         return {"replays": fingerprint(source) if source.is_dir() else file_sha256(source)}
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
@@ -152,7 +136,7 @@ class FindItReplay(FindItModel):
         return replies[asked]
 
     def _load(self, dataset: str) -> dict[Message, RecordedReply]:
-        path = _recorded_file(self._source, dataset)
+        path = recorded_file(self._source, dataset)
         task = load(dataset)
         space = _space(path, task.question, self._settings)
         prompts = prompts_of(benchmark_of(dataset).for_model(task, REPLAY))
@@ -163,29 +147,6 @@ class FindItReplay(FindItModel):
             for reply in read_predictions(path)
             if reply.index in task.queries and not reply.failed
         }
-
-
-def _source(predictions: str | None) -> Path:
-    source = predictions or os.environ.get("FINDIT_REPLAY")
-    if not source:
-        raise PredictionError(
-            "Replay answers from recorded predictions: run_findit.py --model Replay=PATH, "
-            'FINDIT_REPLAY=PATH, or "predictions" in its entry of a --config file'
-        )
-    return Path(source)
-
-
-def _recorded_file(source: Path, dataset: str) -> Path:
-    if source.is_file():
-        return source
-    found = [
-        path
-        for suffix in ("json", "tsv", "xlsx")
-        for path in sorted(source.glob(f"*_{dataset}.{suffix}"))
-    ]
-    if not found:
-        raise PredictionError(f"{source}: no prediction file of {dataset} there")
-    return found[0]
 
 
 def _space(path: Path, question: Question, said: Settings) -> Mapping[str, Any] | None:

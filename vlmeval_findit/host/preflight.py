@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vlmeval.config import supported_VLM
-from vlmeval.dataset import DATASET_CLASSES
+from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
+from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
-from ..benchmarks import parse
+from ..core.data_root import lmu_data_root
 from ..core.model_names import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest
-from ..models.http.services import (
-    extra_fields,
-    header_lines,
-    openrouter_key,
-    server_headers,
-    server_name,
-    server_space,
-)
+from ..models.http.services import header_lines, openrouter_key, server_headers
 from ..models.http.spending import Budget
+from ..sweep.config import ModelEntry
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
@@ -43,15 +37,30 @@ def preflight(wanted: WantedRuns) -> None:
     for model in wanted.models:
         check_model_name(model)
         if wanted.datasets and entry_of(model).cls is None:
-            raise ValueError(f"VLMEvalKit has no model {model!r}{nearest(model, supported_VLM)}")
+            raise ValueError(f"no model {model!r}{nearest(model, supported_VLM)}")
     for name, said in wanted.datasets.items():
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
         dataset = known(name, judge_args=wanted.judge_args, mode=wanted.mode, **said)
-        if wanted.limit:
+        if wanted.limit is not None:
             dataset.data = dataset.data.iloc[: wanted.limit]
         for model in wanted.models:
             if wanted.mode != "eval":
                 prepare_run(dataset, model, wanted.work_dir / model)
+
+
+def check_datasets(names: Iterable[str]) -> None:
+    """Refuse datasets that the host would skip, and end with 0.
+
+    Raises:
+        ValueError: the host has none of this name, and its user has no table of it.
+    """
+    for name in names:
+        is_known = name in supported_video_datasets or any(
+            name in cls.supported_datasets() for cls in DATASET_CLASSES
+        )
+        if not is_known and not (lmu_data_root() / f"{name}.tsv").is_file():
+            known = [*SUPPORTED_DATASETS, *supported_video_datasets]
+            raise ValueError(f"VLMEvalKit has no dataset {name!r}{nearest(name, known)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,76 +80,51 @@ def add_replay(path: str) -> None:
     supported_VLM["Replay"] = partial(FindItReplay, predictions=path)
 
 
-def add_server(model: str, names: Sequence[str], args: Namespace) -> str:
-    """Make a model of OpenAI-compatible servers known, by the name that is returned.
+def add_server(entry: ModelEntry, args: Namespace) -> None:
+    """Make a model of OpenAI-compatible servers known, by its name.
 
     Args:
-        model: NAME or NAME=THE_SERVERS_NAME.
-        names: the datasets that it will be asked.
+        entry: the model; ``settings`` are more fields of every request.
         args: the command line: ``base_url`` (one URL, or several with commas between them),
-            ``judge_args``, ``extra_body``, ``key``, ``timeout`` and ``header`` (a list, where the
-            command line has it).
+            ``key``, ``timeout`` and ``header``.
 
     Raises:
-        SpaceError: the coordinate space of its replies to one of the datasets is not known.
         ValueError: the name, a URL, the key or a header cannot be used.
     """
-    name, served = server_name(model)
-    space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
-    rule = server_space(args.row or name, space)
-    for dataset in names:
-        rule(parse(dataset))
-    maker = partial(
-        FindItServer,
-        model=name,
-        base_url=args.base_url,
-        served=served,
-        space=space,
-        extra_body=extra_fields(args.extra_body),
-        row=args.row,
-        key=args.key,
-        headers=server_headers(getattr(args, "header", None) or ()),
-        timeout=args.timeout or 600.0,
-        retry=6,
-    )
+    headers = server_headers(args.header or ())
+    maker = partial(FindItServer, **_arguments(entry, args), headers=headers)
     maker()  # what cannot be used is refused now
     # For this process the user's server goes before an entry of the host's with the same name.
-    supported_VLM[name] = maker
-    return name
+    supported_VLM[entry.name] = maker
 
 
-def add_provider(model: str, names: Sequence[str], args: Namespace) -> str:
-    """Make a model of a provider known, by the name that is returned.
+def add_provider(entry: ModelEntry, args: Namespace) -> None:
+    """Make a model of a provider known, by its name.
 
     Args:
-        model: NAME or NAME=THE_PROVIDERS_NAME.
-        names, args: as of :func:`add_server`; ``provider`` too.
+        entry, args: as of :func:`add_server`.
 
     Raises:
-        SpaceError: the coordinate space of its replies to one of the datasets is not known.
-        ValueError: the provider, the name, a URL or a header cannot be used.
+        ValueError: a header cannot be used.
     """
-    name, _, served = model.partition("=")
-    space = settings_from(json.loads(args.judge_args) if args.judge_args else {}).space
-    maker = partial(
-        FindItProvider,
-        model=name,
-        provider=args.provider,
-        served=served or None,
-        base_url=args.base_url,
-        space=space,
-        extra_body=extra_fields(args.extra_body),
-        row=args.row,
-        key=args.key,
-        headers=header_lines(args.header or ()),
-        timeout=args.timeout or 600.0,
-        retry=6,
-    )
-    for dataset in names:
-        FindItProvider.describe(parse(dataset), **maker.keywords)
+    headers = header_lines(args.header or ())
+    more: dict[str, Any] = {"provider": entry.provider, "headers": headers}
     # For this process the user's choice goes before OpenRouter's entry of the same name.
-    supported_VLM[name] = maker
-    return name
+    supported_VLM[entry.name] = partial(FindItProvider, **_arguments(entry, args), **more)
+
+
+def _arguments(entry: ModelEntry, args: Namespace) -> dict[str, Any]:
+    return {
+        "model": entry.name,
+        "base_url": args.base_url,
+        "served": entry.served,
+        "space": settings_from({"space": entry.space}).space,
+        "extra_body": dict(entry.settings),
+        "row": entry.row,
+        "key": args.key,
+        "timeout": args.timeout or 600.0,
+        "retry": 6,
+    }
 
 
 def share_budget(

@@ -13,6 +13,7 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.spelling import nearest
+from ..core.vlmevalkit import host_version
 from ..core.work import Asker
 from ..models.http.spending import Budget
 from ..sweep.config import Inference, ModelEntry
@@ -22,7 +23,6 @@ from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
 from .registration import register
-from .runner import host_version
 
 MakeExecutor = Callable[[Loader, Inference], Executor]
 

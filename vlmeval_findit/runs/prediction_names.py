@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -58,3 +59,41 @@ def _is_predictions(path: Path) -> bool:
         return True
     # Without a model it is refused by name: left out in silence, it would not be missed.
     return is_question(path.stem)
+
+
+# --- Replay ---------------------------------------------------------------------------------------
+
+
+def replay_source(predictions: str | None) -> Path:
+    """The file or folder that ``Replay`` answers from: what is said, else FINDIT_REPLAY.
+
+    Raises:
+        PredictionError: neither says it, or nothing is there.
+    """
+    source = predictions or os.environ.get("FINDIT_REPLAY")
+    if not source:
+        raise PredictionError(
+            "Replay answers from recorded predictions: run_findit.py --model Replay=PATH, "
+            'FINDIT_REPLAY=PATH, or "predictions" in its entry of a --config file'
+        )
+    if not Path(source).exists():
+        raise PredictionError(f"Replay={source}: no such file or folder")
+    return Path(source)
+
+
+def recorded_file(source: Path, dataset: str) -> Path:
+    """The prediction file that is replayed for a dataset: a file itself, or that in a folder.
+
+    Raises:
+        PredictionError: the folder has none.
+    """
+    if source.is_file():
+        return source
+    found = [
+        path
+        for suffix in ("json", "tsv", "xlsx")
+        for path in sorted(source.glob(f"*_{dataset}.{suffix}"))
+    ]
+    if not found:
+        raise PredictionError(f"{source}: no prediction file of {dataset} there")
+    return found[0]

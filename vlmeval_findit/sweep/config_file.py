@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -459,6 +460,7 @@ def _amount(name: str, given: YamlValue) -> Any:
         return _positive(given)
     if name not in _FRACTIONS:
         return _count(given)
-    if not isinstance(given.value, int | float) or given.value < 0:
-        raise given.error(f"{given.value!r} should be a number, at least 0")
-    return float(given.value)
+    value = given.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise given.error(f"{value!r} should be a number, at least 0")
+    return float(value)

@@ -1,0 +1,212 @@
+"""What can be refused by our tables and files alone: nothing here imports VLMEvalKit or torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
+from ..core.data_root import lmu_data_root
+from ..core.identity import Answering, Described
+from ..core.image_checks import rows_to_leave_out
+from ..core.model_names import check_model_name
+from ..core.places import image_folder
+from ..core.question import Question
+from ..core.settings import Settings
+from ..core.spelling import closest, nearest
+from ..core.vlmevalkit import (
+    dataset_names,
+    has_dataset,
+    may_have_dataset,
+    may_have_model,
+    model_names,
+)
+from ..models.checkpoints import row_of_checkpoint
+from ..models.http.services import openrouter_key
+from ..models.revision import refuse_missing
+from ..models.table import MODELS, check_settings, find_model, local_names
+from ..runs.prediction_names import recorded_file, replay_source
+from ..sweep.config import ModelEntry, Sweep, questions_of
+from ..sweep.dry_run import all_formats
+from ..sweep.run import Chosen, Tables
+from .ways import REPLAY, Way, flag_name
+
+MODEL_COMMAND = "(names: run_findit.py models)"
+
+
+def check_limit(limit: int | None) -> None:
+    """Refuse a number of rows that is none."""
+    if limit is not None and limit < 1:
+        raise ValueError(f"--limit {limit}: at least 1 (all rows: leave --limit out)")
+
+
+def check_amounts(said: Mapping[str, float | None]) -> None:
+    """Refuse numbers of flags that cannot be: by the flags' names in a parser's result."""
+    for name, value in said.items():
+        if value is None:
+            continue
+        flag = f"{flag_name(name)} {value:g}"
+        if name in ("api_nproc", "nproc", "retry", "threads") and value < 1:
+            raise ValueError(f"{flag}: at least 1")
+        if name == "replicas" and value < 0:
+            raise ValueError(f"{flag}: at least 0 (as many as fit)")
+        if name == "gpus" and not 0 <= value < math.inf:
+            raise ValueError(f"{flag}: a number, at least 0")
+        if name == "timeout" and not 0 < value < math.inf:
+            raise ValueError(f"{flag}: seconds, more than 0")
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+def check_hosts_dataset(name: str) -> None:
+    """Refuse a dataset that is neither ours nor may be VLMEvalKit's or a table of its user's.
+
+    Raises:
+        ValueError: the message names those that were probably meant.
+    """
+    if has_dataset(name) or (lmu_data_root() / f"{name}.tsv").is_file():
+        return
+    ours = _with_prefix(name)
+    if not ours and may_have_dataset(name):
+        return
+    if ours:
+        raise ValueError(f"no dataset {name!r}: did you mean {' or '.join(ours)}?")
+    shorter = {
+        listed.removeprefix(prefix): listed
+        for listed, prefix in ((one, _prefix(one)) for one in _listed())
+    }
+    words = {**{one: one for one in dataset_names()}, **shorter}
+    found = closest(name, words)
+    meant = f": did you mean {words[found]}?" if found else f"{_EXAMPLE}"
+    raise ValueError(f"no dataset {name!r}{meant}")
+
+
+_EXAMPLE = ", neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
+
+
+def _listed() -> list[str]:
+    return [name for one in benchmarks() for name in one.listed()]
+
+
+def _prefix(name: str) -> str:
+    return next(one for one in prefixes() if name.startswith(one))
+
+
+def _with_prefix(name: str) -> list[str]:
+    """Our datasets that a name without a prefix, or without a format, probably means."""
+    found = []
+    for one in benchmarks():
+        for prefix in dict.fromkeys(map(_prefix, one.listed())):
+            begin = f"{prefix.rstrip('_')}_{name}"
+            longer = [each for each in one.listed() if f"{each}_".startswith(f"{begin}_")]
+            found += longer[:1] or [begin] * _is_one(one.parse, begin)
+    return found
+
+
+def _is_one(parse: Callable[[str], Question], name: str) -> bool:
+    try:
+        parse(name)
+    except ValueError:
+        return False
+    return True
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+def check_here(entry: ModelEntry, way: Way) -> None:
+    """Refuse a model that is not asked over a network by an address of the command line.
+
+    Raises:
+        ValueError: there is none of this name, or its checkpoint is not there.
+    """
+    check_model_name(entry.name)
+    if way is Way.CHECKPOINT:
+        assert entry.checkpoint is not None
+        row_of_checkpoint(entry.name, entry.checkpoint, entry.row)
+        if may_have_model(entry.name):
+            near = nearest(entry.name, local_names())
+            raise ValueError(
+                f"{entry.name}={entry.checkpoint}: {entry.name} is VLMEvalKit's own model{near}"
+            )
+    elif way is Way.REPLAY:
+        replay_source(entry.checkpoint)
+    elif way is Way.LOCAL:
+        row, checkpoint = local_names()[entry.name]
+        refuse_missing(str(row.settings.get("model_path", checkpoint)))
+    elif way is Way.HOSTS_OWN and not may_have_model(entry.name):
+        raise ValueError(f"no model {entry.name!r}{nearest(entry.name, _all_models())}")
+
+
+def _all_models() -> list[str]:
+    at_openrouter = [row.entry for row in MODELS.values() if row.api]
+    return [*baselines(), REPLAY, *local_names(), *at_openrouter, *model_names()]
+
+
+def check_answers(entry: ModelEntry, way: Way, question: Question, settings: Settings) -> None:
+    """Refuse a model that cannot answer a question, or whose coordinate space nothing says.
+
+    Raises:
+        ValueError: the message says what to type.
+    """
+    check_settings(settings)
+    if way is Way.REPLAY:
+        recorded_file(replay_source(entry.checkpoint), question.name)
+        return
+    if way is Way.BASELINE:
+        found = Described(Answering(), baseline_for(entry.name, question).space)
+    elif way is Way.HOSTS_OWN:
+        row = find_model(entry.name)
+        space = row.space(question).as_dict() if row else None
+        found = Described(Answering(hosts_own=True), space)
+    else:
+        return
+    benchmark_of(question).space(entry.name, question, settings, found)
+
+
+def check_row(row: str | None) -> None:
+    """Refuse a model that another is said to be like, and that the table does not have."""
+    if row is not None and find_model(row) is None:
+        raise ValueError(f"--row: no model {row!r}{nearest(row, MODELS)} {MODEL_COMMAND}")
+
+
+# --- tables and images ----------------------------------------------------------------------------
+
+
+def check_rows(questions: Iterable[Question], skip_missing: bool) -> None:
+    """Refuse questions whose tables or images are not there.
+
+    Raises:
+        OSError, ValueError: the message says what makes them.
+    """
+    tables = Tables(None)
+    looked_at = set()
+    for question in questions:
+        at = (question.table, question.images, question.frames)
+        if at in looked_at:
+            continue
+        looked_at.add(at)
+        task = tables.task(question)
+        folder = image_folder(question.images)
+        rows_to_leave_out(list(task.queries.values()), folder, skip_missing)
+
+
+def check_sweep(
+    sweep: Sweep, ways: Sequence[tuple[ModelEntry, Way]], chosen: Chosen | None
+) -> None:
+    """Refuse models of a sweep that nobody is going to find, and tables that are not there.
+
+    Raises:
+        OSError, ValueError: the message names the file's line, where it is of one.
+    """
+    for entry, way in ways:
+        try:
+            check_row(entry.row)
+            check_here(entry, way)
+            if way is Way.OPENROUTER:
+                openrouter_key()
+        except ValueError as error:
+            where = f"line {entry.line}: " if entry.line else ""
+            raise ValueError(f"{where}{error}") from None
+        check_rows(questions_of(sweep, all_formats(sweep, entry, chosen)), sweep.skip_missing)

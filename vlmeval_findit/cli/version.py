@@ -1,0 +1,33 @@
+"""``run_findit.py --version``: what is installed; nothing of it is imported."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import __version__
+from ..core.extras import install
+from ..core.identity import ENGINES
+from ..core.versions import installed
+from ..core.vlmevalkit import host_version, package_folder
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the versions of this package, VLMEvalKit, Python and the engines.
+
+    Raises:
+        ValueError: something stands behind ``--version``.
+    """
+    if argv:
+        raise ValueError(f"--version stands alone: leave {argv[0]} out")
+    print(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
+    folder = package_folder()
+    for name, number in host_version().items():
+        print(f"{name} {number}, {folder}")
+    if folder is None:
+        print(f"VLMEvalKit is not installed: {install('run')}")
+    print(f"Python {platform.python_version()}")
+    for name, number in installed(ENGINES).items():
+        print(f"{name} {number}")
+    return 0

@@ -1,0 +1,160 @@
+"""The ways of asking a model, and which flags each of them uses: what none uses is refused."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from ..benchmarks import baselines
+from ..core.vlmevalkit import may_have_model
+from ..models.table import find_model, local_names
+from ..sweep.config import ModelEntry
+
+REPLAY = "Replay"
+
+
+class Way(Enum):
+    """How a model is asked; the value is what messages call it."""
+
+    BASELINE = "a baseline"
+    REPLAY = "a recorded run"
+    LOCAL = "a model on this machine"
+    CHECKPOINT = "a checkpoint on this machine"
+    RAY = "a model on a Ray cluster"
+    OPENROUTER = "a model at OpenRouter"
+    SERVER = "a model of a server (--base-url)"
+    PROVIDER = "a model at a provider (--provider)"
+    BATCH = "a model that is asked in batches (--batch)"
+    HOSTS_OWN = "VLMEvalKit's own model"
+    CONFIG = "a model of a --config file"
+
+
+_CALLED = frozenset({Way.SERVER, Way.PROVIDER})
+_PAID = _CALLED | {Way.OPENROUTER}
+_AT_ONCE = _PAID | {Way.HOSTS_OWN, Way.CONFIG}
+_GREEDY = (
+    "FindIt is asked greedily, within the variant's limit of tokens (--extra-body sets other "
+    "fields of a server's request)"
+)
+_UNJUDGED = "no judge scores FindIt's datasets"
+
+USED_BY: Mapping[str, frozenset[Way]] = {
+    "row": _CALLED | {Way.CHECKPOINT, Way.BATCH},
+    "served": _CALLED | {Way.BATCH},
+    "base_url": _CALLED | {Way.BATCH},
+    "endpoints": _CALLED | {Way.BATCH},
+    "header": _CALLED | {Way.BATCH},
+    "extra_body": _CALLED,
+    "key": _CALLED,
+    "api_nproc": _AT_ONCE,
+    "nproc": _AT_ONCE,
+    "retry": _PAID | {Way.HOSTS_OWN},
+    "threads": _PAID | {Way.HOSTS_OWN},
+    "timeout": _PAID | {Way.BATCH, Way.CONFIG},
+    "max_usd": _PAID | {Way.BATCH, Way.CONFIG},
+    "executor": frozenset({Way.RAY}),
+    "replicas": frozenset({Way.RAY}),
+    "gpus": frozenset({Way.RAY}),
+    "confidences": frozenset(Way) - {Way.BASELINE, Way.REPLAY, Way.HOSTS_OWN},
+    "use_vllm": frozenset({Way.LOCAL, Way.CHECKPOINT, Way.HOSTS_OWN, Way.CONFIG}),
+    "verbose": frozenset({Way.HOSTS_OWN}),
+}
+"""Flags that not every way uses, by their names in a parser's result."""
+
+USED_BY_NONE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("temperature", "top_k", "top_p", "repetition_penalty", "max_tokens", "thinker"), _GREEDY
+    ),
+    **dict.fromkeys(
+        ("judge", "judge_base_url", "judge_key", "judge_api_nproc", "judge_retry"), _UNJUDGED
+    ),
+    **dict.fromkeys(("judge_timeout", "use_verifier"), _UNJUDGED),
+    "api_mode": "it is VLMEvalKit's own way of asking. FindIt's datasets are asked by FindIt, "
+    "--api-nproc calls at a time",
+    "monitor_interval": "it is of --api-mode",
+    "debug": "it is of --api-mode",
+    "custom_prompt": "FindIt's prompts are those of its datasets",
+    "video_llm": "FindIt's videos are asked frame by frame",
+    "local_media": "FindIt sends the pictures themselves",
+}
+"""Flags of VLMEvalKit's that no run of a dataset of ours uses, and why."""
+
+OURS_ONLY = (
+    *("images", "skip_missing_images", "prompts", "force", "confidences", "dry_run", "max_usd"),
+    *("provider", "header"),
+)
+"""Flags of ours that VLMEvalKit's own datasets do not use."""
+
+
+def way_of(entry: ModelEntry, served: bool = False) -> Way:
+    """How a model is asked; ``served``: it is said to be behind servers.
+
+    A name of VLMEvalKit's own is its own model: its list goes before ours.
+
+    Raises:
+        ValueError: a model that answers without being asked anywhere is said to be somewhere.
+    """
+    free = {REPLAY: Way.REPLAY, **dict.fromkeys(baselines(), Way.BASELINE)}
+    if entry.name in free:
+        if served or entry.provider:
+            flag = "--provider" if entry.provider else "--base-url"
+            what = free[entry.name].value
+            raise ValueError(f"{flag}: {entry.name} is {what} and asks nobody. Leave {flag} out")
+        return free[entry.name]
+    if entry.provider:
+        return Way.PROVIDER
+    if served:
+        return Way.SERVER
+    if entry.checkpoint is not None:
+        return Way.CHECKPOINT
+    if may_have_model(entry.name):
+        return Way.HOSTS_OWN
+    if entry.name in local_names():
+        return Way.LOCAL
+    row = find_model(entry.name)
+    return Way.OPENROUTER if row and row.api and row.entry == entry.name else Way.HOSTS_OWN
+
+
+def given_flags(args: argparse.Namespace) -> list[str]:
+    """The flags of a command line, by their names in a parser's result."""
+    said = [name for name, value in vars(args).items() if _is_given(value)]
+    return [name for name in said if name != "executor" or args.executor != "local"]
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def flag_name(name: str) -> str:
+    """A flag as it is typed.
+
+    >>> flag_name("max_usd")
+    '--max-usd'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def refuse_unused(given: Iterable[str], ways: Sequence[tuple[str, Way]]) -> None:
+    """Refuse the first flag that none of the models uses.
+
+    Args:
+        given: as of :func:`given_flags`.
+        ways: models, and how they are asked; one may be asked in several ways at once.
+
+    Raises:
+        ValueError: the message names flag, model and who would use it.
+    """
+    for name in given:
+        flag = flag_name(name)
+        if name in USED_BY_NONE:
+            raise ValueError(f"{flag} has no effect: {USED_BY_NONE[name]}. Leave the flag out")
+        used_by = USED_BY.get(name)
+        if used_by is None or not ways or used_by & {way for _, way in ways}:
+            continue
+        model, way = ways[0]
+        users = ", ".join(one.value for one in Way if one in used_by)
+        raise ValueError(
+            f"{flag} has no effect: {model} is {way.value}, and the flag is used by {users}. "
+            "Leave the flag out"
+        )

@@ -1,0 +1,172 @@
+"""What the installed VLMEvalKit's files say, read as text: importing it takes twenty seconds.
+
+On PyPI it is ``ms-vlmeval``, whose runner is the module ``vlmeval.run``; upstream is a clone whose
+runner is ``run.py`` beside the package, and ``pip install`` of it installs no runner.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from .commits import commit_of
+from .extras import install
+
+
+class RunnerError(ValueError):
+    """There is no runner; the message says what to type instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """The program that runs datasets; ``what`` names it for people."""
+
+    path: Path
+    what: str
+
+
+def package_folder() -> Path | None:
+    """The folder of the package ``vlmeval`` that an import would take; None where there is none."""
+    spec = importlib.util.find_spec("vlmeval")
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(places[0]) if places else None
+
+
+@cache
+def host_version() -> Mapping[str, str]:
+    """The name of this VLMEvalKit with its version, or the commit of its clone."""
+    folder = package_folder()
+    if folder is None:
+        return {}
+    for name in ("ms-vlmeval", "vlmeval"):
+        try:
+            found = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        if Path(str(found.locate_file("vlmeval"))).resolve() == folder.resolve():
+            return {name: found.version}
+    return {"VLMEvalKit": commit_of(folder.parent) or "unknown"}
+
+
+def find_runner(arguments: Sequence[str]) -> Runner:
+    """The runner of this VLMEvalKit.
+
+    Args:
+        arguments: the command line, for the message where there is no runner.
+
+    Raises:
+        RunnerError: there is none.
+    """
+    folder = package_folder()
+    if folder is None:
+        raise RunnerError(
+            f"VLMEvalKit is not installed: {install('run')}, or install a "
+            "clone of it into this environment"
+        )
+    version = " ".join(f"{name} {number}" for name, number in host_version().items())
+    for path in (folder / "run.py", folder.parent / "run.py"):
+        if path.is_file():
+            return Runner(path, f"{version}, {path}")
+    raise RunnerError(
+        f"the VLMEvalKit in {folder} has no runner ({version}): pip installs none of upstream's. "
+        "In a clone of it, type:\n  python run.py " + shlex.join(arguments)
+    )
+
+
+# --- flags ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HostFlag:
+    """A flag of the runner: its names, and of argparse's settings those that are literals."""
+
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+_TYPES = {"int": int, "float": float, "str": str}
+
+
+def host_flags(runner: Path) -> list[HostFlag]:
+    """The flags of the runner, from its source; empty where it says them in another way."""
+    tree = ast.parse(runner.read_text(encoding="utf-8", errors="replace"))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    found = [_flag(call) for call in calls if getattr(call.func, "attr", None) == "add_argument"]
+    return [flag for flag in found if flag is not None]
+
+
+def _flag(call: ast.Call) -> HostFlag | None:
+    names = tuple(
+        arg.value
+        for arg in call.args
+        if isinstance(arg, ast.Constant) and isinstance(arg.value, str) and arg.value[:1] == "-"
+    )
+    return HostFlag(names, dict(_settings(call))) if names else None
+
+
+def _settings(call: ast.Call) -> Iterator[tuple[str, Any]]:
+    for word in call.keywords:
+        if word.arg == "type" and getattr(word.value, "id", None) in _TYPES:
+            yield "type", _TYPES[word.value.id]  # type: ignore[attr-defined]
+        if word.arg in ("action", "nargs", "choices"):
+            try:
+                yield word.arg, ast.literal_eval(word.value)
+            except ValueError:
+                continue
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@cache
+def _text(part: str) -> str:
+    """The source of a module of VLMEvalKit, or of all in a folder of it; empty without it."""
+    folder = package_folder()
+    if folder is None:
+        return ""
+    where = folder / part
+    files = sorted(where.rglob("*.py")) if where.is_dir() else [where] * where.is_file()
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+
+
+def _is_quoted(name: str, text: str) -> bool:
+    return bool(name) and (f'"{name}"' in text or f"'{name}'" in text)
+
+
+def may_have_model(name: str) -> bool:
+    """Whether VLMEvalKit's list of models names a model."""
+    return _is_quoted(name, _text("config.py"))
+
+
+def model_names() -> list[str]:
+    """The models that VLMEvalKit's list names, for messages."""
+    return re.findall(r"""["']([^"'\n]+)["']\s*:\s*partial\b""", _text("config.py"))
+
+
+def may_have_dataset(name: str) -> bool:
+    """Whether VLMEvalKit's source names a dataset, or, up to a ``_`` or ``-``, how it begins.
+
+    Some of its names are put together: ``VSI-Bench`` with ``_128frame``.
+    """
+    text = _text("dataset")
+    ends = [match.start() for match in re.finditer("[_-]", name)]
+    return any(_is_quoted(name[:end], text) for end in (len(name), *ends))
+
+
+def has_dataset(name: str) -> bool:
+    """Whether VLMEvalKit's source names a dataset in full."""
+    return _is_quoted(name, _text("dataset"))
+
+
+def dataset_names() -> list[str]:
+    """Datasets that VLMEvalKit's source names with an address or settings, for messages."""
+    address = r"""["']([\w.+-]+)["']\s*:\s*(?:\(?\s*["'](?:https?:|hf:)|partial\()"""
+    return list(dict.fromkeys(re.findall(address, _text("dataset"))))
