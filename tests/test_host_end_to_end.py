@@ -287,7 +287,7 @@ def test_predictions_of_others_in_xlsx_are_scored(
         ),
         pytest.param(
             ["--data", DATA, "--model", "Qwen3-VL-8B-Instrukt", "--judge-args", '{"space":"unit"}'],
-            "VLMEvalKit has no model 'Qwen3-VL-8B-Instrukt': did you mean Qwen3-VL-8B-Instruct?",
+            "no model 'Qwen3-VL-8B-Instrukt': did you mean Qwen3-VL-8B-Instruct?",
             id="unknown model",
         ),
         pytest.param(

@@ -473,7 +473,7 @@ def test_runs_of_another_version_are_refused_with_both(
     monkeypatch.chdir(tmp_path)
     newer = of_version(site, tmp_path / "newer", "0.2.0")
     name = "FindIt_Demo_xyxy_json"
-    for model in ("PlateReader", "PlateReader-7B", "FullImage"):
+    for model in ("PlateReader", "PlateReader-7B", "Qwen3-VL"):
         written(Path(f"{model}.yaml"), f"models: [{model}]\ndatasets: [{name}]\nlimit: 2\n")
     path = Path(f"outputs/PlateReader/PlateReader_{name}.json")
 
@@ -483,8 +483,8 @@ def test_runs_of_another_version_are_refused_with_both(
     both = "plug-in findit-plates: recorded 0.1.0, now 0.2.0"
     with known_here(site), asked_right([name]) as server:
         assert swept("PlateReader") == 0
-        assert swept("FullImage") == 0
-    assert identity(Path(f"outputs/FullImage/FullImage_{name}.json")).plugins == {}
+        assert swept("Qwen3-VL") == 0
+    assert identity(Path(f"outputs/Qwen3-VL/Qwen3-VL_{name}.json")).plugins == {}
     capsys.readouterr()
     assert main(["score", str(path)]) == 2
     said = capsys.readouterr().err

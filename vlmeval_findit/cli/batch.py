@@ -25,7 +25,7 @@ def batch_kind(args: argparse.Namespace) -> BatchKind | None:
     return BatchKind(args.batch) if args.batch else None
 
 
-def batching(sweep: Sweep, threads: int | None) -> Batching | None:
+def batching(sweep: Sweep) -> Batching | None:
     """How the calls of a sweep are batched; None: they are made one by one.
 
     Raises:
@@ -33,8 +33,6 @@ def batching(sweep: Sweep, threads: int | None) -> Batching | None:
     """
     if sweep.batch is None:
         return None
-    if threads is not None:
-        raise ValueError("--threads: a batch has none")
     if sweep.confidences and not DIALECTS[sweep.batch].gives_logprobs:
         raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
     return Batching(sweep.batch, sweep.journal, lambda line: print(line, file=sys.stderr))

@@ -176,7 +176,7 @@ def host_for(
     if len(here) == len(ways):
         return _host_here(args, inference, budget)
     urls = args.endpoints.split(",") if args.endpoints else []
-    servers = ServersHost(urls, inference, args.header, budget, batching(sweep, args.threads))
+    servers = ServersHost(urls, inference, args.header, budget, batching(sweep))
     if not here:
         return servers
     others = _host_here(args, inference, budget)
