@@ -556,7 +556,7 @@ def test_an_absent_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     row = replace(table.PROVIDERS["anthropic"], package="no_such_package_here.at_all")
     monkeypatch.setattr(table, "PROVIDERS", {**table.PROVIDERS, "anthropic": row})
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    with pytest.raises(ValueError, match=r"pip install 'vlmeval-findit\[providers\]'"):
+    with pytest.raises(ValueError, match=r"pip install .*\[providers\]'"):
         provider_endpoints("anthropic")
     assert provider_endpoints("anthropic", None, Ready.TO_DESCRIBE), "Nothing is asked."
 

@@ -230,7 +230,10 @@ def test_without_annotations_it_says_how_to_get_them(
 ) -> None:
     path = written(tmp_path / "theirs.json", items())
     assert score(path) == 1
-    assert "fetch RefL4Full_all, or prepare --ref-l4 DIR" in capsys.readouterr().err
+    assert (
+        "fetch RefL4Full_all, or python run_findit.py prepare --ref-l4 DIR"
+        in capsys.readouterr().err
+    )
     assert score(path, "--annotations", tmp_path) == 1
     assert "ref-l4-val.parquet" in capsys.readouterr().err
 

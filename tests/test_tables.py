@@ -301,7 +301,7 @@ def test_a_table_that_was_changed_after_it_was_made_is_refused(tmp_path: Path) -
     assert str(error.value) == (
         f"{path}: SHA-256 is {file_sha256(path)}, but Pascal.meta.json records {recorded}: the "
         "table was changed after it was made; make it anew with: python run_findit.py fetch "
-        "Pascal, or prepare --subsets DIR --only Pascal"
+        "Pascal, or python run_findit.py prepare --subsets DIR --only Pascal"
     )
 
 

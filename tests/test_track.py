@@ -18,6 +18,7 @@ from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.api.frames import load_runs
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.extras import install
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.publish.tracking import KEY, LOGGER, _is_left, _this_process, key_of, plain_name
@@ -224,7 +225,7 @@ def test_mlflow_that_is_not_there_is_named(
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     monkeypatch.setitem(sys.modules, "mlflow", None)
     assert main(["track", str(world.runs)]) == 2
-    assert "pip install 'vlmeval-findit[track]'" in capsys.readouterr().err
+    assert install("track") in capsys.readouterr().err
 
 
 def test_the_key_is_of_the_answers_and_of_their_score(world: World) -> None:

@@ -162,7 +162,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     }
     if fields and not args.space:
         raise SpaceError(f"--{next(iter(fields)).replace('_', '-')} needs --space")
-    space = {"kind": args.space, **fields} if args.space else None
+    space = {"kind": args.space, **fields} if fields else args.space
     return settings_from(
         {
             "space": space,

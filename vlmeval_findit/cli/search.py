@@ -11,6 +11,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.variant import MARKS
 from ..boxes.spaces import space_from
 from ..core.model_names import check_model_name
+from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
@@ -126,8 +127,9 @@ def _marks(said: str | None) -> tuple[str, ...]:
 def _entry(args: argparse.Namespace) -> ModelEntry:
     name, given, checkpoint = args.model.partition("=")
     check_model_name(name)
-    if args.space:
-        space_from(args.space)
+    space = settings_from({"space": args.space}).space if args.space else None
+    if space is not None:
+        space_from(space)
     elif find_model(args.row or name) is None:
         raise ValueError(
             f"no model {args.row or name!r} in the model table{nearest(args.row or name, MODELS)}; "
@@ -135,7 +137,7 @@ def _entry(args: argparse.Namespace) -> ModelEntry:
         )
     return ModelEntry(
         name,
-        space=args.space or None,
+        space=space,
         checkpoint=checkpoint if given else None,
         row=args.row,
         served=args.served,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
+from .shipped import clone
+
 EXTRAS = {
     "anthropic": "providers",
     "av": "video",
@@ -21,19 +26,23 @@ EXTRAS = {
 
 
 def install(extra: str) -> str:
-    """The command that adds an extra.
+    """The command that adds an extra: to the clone that the package is imported from, if it is.
 
-    >>> install("run")
-    "pip install 'vlmeval-findit[run]'"
+    >>> install("run").endswith("[run]'")
+    True
     """
-    return f"pip install 'vlmeval-findit[{extra}]'"
+    beside = clone()
+    if beside is None:
+        return f"pip install 'vlmeval-findit[{extra}]'"
+    where = "." if beside == Path.cwd() else str(beside)
+    return f"pip install -e {shlex.quote(f'{where}[{extra}]')}"
 
 
 def missing(error: ImportError) -> str | None:
     """One line for an import that failed for want of an extra; None for any other.
 
-    >>> missing(ModuleNotFoundError("No module named 'cv2'", name="cv2"))
-    "cv2 is not installed: pip install 'vlmeval-findit[marks]'"
+    >>> str(missing(ModuleNotFoundError("No module named 'cv2'", name="cv2")))[:34]
+    'cv2 is not installed: pip install '
     """
     module = (error.name or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or module not in EXTRAS:

@@ -381,12 +381,23 @@ def local_names() -> dict[str, tuple[ModelRow, str]]:
     }
 
 
+def how_to_say_space(value: str) -> str:
+    """How a coordinate space is said, wherever one is wanted; ``value`` is one, as JSON."""
+    word = f"'{value}'" if value.startswith("{") else value.strip('"')
+    return (
+        f"--space {word} (score, search, probe), --judge-args '{{\"space\": {value}}}' (--data), "
+        f"`space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
+    )
+
+
+_SPACE = '"grid1000"'
+
+
 def unknown_space(model: str) -> SpaceError:
     """The error for a model whose coordinate space nothing says."""
     return SpaceError(
         f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
-        'Name it: --judge-args \'{"space": "grid1000"}\', or FINDIT_SPACE=grid1000, or "space" in '
-        "the dataset's entry of a --config file.\n"
+        f"Name it: {how_to_say_space(_SPACE)}.\n"
         f"Spaces:\n{spaces_help()}\n"
         f"Models whose space is known: {', '.join(MODELS)}"
     )

@@ -15,6 +15,7 @@ from ..core.places import image_folder
 from ..core.prediction_reader import read_predictions
 from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles, run_of
+from ..runs.prediction_names import how_to_score
 from ..runs.scored_run import Run, RunError
 from .private import Private
 
@@ -38,7 +39,7 @@ def check_whole(run: Run) -> None:
         if not path.is_file():
             raise RunError(
                 f"{path} is gone: without it nobody can check the figures; bring it back, or score "
-                f"the predictions again: python run_findit.py score {run.path}"
+                f"the predictions again: {how_to_score(run.path, run.question.name)}"
             )
 
 

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
+from ..core.extras import install
 from ..core.files import sha256_of
 from ..core.redaction import quoted
 from ..leaderboard.slices import slices_of
@@ -272,8 +273,6 @@ def _mlflow() -> ModuleType:
         import mlflow
         import mlflow.exceptions
     except ImportError:
-        raise TrackingRefusedError(
-            "track needs MLflow: pip install 'vlmeval-findit[track]'"
-        ) from None
+        raise TrackingRefusedError(f"track needs MLflow: {install('track')}") from None
     module: ModuleType = mlflow
     return module

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
+from ..core.extras import install
 from ..core.redaction import quoted, remember
 from .folder import CHECKSUMS, FolderError, Written, written_names
 
@@ -197,8 +198,6 @@ def _hub() -> ModuleType:
         import huggingface_hub.errors
         import huggingface_hub.utils
     except ImportError:
-        raise UploadRefusedError(
-            "--upload needs huggingface_hub: pip install 'vlmeval-findit[publish]'"
-        ) from None
+        raise UploadRefusedError(f"--upload needs huggingface_hub: {install('publish')}") from None
     module: ModuleType = huggingface_hub
     return module

@@ -19,6 +19,7 @@ from ..core.places import image_folder
 from ..core.prediction_reader import read_predictions
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
+from ..runs.prediction_names import how_to_score
 from ..runs.scored_run import Run, RunError, detailed
 from .drawn import drawn_values
 
@@ -142,7 +143,7 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise TranscriptError(
                 f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score "
-                f"it again: python run_findit.py score {run.path}"
+                f"it again: {how_to_score(run.path, run.question.name)}"
             ) from None
 
 

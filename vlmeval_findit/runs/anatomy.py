@@ -21,6 +21,7 @@ from ..core.statistics import (
     figure_intervals,
 )
 from .intervals import StatisticsError, check_comparable
+from .prediction_names import how_to_score
 from .scored_run import Run
 
 
@@ -128,7 +129,7 @@ class _Counted:
         if not isclose(explained, self._anatomy.lost(self.sums), abs_tol=1e-6):
             raise NoAnatomyError(
                 f"{run.path}: scored before a score said what it lost; score it again: "
-                f"python run_findit.py score {run.path}"
+                f"{how_to_score(run.path, run.question.name)}"
             )
 
     def evidence(self) -> Evidence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -59,6 +60,20 @@ def _is_predictions(path: Path) -> bool:
         return True
     # Without a model it is refused by name: left out in silence, it would not be missed.
     return is_question(path.stem)
+
+
+def how_to_score(path: Path, dataset: str | None = None, *flags: str) -> str:
+    """The command that scores a prediction file, with its dataset where its name does not say it.
+
+    Args:
+        path: the predictions.
+        dataset: what they are of, where the caller knows it.
+        flags: more of the command line.
+    """
+    words = ["score", *flags]
+    if name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
+        words += ["--dataset", dataset or "DATASET"]
+    return f"python run_findit.py {shlex.join([*words, str(path)])}"
 
 
 # --- Replay ---------------------------------------------------------------------------------------

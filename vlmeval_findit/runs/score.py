@@ -27,7 +27,7 @@ from ..doctor import check
 from ..doctor.evidence import Query
 from ..models.dual_encoder.encoder import EncoderError
 from .plugins import otherwise
-from .prediction_names import split_name
+from .prediction_names import how_to_score, split_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,16 +342,16 @@ def score_file(
     try:
         done = score(found.model, found.task, found.replies, settings, found.identity)
     except SpaceError as error:
-        raise SpaceError(_are_safe(error, path, "--space SPACE")) from None
+        raise SpaceError(_are_safe(error, path, dataset, "--space", "SPACE")) from None
     except EncoderError as error:
-        raise EncoderError(_are_safe(error, path, "--encoder ENCODER")) from None
+        raise EncoderError(_are_safe(error, path, dataset, "--encoder", "ENCODER")) from None
     return looked_at(replace(done, forced=(*found.forced, *done.forced)))
 
 
-def _are_safe(error: Exception, path: Path, flag: str) -> str:
+def _are_safe(error: Exception, path: Path, dataset: str | None, *flags: str) -> str:
     return (
         f"{error}\nThe predictions are safe in {path}; score them without running the model "
-        f"again:\n  python run_findit.py score {flag} {path}"
+        f"again:\n  {how_to_score(path, dataset, *flags)}"
     )
 
 

@@ -26,6 +26,7 @@ from ..core.run_files import PROVENANCE, run_of
 from ..core.scored_row import ScoredRow, add_up
 from .details import row_of
 from .plugins import otherwise
+from .prediction_names import how_to_score
 from .provenance import Basis, basis_of, read_provenance
 
 
@@ -164,7 +165,7 @@ def _provenances(path: Path) -> list[Path]:
     if not beside.is_file():
         raise RunError(
             f"{path}: not scored yet ({beside.name} is not beside it); score it with: "
-            f"python run_findit.py score {path}"
+            f"{how_to_score(path)}"
         )
     return [beside]
 
@@ -212,7 +213,7 @@ def detailed(run: Run, places: Collection[int] | None = None) -> Sequence[Scored
     try:
         found = list(_rows(run.details, wanted))
     except FileNotFoundError:
-        raise RunError(f"{run.details} is missing; {_again(run.path)}") from None
+        raise RunError(f"{run.details} is missing; {_again(run.path, run.question.name)}") from None
     if [replace(row, details={}) for row in found] != known:
         raise RunError(f"{run.details}: changed after it was read; start this command again")
     return found
@@ -233,8 +234,8 @@ def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
         raise
 
 
-def _again(predictions: Path) -> str:
-    return f"score it again: python run_findit.py score {predictions}"
+def _again(predictions: Path, dataset: str | None = None) -> str:
+    return f"score it again: {how_to_score(predictions, dataset)}"
 
 
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
@@ -247,10 +248,12 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
         if not number or not isclose(said, is_, rel_tol=1e-9, abs_tol=1e-9):
             raise RunError(
                 f"{provenance}: totals.{name} is {said}, but the details beside it "
-                f"add up to {is_}; {_again(run.path)}"
+                f"add up to {is_}; {_again(run.path, run.question.name)}"
             )
     if run.path.is_file() and file_sha256(run.path) != run.basis.predictions_sha256:
-        raise RunError(f"{run.path}: changed after it was scored; {_again(run.path)}")
+        raise RunError(
+            f"{run.path}: changed after it was scored; {_again(run.path, run.question.name)}"
+        )
 
 
 def _rows(details: Path, wanted: Collection[int] | None = None) -> Iterator[ScoredRow]:

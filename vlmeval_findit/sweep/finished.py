@@ -100,11 +100,6 @@ class Memory:
         self._cells = {name: Remembered(**one) for name, one in cells.items()}
         self._journal_size = content_size(sweep.journal)
 
-    @property
-    def has_any(self) -> bool:
-        """Whether anything is remembered that holds."""
-        return bool(self._cells)
-
     def of(self, path: Path, cell: Cell, settings: Settings) -> Remembered | None:
         """A cell that is finished, by its prediction file; None where that has to be found out.
 

@@ -185,8 +185,6 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
             stack.push(lambda kind, error, trace: memory.write(error))
             return journal
 
-        if not memory.has_any:
-            opened()
         return _stages(Engine(sweep, around, opened, memory.hashes, memory), chosen)
 
 

@@ -58,7 +58,10 @@ class Subset:
     sha256: str
 
 
-OF_THE_RELEASE = "python run_findit.py fetch {table}, or prepare --subsets DIR --only {table}"
+OF_THE_RELEASE = (
+    "python run_findit.py fetch {table}, "
+    "or python run_findit.py prepare --subsets DIR --only {table}"
+)
 """The command that makes a table of the release."""
 
 

@@ -220,7 +220,8 @@ def _json(value: object) -> str:
 def how_to_make(split: Split) -> str:
     """The command that makes the table of a split."""
     name = table_name(split)
-    return f"python run_findit.py fetch {name}, or prepare --ref-l4 DIR --only {name}"
+    prepare = f"python run_findit.py prepare --ref-l4 DIR --only {name}"
+    return f"python run_findit.py fetch {name}, or {prepare}"
 
 
 def read_table(path: Path) -> list[Expression]:

@@ -11,7 +11,7 @@ from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.question import Question
 from ...core.spelling import nearest
 from ..row import ApiFacts, ModelRow
-from ..table import MODELS, find_model, unknown_space
+from ..table import MODELS, find_model, how_to_say_space, unknown_space
 from .endpoint import LIMIT_FIELDS, Endpoint
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
@@ -136,7 +136,8 @@ def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[
         space = row.space(question)
         if space.kind == "smart_resize" and not row.states_space:
             factor = f', "factor": {space.factor}' if space.factor else ""
-            raise SpaceError(_BOUNDS_WANTED.format(model=model, factor=factor))
+            value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'
+            raise SpaceError(_BOUNDS_WANTED.format(model=model, how=how_to_say_space(value)))
         return space
 
     return rule
@@ -148,8 +149,7 @@ _SENT_AS_THEY_ARE = Space("grid1000")
 
 _BOUNDS_WANTED = (
     "{model} answers in pixels after its processor's resize, whose bounds are the server's. Say "
-    'them: --judge-args \'{{"space": {{"kind": "smart_resize", "min_pixels": …, "max_pixels": '
-    "…{factor}}}}}'"
+    "them: {how}"
 )
 
 
