@@ -82,7 +82,8 @@ def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) 
     said = str(error.value)
     assert all(str(folder) in said for folder in table_folders())
     assert said.endswith(
-        "make it with: python run_findit.py fetch Pascal, or python run_findit.py prepare --subsets DIR --only Pascal"
+        "make it with: python run_findit.py fetch Pascal, "
+        "or python run_findit.py prepare --subsets DIR --only Pascal"
     )
 
 
