@@ -52,6 +52,8 @@ def check_amounts(said: Mapping[str, float | None]) -> None:
             raise ValueError(f"{flag}: at least 0 (as many as fit)")
         if name == "gpus" and not 0 <= value < math.inf:
             raise ValueError(f"{flag}: a number, at least 0")
+        if name == "max_usd" and not value > 0:
+            raise ValueError(f"{flag}: US dollars, more than 0")
         if name == "timeout" and not 0 < value < math.inf:
             raise ValueError(f"{flag}: seconds, more than 0")
 

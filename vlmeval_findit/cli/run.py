@@ -66,9 +66,8 @@ def main(argv: Sequence[str]) -> int:
     runner = None if ours.dry_run and package_folder() is None else find_runner(argv)
     theirs = _hosts_flags(runner, rest)
     _check_named(ours)
-    check_amounts(
-        {"timeout": ours.timeout} | {k: v for k, v in vars(theirs).items() if k in COUNTS}
-    )
+    counts = {name: value for name, value in vars(theirs).items() if name in COUNTS}
+    check_amounts({**counts, "timeout": ours.timeout, "max_usd": ours.max_usd})
     entries = _entries(ours)
     ways = {entry.name: _way(entry, ours, bool(said)) for entry in entries}
     if said:
