@@ -8,9 +8,11 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -311,6 +313,62 @@ def test_a_space_of_the_environment_is_refused_though_it_is_forced(
     with pytest.raises(IdentityError, match="FINDIT_SPACE"):
         ask(host, model, begun)
     assert model.calls == 0
+
+
+SOURCE = """
+class Asked:
+    def __init__(self, **how):
+        self.how = how
+
+    def generate(self, message, dataset):
+        return '[{"bbox": [1, 2, 3, %d]}]'
+"""
+
+
+@pytest.fixture
+def own_class(host: Any, tmp_path: Path) -> Callable[[int], None]:
+    """Writes a class of one's own and makes it known, as an edited file and a new process do."""
+    path = tmp_path / "class_of_mine.py"
+
+    def write(said: int) -> None:
+        path.write_text(SOURCE % said)
+        module = ModuleType("class_of_mine")
+        module.__file__ = str(path)
+        sys.modules["class_of_mine"] = module
+        exec(path.read_text(), module.__dict__)
+        host.models["Mine"] = partial(module.Asked, width=1)
+
+    return write
+
+
+def test_a_class_whose_code_changed_is_another_model(
+    host: Any, own_class: Callable[[int], None], tmp_path: Path
+) -> None:
+    own_class(800)
+    ask(host, "Mine", tmp_path / "run")
+    before = replies(tmp_path / "run")
+    ask(host, "Mine", tmp_path / "run")
+    own_class(900)
+    with pytest.raises(IdentityError, match="source of the class: recorded sha256:"):
+        ask(host, "Mine", tmp_path / "run")
+    assert replies(tmp_path / "run") == before
+    # Not by way of its journal either.
+    (tmp_path / "run" / f"Mine_{DATA}_identity.json").unlink()
+    with pytest.raises(IdentityError, match="source of the class of answers: recorded sha256:"):
+        ask(host, "Mine", tmp_path / "run")
+
+
+def test_a_run_of_before_that_has_no_hash_of_its_class_goes_on(
+    host: Any, own_class: Callable[[int], None], tmp_path: Path
+) -> None:
+    own_class(800)
+    ask(host, "Mine", tmp_path / "run")
+    path = tmp_path / "run" / f"Mine_{DATA}_identity.json"
+    values = json.loads(path.read_text())
+    assert values["answering"].pop("source").startswith("sha256:")
+    path.write_text(json.dumps(values))
+    own_class(900)
+    ask(host, "Mine", tmp_path / "run")
 
 
 def test_forced_it_goes_on_and_says_so(

@@ -28,6 +28,10 @@ PLUGIN = "plug-in "
 """How what is compared of a plug-in begins; its name follows."""
 
 
+SOURCE = "source of the class"
+"""What messages call the files that the class of a model is written in."""
+
+
 class IdentityError(ValueError):
     """Something contradicts what a run recorded; the message has both values and what to do."""
 
@@ -38,7 +42,8 @@ class Answering:
 
     ``kind`` is the class of the model, ``row`` its row of the model table, ``checkpoint`` the
     folder or identifier, ``revision`` its commit or a hash of its files, ``endpoint`` the address
-    of a service, ``settings`` all else that was set.  ``runs_here``: on this machine, so that the
+    of a service, ``settings`` all else that was set, ``source`` a hash of the files that a class
+    which is not ours is written in.  ``runs_here``: on this machine, so that the
     versions of :data:`ENGINES` matter; ``hosts_own``: in VLMEvalKit's own code, so that the
     host's version does.  None is not known.
     """
@@ -49,6 +54,7 @@ class Answering:
     revision: str | None = None
     endpoint: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
     runs_here: bool = False
     hosts_own: bool = False
 
@@ -103,10 +109,17 @@ class Identity:
         """What an answer of it depends on that is no part of the key of its call."""
         who = self.answering
         found: dict[str, Any] = {"endpoint": who.endpoint} if who.endpoint else {}
+        if who.source:
+            found[SOURCE] = who.source
         if who.runs_here:
             found |= {name: self.versions[name] for name in ENGINES if name in self.versions}
             found |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
         return found | (dict(self.host) if who.hosts_own else {})
+
+    def has_made(self, made_by: Mapping[str, Any]) -> bool:
+        """Whether an answer with this :attr:`made_by` is of this run; old ones say no source."""
+        own = self.made_by
+        return {SOURCE: own.get(SOURCE), **made_by} == {SOURCE: None, **own}
 
     def compared(self) -> dict[str, Any]:
         """Everything in which two records must agree to be of one run, by its name in messages."""
@@ -120,6 +133,7 @@ class Identity:
             "checkpoint": None if _is_fingerprint(who.revision) else who.checkpoint,
             "revision": who.revision,
             "endpoint": who.endpoint,
+            SOURCE: who.source,
             "prompts": self.prompts,
             "hash of the prompts": self.prompt_hash,
             "SHA-256 of the table": self.table_sha256,

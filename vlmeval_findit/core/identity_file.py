@@ -59,7 +59,7 @@ def from_values(values: Mapping[str, Any]) -> Identity:
 
 _TEXT = str | None
 _ANSWERING: Mapping[str, Any] = {
-    **dict.fromkeys(("kind", "row", "checkpoint", "revision", "endpoint"), _TEXT),
+    **dict.fromkeys(("kind", "row", "checkpoint", "revision", "endpoint", "source"), _TEXT),
     **dict.fromkeys(("runs_here", "hosts_own"), bool),
     "settings": dict,
 }

@@ -6,12 +6,14 @@ import inspect
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..core.files import file_sha256, sha256_of
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.redaction import scrubbed
@@ -27,11 +29,14 @@ class Entry:
     """A model as the host would make it: its class, and the arguments that it gets.
 
     ``given`` are those of them that a user named: in a sweep's file, or in a ``--config`` file.
+    ``source`` is a hash of the files that its class, or the function that makes it, is written in
+    (None: it is one of ours, or has no file).
     """
 
     cls: type | None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, Any] = field(default_factory=dict)
+    source: str | None = None
 
     @property
     def is_api(self) -> bool:
@@ -58,14 +63,37 @@ def entry_of(model: str, settings: Mapping[str, Any] | None = None) -> Entry:
         name = said.pop("class")
         cls = getattr(vlmeval.api, name, None) or getattr(vlmeval.vlm, name, None)
         given = {**said, **(settings or {})}
-        return Entry(cls, given, given)
+        return Entry(cls, given, given, _source_of(cls))
     from vlmeval.config import supported_VLM
 
     maker = supported_VLM.get(model)
     cls = getattr(maker, "func", maker)
     own = getattr(maker, "keywords", {})
     given = {**_own_settings(model, cls), **said, **(settings or {})}
-    return Entry(cls if inspect.isclass(cls) else None, {**own, **given}, given)
+    known = cls if inspect.isclass(cls) else None
+    return Entry(known, {**own, **given}, given, _source_of(cls))
+
+
+def _source_of(maker: object) -> str | None:
+    """A hash of the files that a class and those bases of it that came with it are written in."""
+    classes = inspect.getmro(maker) if inspect.isclass(maker) else (maker,)
+    package = _package(maker)
+    if package in ("", _package(Entry)):
+        return None
+    files = set()
+    for one in classes:
+        with suppress(TypeError, OSError):
+            if _package(one) == package and (path := inspect.getsourcefile(one)):  # type: ignore[arg-type]
+                files.add(Path(path))
+    try:
+        hashes = [file_sha256(path) for path in sorted(files)]
+    except OSError:
+        return None
+    return f"sha256:{sha256_of(''.join(hashes).encode())[:12]}" if hashes else None
+
+
+def _package(maker: object) -> str:
+    return str(getattr(maker, "__module__", "")).partition(".")[0]
 
 
 def _own_settings(model: str, cls: Any) -> Mapping[str, Any]:
@@ -88,7 +116,7 @@ def described(model: str, entry: Entry, question: Question) -> Described:
             found: Described = entry.cls.describe(question, **entry.arguments)  # type: ignore[union-attr]
         except TypeError as error:
             raise ValueError(f"the entry of {model}: {error}") from None
-        return found
+        return found._replace(answering=replace(found.answering, source=entry.source))
     if question.reply_schema is not None:
         raise ValueError(
             f"{model} is run by VLMEvalKit's own class, which decodes freely: {question.name} "
@@ -104,6 +132,7 @@ def described(model: str, entry: Entry, question: Question) -> Described:
         revision=known_revision(str(checkpoint)) if checkpoint else None,
         endpoint=_address(flag("--base-url")),
         settings=scrubbed({**_plain(entry.arguments), **_sampling_flags()}),
+        source=entry.source,
         runs_here=not entry.is_api,
         hosts_own=True,
     )

@@ -190,7 +190,7 @@ class Cell:
         asked, made_by = self.identity.rows, call.made_by
         if asked is not None and call.row not in self._rows:
             return False
-        if made_by is not None and made_by != self.identity.made_by:
+        if made_by is not None and not self.identity.has_made(made_by):
             return False
         before = self._answered.get(call.row)
         if before is not None and before == call.seconds and call.answered:
