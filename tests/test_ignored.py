@@ -25,9 +25,11 @@ from vlmeval_findit.boxes.records import Ignored, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Judging
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_facts import meta_path
 from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.marks.rle import packed_mask
+from vlmeval_findit.runs.boxes_of_rows import boxes_of_rows
 
 assert world  # a fixture
 
@@ -175,6 +177,27 @@ def test_a_run_counts_no_box_in_a_crowd(world: World) -> None:
     run = world.run("Boxes", name, saying(f"[{list(inside)}, {list(outside)}]"))
     assert [row.sums["n_pred"] for row in run.rows] == [1, 2]
     assert [row.sums.get(CAUSES[Kind.BACKGROUND].key, 0) for row in run.rows] == [1, 2]
+
+
+def test_calibration_leaves_their_boxes_out() -> None:
+    details = {
+        "boxes": [list(REAL), list(IN_CROWD), list(ELSEWHERE)],
+        "assigned": [0],
+        "hits": [True],
+        "confidences": {"mean": [0.9, 0.8, 0.7]},
+    }
+    row = ScoredRow(0, "a.jpg", {}, details=details)
+    assert boxes_of_rows([row], "mean").confidence.tolist() == [0.9, 0.8, 0.7]
+    found = boxes_of_rows([replace(row, details=details | {"ignored": [1]})], "mean")
+    assert found.confidence.tolist() == [0.9, 0.7]
+    assert found.hit.tolist() == [True, False]
+    assert found.picture.tolist() == [0, 0]
+
+
+def test_they_are_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.table("Pascal", [with_crowd(query(0))])
+    assert main(["show", "--data", "FindIt_Pascal_xyxy_text"]) == 0
+    assert "a crowd: [0.0, 60.0, 100.0, 100.0]" in capsys.readouterr().out
 
 
 def test_they_are_drawn_apart(world: World) -> None:

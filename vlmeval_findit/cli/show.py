@@ -48,6 +48,9 @@ def main(argv: Sequence[str]) -> int:
         for frame, box in zip(query.truth.frames, query.truth.boxes, strict=True):
             which = f", frame {frame + 1}" if question.frames > 1 else ""
             print(f"ground truth{which}: {list(box)}")
+        for one in query.truth.ignored:
+            which = f", frame {one.frame + 1}" if question.frames > 1 else ""
+            print(f"{'a crowd' if one.crowd else 'ignored'}{which}: {list(one.box)}")
     if args.model:
         _print_model(args.model, query, question, located(message, folder.path))
     return 0
