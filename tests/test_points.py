@@ -40,7 +40,6 @@ from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
-from vlmeval_findit.data.own.annotations import AnnotationError
 from vlmeval_findit.doctor.of_run import NotBoxesError, replies_of_run
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.rle import RLEError, packed_mask
@@ -640,7 +639,7 @@ def test_labels_count_for_points_too(world: World) -> None:
 def test_what_is_of_boxes_alone_says_so(world: World) -> None:
     path = world.predict("Good", POINT, speaking(POINT, 0.9))
     scored = score_file(path)
-    with pytest.raises(AnnotationError, match=r"point_text: its answers are no boxes for COCO"):
+    with pytest.raises(NotBoxesError, match=r"point_text: its answers are no boxes for COCO"):
         collect(scored)
     with pytest.raises(NotBoxesError, match="its answers are no boxes"):
         replies_of_run("Good", load_task(POINT), [], None, None)  # type: ignore[arg-type]
