@@ -316,6 +316,21 @@ def test_parts_of_slices(letters: World) -> None:
         parts_of(run, "anmal")
 
 
+def test_one_run_without_the_part_does_not_end_the_others(
+    letters: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = letters.predict("Bare", "Letters_Zoo_plain", guessing(0.5))
+    details = bare.with_name(f"{bare.stem}_details.jsonl")
+    rows = [{**json.loads(line), "slices": {}} for line in details.read_text().splitlines()]
+    details.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    letters.predict("Model", "Letters_Zoo_plain", guessing(0.5))
+    assert main(["anatomy", str(letters.runs), "--by", "animal"]) == 2
+    shown = capsys.readouterr()
+    assert f"error: {bare} has no parts by 'animal'" in shown.err
+    assert "Model on Letters_Zoo_plain" in shown.out
+    assert "by animal" in shown.out
+
+
 def test_rows_without_a_slice_are_a_part(letters: World) -> None:
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.5))
     rows = tuple(replace(row, slices={}) if at % 2 else row for at, row in enumerate(run.rows))

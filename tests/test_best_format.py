@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scored_runs import Answer, World, query, speaking, world
+from scored_runs import Answer, World, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.formats import format_of
@@ -91,10 +91,12 @@ def test_everything_names_the_same_format(
     scored: tuple[list[Run], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs, expected = scored
-    results = [Result("M", r.question, r.sums, len(r.rows), r.failed, r.path) for r in runs]
+    results = [Result("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
     assert str(best_format(results)) == expected
     report_formats(results, tmp_path / "formats.yaml")
-    assert f"M: best format {expected} (" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"M: best format {expected} (" in shown
+    assert f"report on the rest: leaderboard {runs[0].path.parents[1]} --choose-on half" in shown
     assert str(read_formats(tmp_path / "formats.yaml")["M"]) == expected
     board = make_board(runs)
     reported = board.cells["M", "Pascal"].run
@@ -105,6 +107,18 @@ def test_everything_names_the_same_format(
     assert f"<b>M</b>: <code>{reported.question.format}</code> on Pascal" in page
     [label] = re.findall(r'aria-label="M: F1@0.5[^"]* by rep[^"]*; reported ([^"]+?) with', page)
     assert label.removesuffix(" bbox") == expected
+
+
+def test_no_format_is_the_best_of_those_that_found_nothing(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text"):
+        world.predict("M", name, saying("[]"))
+    runs = load_runs([world.runs])
+    results = [Result("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
+    report_formats(results, tmp_path / "formats.yaml")
+    assert capsys.readouterr().out == "M: no best format: F1@0.5 is 0 in all 2 formats\n"
+    assert not (tmp_path / "formats.yaml").exists()
 
 
 def test_failures_would_have_named_another(world: World) -> None:

@@ -24,7 +24,7 @@ from boards import (
     world,
 )
 from openpyxl import load_workbook
-from scored_runs import World, failing, query, speaking
+from scored_runs import World, failing, query, speaking, two_labels
 
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.cli import main
@@ -32,7 +32,7 @@ from vlmeval_findit.core.evidence import Evidence, mean
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.statistics import Difference, correct, figure_intervals
-from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
+from vlmeval_findit.leaderboard.board import OVERALL, TIED, UNTOLD, Board, make_board
 from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.rows import (
     NOTE,
@@ -92,8 +92,8 @@ def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
     assert f"1 & M & \\textbf{{{overall}}}" in as_latex(board)
     write_board(board, tmp_path, NOW)
     sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
-    assert [sheet.cell(1, at).value for at in (4, 6, 8)] == [OVERALL, "objdet", "refexp"]
-    assert [sheet.cell(3, at).value for at in (4, 6)] == [pytest.approx(found[OVERALL]), 100]
+    assert [sheet.cell(1, at).value for at in (5, 7, 9)] == [OVERALL, "objdet", "refexp"]
+    assert [sheet.cell(3, at).value for at in (5, 7)] == [pytest.approx(found[OVERALL]), 100]
     content = json.loads((tmp_path / "leaderboard.json").read_text())
     assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall
 
@@ -136,7 +136,10 @@ def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     mine = [cell.run for cell in cells if cell.run]
     expected = figure_intervals(mean([evidence(run) for run in mine]))
     found = board.cells["Good", OVERALL].entries
-    assert {metric: entry.interval for metric, entry in found.items()} == expected
+    assert expected["F1@0.5"] is not None
+    assert {m: found[m].interval for m in expected if expected[m]} == {
+        m: interval for m, interval in expected.items() if interval
+    }
     elsewhere = replace(
         mine[1], rows=tuple(replace(a, source=f"x{a.source}") for a in mine[1].rows)
     )
@@ -213,12 +216,66 @@ def test_failed_calls_lower_a_rank_and_every_output_says_so(
     assert f"* {line}" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
     assert f"{line}." in (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
     book = load_workbook(tmp_path / "leaderboard.xlsx")
-    assert line in [cell.value for cell in book["About"]["A"]]
+    assert f"Failed calls: {line}" in [cell.value for cell in book["About"]["A"]]
     first = book.worksheets[0]
     assert (first.title, first["C3"].value) == (FAILED_MISSED[:31].rstrip(), "Whole")
     page = make_page(board, NOW)
     assert line in page
     assert f"<summary>{FAILED_MISSED}, percent</summary>" in page
+
+
+def test_too_few_pictures_and_no_difference_have_signs_of_their_own(
+    world: World, tmp_path: Path
+) -> None:
+    """Three pictures cannot be tested; twelve that are alike can, and show no difference."""
+    signs = {}
+    for pictures in (3, 12):
+        world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(pictures)])
+        for model, chance in (("Good", 0.9), ("Fair", 0.8)):
+            world.predict(model, JSON, speaking(JSON, chance), folder=str(pictures))
+        board = make_board(load_runs([world.runs / str(pictures)]))
+        second = board.cells[board.models[1], "Pascal"].entries["F1@0.5"]
+        signs[pictures] = second.mark
+        assert f"| 2 {second.mark} |" in as_markdown(board)
+        write_board(board, tmp_path, NOW)
+        rows = csv_rows(tmp_path / "leaderboard.csv")
+        assert [r["F1@0.5 tied"] for r in rows if r["model"] == board.models[1]] == [
+            second.mark
+        ] * 3
+        found = json.loads((tmp_path / "leaderboard.json").read_text())["results"]
+        said = found[board.models[1]]["FindIt_Pascal"]["F1@0.5 tied with rank above"]
+        assert said is (None if pictures == 3 else True)
+    assert signs == {3: UNTOLD, 12: TIED}
+
+
+def test_a_part_of_a_table_is_named_as_such(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after --limit 6: all runs of a column have the same rows, so nothing sets them apart."""
+    world.predict("M", JSON, speaking(JSON, 0.9), rows=6)
+    world.predict("M", LABELS_JSON, speaking(LABELS_JSON, 0.9))
+    assert main(["leaderboard", str(world.runs), "--out", str(tmp_path)]) == 0
+    line = "Pascal: 6 of the 12 queries of its table"
+    assert f"Part of a table: {line}\n" in capsys.readouterr().out
+    for name in ("leaderboard.md", "leaderboard.tex", "leaderboard.json"):
+        assert line in (tmp_path / name).read_text(encoding="utf-8")
+    assert line in make_page(make_board(load_runs([world.runs])), NOW)
+
+
+def test_a_small_dataset_does_not_take_the_interval_of_the_mean(world: World) -> None:
+    """It counts as anything from 0 to 100 %: the mean's interval is wide, and there."""
+    world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(3)])
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(40)])
+    for name in (JSON, LABELS_JSON):
+        world.predict("M", name, speaking(name, 0.9))
+    board = make_board(load_runs([world.runs]))
+    parts = {name: board.cells["M", name].entries["F1@0.5"] for name in board.names()}
+    assert parts["Pascal_multilabel"].interval is None
+    known, whole = parts["Pascal"].interval, parts[OVERALL].interval
+    assert known is not None
+    assert whole is not None
+    assert (whole.low, whole.high) == pytest.approx((known.low / 2, known.high / 2 + 50))
+    assert whole.low < parts[OVERALL].value < whole.high
 
 
 def test_formats_that_fail_are_not_shown_to_be_better(world: World) -> None:

@@ -95,15 +95,19 @@ def test_sheet(board: Board, out: Path) -> None:
     assert book.sheetnames == [*METRICS, *tables]
     for metric in METRICS:
         sheet = book[metric]
-        assert sheet.freeze_panes == "D3"
-        assert [sheet.cell(1, at).value for at in (3, 4)] == ["Model", "Overall"]
-        values = {sheet.cell(row, 3).value: sheet.cell(row, 4) for row in (3, 4, 5)}
+        assert sheet.freeze_panes == "E3"
+        assert [sheet.cell(1, at).value for at in (3, 4, 5)] == [
+            "Model",
+            "Formats tried",
+            "Overall",
+        ]
+        values = {sheet.cell(row, 3).value: sheet.cell(row, 5) for row in (3, 4, 5)}
         best = max(cell.value for cell in values.values())
         for model, cell in values.items():
             assert cell.value == pytest.approx(board.cells[model, OVERALL].entries[metric].value)
             assert cell.number_format == "0.0"
             assert bool(cell.font.bold) == (cell.value == best)
-        assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(3, 5).value)
+        assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(3, 6).value)
     assert book["Formats"].max_row == 13
     assert book["All figures"].freeze_panes == "D2"
 
@@ -174,21 +178,23 @@ def test_a_terminal_is_not_filled_with_remarks(
     for name in (JSON, TEXT):
         world.predict("Model", name, saying("[]"))
     said = [f"Model{at} failed" for at in range(many)]
-    for lines in ("failure_lines", "formats_chosen"):
-        monkeypatch.setattr(f"{COMMAND}.{lines}", lambda board: said)
+    monkeypatch.setattr(f"{COMMAND}.remarks", lambda board: [("Failed calls", said)])
+    monkeypatch.setattr(f"{COMMAND}.formats_chosen", lambda board: said)
     commands = {
         "leaderboard.md": ["leaderboard", str(world.runs), "--out", str(tmp_path / "out")],
         "page.html": ["report", str(world.runs), "--out", str(tmp_path / "page.html")],
     }
     for file, command in commands.items():
         assert main(command) == 0
-        assert set(said) <= set(capsys.readouterr().out.splitlines()), file
+        lines = set(capsys.readouterr().out.splitlines())
+        assert {f"Failed calls: {line}" for line in said} <= lines, file
     terminal = Console(width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr(f"{COMMAND}.console", lambda: terminal)
     for file, command in commands.items():
         assert main(command) == 0
         printed = capsys.readouterr().out
-        shown = [line for line in printed.splitlines() if line in said]
+        lines = printed.splitlines()
+        shown = [x.removeprefix("Failed calls: ") for x in lines if x.startswith("Failed calls: ")]
         assert shown == (said if many == 12 else said[:11])
         assert (f"\n{many - 11} more in {file}\n" in printed) == (many > 12)
         named = f"Model10 failed; {many - 11} more in formats.csv" in " ".join(printed.split())
@@ -206,8 +212,8 @@ def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
         timeout=120,
     )
     lines = (tmp_path / "leaderboard.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("Rank,≈ ?,Model,Overall")
-    assert re.match(r"1,,Good,9\d\.\d+,[\d.]+–[\d.]+,", lines[2]), lines[2]
+    assert lines[0].startswith("Rank,≈ ?,Model,Formats tried,Overall")
+    assert re.match(r"1,,Good,2,9\d\.\d+,[\d.]+–[\d.]+,", lines[2]), lines[2]
 
 
 def test_what_was_forced_is_said_everywhere(
@@ -224,7 +230,7 @@ def test_what_was_forced_is_said_everywhere(
     assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)
     write_board(board, tmp_path, NOW)
     about = load_workbook(tmp_path / "leaderboard.xlsx")["About"]
-    assert line in [row[0].value for row in about.iter_rows()]
+    assert f"Forced: {line}" in [row[0].value for row in about.iter_rows()]
     page = make_page(board, NOW)
     assert "<h3>Forced</h3>" in page
     assert "given unit; prompts &lt;hash&gt;" in page

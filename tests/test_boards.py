@@ -198,14 +198,14 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Pat
     sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Accuracy"]
     last = 2 + len(board.models) + 2
     assert sheet.max_row == last
-    assert [sheet.cell(last, at).value for at in (1, 2, 3, 8)] == [
+    assert [sheet.cell(last, at).value for at in (1, 2, 3, 9)] == [
         "published",
         None,
         "Small_Model",
         31,
     ]
     latex = as_latex(board)
-    assert r" & \textit{Small\_Model} & -- & -- & 31.0 \\" in latex
+    assert r" & \textit{Small\_Model} &  & -- & -- & 31.0 \\" in latex
     assert "published (A paper, table 2)" in latex
 
 

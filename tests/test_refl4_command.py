@@ -189,7 +189,7 @@ def test_what_is_missing_is_a_miss_and_what_is_too_much_is_counted(
     path = written(tmp_path / "theirs.json", said)
     assert score(path, "--annotations", parquet, "--split", "val") == 0
     out = capsys.readouterr().out
-    assert "Ref-L4 val: 8 of 8 expressions scored" in out
+    assert "Ref-L4 val: 8 of 8 expressions answered" in out
     assert "missed for want of a box: 2 no prediction" in out
     assert "missed for want of a box: 1 null" in out
     assert "13 predictions of no annotation" in out
@@ -271,7 +271,7 @@ def test_our_run_gets_the_same_figures_from_both_scores(
     for name, value in left["figures"].items():
         assert house[name] == (None if value is None else pytest.approx(value, abs=1e-9)), name
     assert house["class_acc_corrected"] == pytest.approx(left["corrected"]["class_acc"])
-    assert left["scored"] == 6
+    assert left["answered"] == 6
     assert left["failed calls"] == 2
     assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
     assert left["acc_0.5 with failed calls as misses"] == 25.0

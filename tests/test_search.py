@@ -116,7 +116,7 @@ def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> Result:
         "n_gt_failed": round(200 * tp / missed) - 2 * boxes if missed else 0,
         "iou_sum": more.get("miou", 40) / 100 * boxes,
     }
-    return Result("M", parse(name), sums, 100, failed, Path("x.json"))
+    return Result("M", parse(name), sums, 100, failed, Path("x.json"), 100)
 
 
 def first(*results: Result) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import signal
@@ -49,6 +50,13 @@ def test_failed_calls_are_an_exit_status(
 
     assert run(demo_sweep(tmp_path), FakeHost(FakeModel(fail)), None, tmp_path / "b.yaml") == 1
     shown = capsys.readouterr()
+    # "scored" is what the file of a score calls so: the rows of the table that the run has.
+    lines = {line.split()[0]: line.split()[-2:] for line in shown.out.splitlines() if "/" in line}
+    for path in (tmp_path / "out").rglob("*_score.csv"):
+        with path.open(encoding="utf-8", newline="") as f:
+            [row] = csv.DictReader(f)
+        said = [f"{row['scored']}/{row['rows']}", row["failed calls"]]
+        assert lines[row["dataset"]] == said
     assert "1 calls failed; run the same command again" in shown.out
     assert "calls 100/100" in shown.err
     assert "failed 1" in shown.err

@@ -308,7 +308,7 @@ def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
             for i in range(8)
         ]
         given_ = clustered(rows, "VPBench")
-        group.append(Known(board.Standing(model, "Stage1", None, 8, 0, {}), given_))
+        group.append(Known(board.Standing(model, "Stage1", None, 8, 0, 1, {}), given_))
         part = figure_intervals(evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent")))
         whole = figure_intervals(group[-1].evidence(BENCHMARK.all_metrics))
         bounds = [found["Hallucination rate"] for found in (part, whole)]

@@ -20,6 +20,7 @@ from ..core.metric import Better
 from ..core.statistics import INTERVALS, Interval
 from ..core.visible import short, visible
 from ..runs.anatomy import Loss, NoAnatomyError, PairedLoss, Part, anatomy_of, compare, parts_of
+from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details
 from ..runs.twins import Syntax, syntax, twin_of
 from .parsing import Parser
@@ -60,11 +61,12 @@ def main(argv: Sequence[str]) -> int:
         for run in runs:
             try:
                 losses = anatomy_of(run)
-            except NoAnatomyError as error:
+                lines, told = _said(run, losses, beside, other, args.by)
+            except (NoAnatomyError, StatisticsError) as error:
+                # What one run lacks is no reason to say nothing of the others.
                 print(f"error: {error}", file=sys.stderr)
                 refused = True
                 continue
-            lines, told = _said(run, losses, beside, other, args.by)
             print("\n".join(["", visible(f"{run.model} on {run.question.name}"), *lines]))
             tell(told)
     return REFUSED if refused else 0

@@ -14,21 +14,17 @@ from ..core.shipped import as_called
 from ..core.statistics import INTERVALS
 from ..core.visible import counted, short, visible
 from ..leaderboard.board import Board, boards
+from ..leaderboard.choosing import FLAG, HALF
 from ..leaderboard.files import folder_of, write_board
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.rows import (
     SIGNS,
     GridCell,
     apart_rows,
-    doctor_lines,
-    failure_lines,
-    forced_lines,
     formats_chosen,
     grid,
-    interval_lines,
     rank_text,
-    rejection_lines,
-    scorer_lines,
+    remarks,
 )
 from ..runs.scored_run import Keep, PluginMissingError, load_runs
 from .parsing import Parser
@@ -45,9 +41,17 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("leaderboard"), help="folder to write")
     parser.add_argument("--meta", type=Path, help="YAML or JSON: model -> field of OpenVLM's META")
     add_board_flags(parser)
+    parser.add_argument(
+        FLAG,
+        action="append",
+        default=[],
+        metavar="DATASET",
+        help="choose each model's format on this dataset and report it on the others; "
+        f"{HALF}: choose on half of the pictures, report on the other half",
+    )
     args = parser.parse_args(argv)
     meta = read_meta(args.meta) if args.meta else NO_META
-    made = boards_from(args, Keep.SUMS)
+    made = boards_from(args, Keep.SUMS, args.choose_on)
     for board in made:
         if len(made) > 1:
             print(f"{board.benchmark.name}:")
@@ -73,9 +77,9 @@ def add_board_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def boards_from(args: argparse.Namespace, keep: Keep) -> list[Board]:
+def boards_from(args: argparse.Namespace, keep: Keep, choose_on: Sequence[str] = ()) -> list[Board]:
     """The leaderboards that :func:`add_board_flags` asks for, one a benchmark."""
-    return boards(load_runs(args.runs, _say_left_out, keep), args.format)
+    return boards(load_runs(args.runs, _say_left_out, keep), args.format, choose_on)
 
 
 def _say_left_out(error: PluginMissingError) -> None:
@@ -173,10 +177,8 @@ def print_remarks(board: Board, rest: str) -> None:
     On a terminal no more of each kind than one looks through; ``rest`` is the file that has all.
     """
     most = _most(console())
-    scorers = [f"Scored by: {line}" for line in scorer_lines(board)]
-    lines = (interval_lines, failure_lines, rejection_lines, forced_lines, doctor_lines)
-    for said in (scorers, *(of(board) for of in lines)):
-        for line in _first(said, most, rest):
+    for title, lines in remarks(board):
+        for line in _first([f"{title}: {line}" for line in lines], most, rest):
             print(visible(line))
     rows = apart_rows(board)
     if rows:

@@ -93,7 +93,7 @@ def _unlike(reviewed: Sequence[Path], reviews: Sequence[cleaned.Review]) -> Iter
 
 
 def _print(path: Path, score: rescoring.Rescored, per_class: bool) -> None:
-    print(f"{path}\n  {score.of}: {score.answered} of {score.asked} expressions scored")
+    print(f"{path}\n  {score.of}: {score.answered} of {score.asked} expressions answered")
     _table(
         ("", "", "corrected", "95 % by picture"),
         ((name, figure, other, between) for name, figure, other, between in rescoring.lines(score)),

@@ -264,11 +264,19 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
             headline = benchmark_of(best.question).metrics[0].name
+            if not figure:
+                print(f"{model}: no best format: {headline} is 0 in all {len(ranked)} formats")
+                continue
             print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
             found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, race)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")
+        print(
+            "The best of many formats is optimistic on the rows that it was chosen on. Report it "
+            f"on other tables (sweep … --formats {path}), or choose on half of the pictures and "
+            f"report on the rest: leaderboard {results[0].path.parents[1]} --choose-on half"
+        )
 
 
 def _print_race(results: Sequence[Result]) -> None:
@@ -299,8 +307,8 @@ def _row(result: Result) -> dict[str, Any]:
         "dataset": result.question.name,
         "model": result.model,
         **result.figures,
-        "scored": result.rows - result.failed,
-        "rows": result.rows,
+        "scored": result.rows,
+        "rows": result.of,
         "failed calls": result.failed,
     }
 

@@ -81,6 +81,20 @@ def texts(said: Sequence[str | None]) -> Texts:
     return Texts(values, np.array([place.get(one, -1) for one in said], dtype=kind))
 
 
+def _column_where(one: Column, inside: NDArray[np.bool_]) -> Column:
+    return Column(one.values[inside], one.kinds[inside])
+
+
+def _texts_where(one: Texts, inside: NDArray[np.bool_]) -> Texts:
+    """The texts of some rows, without values that none of them has."""
+    of = one.of[inside]
+    used = np.unique(of[of >= 0])
+    # The last one is what -1 finds: a row without a text still has none.
+    place = np.full(len(one.values) + 1, -1, dtype=one.of.dtype)
+    place[used] = np.arange(len(used))
+    return Texts(tuple(one.values[at] for at in used.tolist()), place[of])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RowTable(Sequence[ScoredRow]):
     """Rows without details; sums and slices are by their names.
@@ -101,6 +115,20 @@ class RowTable(Sequence[ScoredRow]):
     def with_events(self) -> RowTable:
         """The rows with their events counted."""
         return replace(self, sums=self.sums if self.counted is None else self.counted)
+
+    def where(self, inside: NDArray[np.bool_]) -> RowTable:
+        """Some of the rows, by one truth value a row."""
+        counted = self.counted
+        return RowTable(
+            indices=_column_where(self.indices, inside),
+            source=_texts_where(self.source, inside),
+            failed=self.failed[inside],
+            reason=_texts_where(self.reason, inside),
+            sums={name: _column_where(one, inside) for name, one in self.sums.items()},
+            slices={kind: _texts_where(one, inside) for kind, one in self.slices.items()},
+            counted=counted and {n: _column_where(one, inside) for n, one in counted.items()},
+            goodness=None if self.goodness is None else self.goodness[inside],
+        )
 
     def __len__(self) -> int:
         return len(self.failed)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..core.benchmark import Benchmark, Published
 from ..core.evidence import Evidence, mean
 from ..core.metric import Better, Metric
+from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
+from .choosing import FLAG, HALF, split
 from .columns import Column, SetApart, columns_of
-from .formats import FormatError, FormatRow, choose, format_rows, wanted_formats
+from .formats import EVERY_MODEL, FormatError, FormatRow, choose, format_rows, wanted_formats
 
 HOME = "FindIt"
 """The benchmark that goes first, and whose files lie in a folder itself."""
@@ -64,7 +66,9 @@ class RankedFigure:
 class Standing:
     """A model in a column, or in an average over columns (``run`` is None then).
 
-    ``entries`` are by the names of metrics; what has no figure has no entry.
+    ``tried`` is in how many formats the model was asked these queries, or some of them: of a mean
+    the most of its columns.  ``entries`` are by the names of metrics; what has no figure has no
+    entry.
     """
 
     model: str
@@ -72,6 +76,7 @@ class Standing:
     run: Run | None
     queries: int
     failures: int
+    tried: int
     entries: Mapping[str, RankedFigure]
 
     @property
@@ -96,6 +101,8 @@ class Board:
     misses, as formats are chosen; where no call failed it is the benchmark's own, which is the same
     then.  ``cells`` are by (model, column or average); ``sweep`` holds every comparable run;
     ``apart`` the runs that are not in it; ``published`` the figures of others in its columns.
+    ``chosen_on`` is what models' formats were chosen on, where it is not what is reported
+    (:mod:`.choosing`).
     """
 
     benchmark: Benchmark
@@ -107,6 +114,7 @@ class Board:
     sweep: tuple[FormatRow, ...]
     apart: tuple[SetApart, ...]
     published: tuple[Published, ...] = ()
+    chosen_on: str = ""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -142,24 +150,57 @@ class _Unranked:
         found = [evidence(run, metrics) for run in self.runs]
         return found[0] if self.cell.run is not None else mean(found)
 
+    def intervals(self, found: Evidence) -> dict[str, Interval | None]:
+        """The intervals of its figures, given what they rest on."""
+        spreads = figure_intervals(found)
+        lacking = [m for m in found.metrics if m.name in spreads and spreads[m.name] is None]
+        if len(self.runs) > 1 and lacking:
+            parts = [evidence(run, found.metrics) for run in self.runs]
+            spreads |= {one.name: _over_all(parts, one) for one in lacking}
+        return spreads
 
-def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
+
+def _over_all(parts: Sequence[Evidence], metric: Metric) -> Interval | None:
+    """The interval of a mean of which some datasets have too few pictures for one of their own.
+
+    Those count as anything from 0 to 100 %: that is all that so few pictures tell.
+    """
+    enough = [part for part in parts if part.counted[part.place(metric.name)]]
+    inner = figure_intervals(mean(enough)).get(metric.name) if enough else None
+    if inner is None or not metric.share:
+        return None
+    known = len(enough) / len(parts)
+    return Interval(known * inner.low, known * inner.high + 100 * (1 - known))
+
+
+def boards(
+    runs: Iterable[Run], formats: Sequence[str] = (), choose_on: Sequence[str] = ()
+) -> list[Board]:
     """The leaderboards of runs, one a benchmark: FindIt's first, then by name.
 
     Args:
         runs: any, at least one.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best, wherever there is such.
+        choose_on: datasets to choose a model's best on, wherever there are such, or ``half``.
 
     Raises:
-        FormatError: a format that no run has.
+        FormatError: a format or a dataset that no run has.
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.benchmark.name, []).append(run)
     every = [run for group in groups.values() for run in group]
     wanted_formats(formats, every)
+    columns = sorted({run.question.column for run in every})
+    for name in choose_on:
+        if name not in (HALF, *columns):
+            raise FormatError(f"{FLAG} {name}: no dataset of these runs{nearest(name, columns)}")
     return [
-        make_board(groups[name], [entry for entry in formats if _has(entry, groups[name])])
+        make_board(
+            groups[name],
+            [entry for entry in formats if _has(entry, groups[name])],
+            [on for on in choose_on if on in (HALF, *(r.question.column for r in groups[name]))],
+        )
         for name in sorted(groups, key=lambda name: (name != HOME, name))
     ]
 
@@ -172,23 +213,33 @@ def _has(entry: str, runs: Sequence[Run]) -> bool:
     return True
 
 
-def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
+def make_board(
+    runs: Sequence[Run], formats: Iterable[str] = (), choose_on: Sequence[str] = ()
+) -> Board:
     """The leaderboard of scored runs of one benchmark, at least one.
 
     Args:
         runs: those that cannot be compared are set apart.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
+        choose_on: datasets to choose a model's best on, or ``half`` (:mod:`.choosing`): what is
+            chosen on is not reported.
 
     Raises:
-        FormatError: a format that no comparable run has.
+        FormatError: a format or a dataset that no comparable run has.
     """
     benchmark = runs[0].benchmark
     metrics = benchmark.all_metrics
     columns, apart = columns_of(runs)
     comparable = [run for column in columns for run in column.runs]
-    chosen = choose(columns, wanted_formats(formats, comparable))
+    wanted = wanted_formats(formats, comparable)
+    if choose_on:
+        choosing, columns, chosen_on = split(columns, choose_on)
+        chosen = choose(columns, wanted, choosing)
+        apart = (*apart, *_undecided(columns, chosen, wanted, choose_on))
+    else:
+        chosen, chosen_on = choose(columns, wanted), ""
     averages = tuple(_averages(columns))
-    groups = {column.name: _unranked(column, chosen) for column in columns}
+    groups = {column.name: _unranked(column, chosen, runs) for column in columns}
     for average in averages:
         groups[average.name] = _averaged(average, groups)
     cells = {
@@ -208,7 +259,23 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         sweep=tuple(format_rows(columns, chosen)),
         apart=apart,
         published=tuple(one for one in benchmark.published() if one.column in names),
+        chosen_on=chosen_on,
     )
+
+
+def _undecided(
+    columns: Sequence[Column],
+    chosen: Mapping[tuple[str, str], Run],
+    wanted: Mapping[str, str],
+    choose_on: Sequence[str],
+) -> Iterable[SetApart]:
+    """The runs of models whose format nothing decides on what it was to be chosen on."""
+    known = {model for model, _ in chosen} | set(wanted)
+    reason = f"nothing of its model's formats is in {FLAG} {' '.join(choose_on)} to choose one by"
+    for column in columns:
+        for run in column.runs:
+            if run.model not in known and EVERY_MODEL not in wanted:
+                yield SetApart(run, reason)
 
 
 def _averages(columns: Sequence[Column]) -> Iterable[ColumnMean]:
@@ -217,16 +284,35 @@ def _averages(columns: Sequence[Column]) -> Iterable[ColumnMean]:
         yield ColumnMean(family, tuple(c.name for c in columns if c.family == family))
 
 
-def _unranked(column: Column, chosen: Mapping[tuple[str, str], Run]) -> list[_Unranked]:
+def _unranked(
+    column: Column, chosen: Mapping[tuple[str, str], Run], every: Sequence[Run]
+) -> list[_Unranked]:
     models = sorted({run.model for run in column.runs})
     runs = [run for m in models if (run := chosen.get((m, column.name))) is not None]
     return [
         _Unranked(
-            Standing(run.model, column.name, run, len(run.rows), run.failed, {}),
+            Standing(
+                run.model, column.name, run, len(run.rows), run.failed, _tried(run, every), {}
+            ),
             (run,),
         )
         for run in runs
     ]
+
+
+def _tried(run: Run, every: Sequence[Run]) -> int:
+    """In how many formats its model was asked the queries of a run, or some of them.
+
+    A search over a part of the rows is not comparable, and chose the format all the same.
+    """
+    asked = {
+        other.question.format
+        for other in every
+        if (other.model, other.question.column) == (run.model, run.question.column)
+        and other.basis.table_sha256 == run.basis.table_sha256
+        and not other.basis.rows.isdisjoint(run.basis.rows)
+    }
+    return len(asked)
 
 
 def _averaged(average: ColumnMean, groups: Mapping[str, Sequence[_Unranked]]) -> list[_Unranked]:
@@ -246,6 +332,7 @@ def _averaged(average: ColumnMean, groups: Mapping[str, Sequence[_Unranked]]) ->
                 None,
                 sum(one.cell.queries for one in parts),
                 sum(one.cell.failures for one in parts),
+                max(one.cell.tried for one in parts),
                 {},
             ),
             tuple(run for one in parts for run in one.runs),
@@ -265,7 +352,7 @@ def _ranked(group: Sequence[_Unranked], metrics: Sequence[Metric]) -> Iterable[S
     figures: dict[str, dict[str, tuple[float, Interval | None]]] = {}
     for one in group:
         found = one.evidence(metrics)
-        spreads = figure_intervals(found)
+        spreads = one.intervals(found)
         values = {metric.name: found.figure(metric.name) for metric in metrics}
         figures[one.cell.model] = {
             name: (value, spreads[name]) for name, value in values.items() if value is not None
@@ -280,7 +367,7 @@ def _ranked(group: Sequence[_Unranked], metrics: Sequence[Metric]) -> Iterable[S
                 entries[model][metric.name] = entries_of.get(model, unranked)
     for one in group:
         c = one.cell
-        yield Standing(c.model, c.column, c.run, c.queries, c.failures, entries[c.model])
+        yield replace(c, entries=entries[c.model])
 
 
 def _ranked_by(

@@ -1,7 +1,8 @@
 """Which of a model's formats is reported, and how the others compare to it.
 
 A model is reported on every dataset at its best format (:mod:`..runs.best_format`) of those that
-were run on the most datasets; a dataset that lacks it gets the next best.
+were run on the most datasets; a dataset that lacks it gets the next best.  What is best is decided
+on the reported runs, or on others (:mod:`.choosing`).
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def _canonical(name: str, runs: Iterable[Run]) -> str:
 
 
 def choose(
-    columns: Sequence[Column], wanted: Mapping[str, str] | None = None
+    columns: Sequence[Column],
+    wanted: Mapping[str, str] | None = None,
+    choosing: Sequence[Column] | None = None,
 ) -> dict[tuple[str, str], Run]:
     """The run that is reported, by (model, column name).
 
@@ -73,13 +76,18 @@ def choose(
         columns: comparable runs.
         wanted: a format by model, or for all under :data:`EVERY_MODEL`; a column that lacks it has
             no entry then.
+        choosing: what the best format is decided on (None: the columns); a model with several
+            formats of which none is in there has no entry.
     """
     wanted = wanted or {}
+    decided = _by_model(run for one in (choosing or ()) for run in one.runs)
     chosen: dict[tuple[str, str], Run] = {}
     by_column = {column.name: _by_model(column.runs) for column in columns}
     every = _by_model(run for column in columns for run in column.runs)
     for model, mine in sorted(every.items()):
-        scored = [(run.question, run.sums) for run in mine]
+        several = len({run.question.format for run in mine}) > 1
+        by = decided.get(model, []) if choosing is not None and several else mine
+        scored = [(run.question, run.sums) for run in by]
         order = [average.format for average in ranked(mine[0].benchmark, scored)]
         only = wanted.get(model, wanted.get(EVERY_MODEL))
         for column in columns:
@@ -88,7 +96,7 @@ def choose(
                 for run in by_column[column.name].get(model, ())
                 if only in (None, run.question.format)
             }
-            best = next((made for made in order if made in here), None)
+            best = next((made for made in (only, *order) if made in here), None)
             if best is not None:
                 chosen[model, column.name] = here[best]
     return chosen

@@ -16,7 +16,7 @@ from typing import Any
 from ..benchmarks import prefix_of
 from ..core.spelling import nearest
 from .board import Board, Standing
-from .rows import NOTE, apart_rows
+from .rows import NOTE, apart_rows, remarks
 
 META_FIELDS = (
     "Method",
@@ -76,6 +76,7 @@ def as_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
         board.benchmark.name.lower(): {
             "metrics": [metric.name for metric in board.metrics],
             "note": NOTE,
+            "remarks": dict(remarks(board)),
             "not_compared": apart_rows(board),
         },
     }
@@ -124,4 +125,5 @@ def _dataset(board: Board, cell: Standing) -> dict[str, Any]:
         "Format": cell.format,
         "Queries": cell.queries,
         "Failed calls": cell.failures,
+        "Formats tried": cell.tried,
     }

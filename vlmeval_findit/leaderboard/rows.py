@@ -13,6 +13,7 @@ from ..core.visible import counted
 from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run
 from .board import OVERALL, TIED, UNTOLD, Board, RankedFigure, Standing
+from .choosing import FLAG, HALF
 
 TableRow = dict[str, Any]
 """Column name -> value: text, number, or None where there is none."""
@@ -26,7 +27,8 @@ SIGNS = (
 NOTE = (
     "Figures in percent with 95 % intervals over pictures: queries of one picture count together, "
     "and so does a picture that datasets share; there is no interval where fewer than "
-    f"{FEWEST} pictures count. {'; '.join(SIGNS)} (at 5 %: paired t-test over pictures; p-values "
+    f"{FEWEST} pictures count, and in that of a mean such a dataset counts as anything from 0 to "
+    f"100 %. {'; '.join(SIGNS)} (at 5 %: paired t-test over pictures; p-values "
     "are corrected after Holm for the comparisons of their column). "
     "Models are ordered by the headline figure with failed calls as misses; other figures are over "
     "answered calls only, and rank no model that has failed calls. "
@@ -36,9 +38,10 @@ NOTE = (
 
 def format_note(board: Board) -> str:
     """Which of a model's formats is reported."""
+    on = f", on {board.chosen_on}" if board.chosen_on else ""
     return (
         f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with "
-        f"the {rule(board.benchmark)}."
+        f"the {rule(board.benchmark)}{on}."
     )
 
 
@@ -65,6 +68,7 @@ def _published_rows(board: Board) -> list[TableRow]:
             "queries": None,
             "pictures": None,
             "failed calls": None,
+            "formats tried": None,
         }
         for metric in board.metrics:
             row |= _figure_fields(metric.name, None) | {metric.name: one.values.get(metric.name)}
@@ -89,6 +93,7 @@ def _cell_row(board: Board, cell: Standing) -> TableRow:
         "queries": cell.queries,
         "pictures": column.sources if column else None,
         "failed calls": cell.failures,
+        "formats tried": cell.tried,
     }
     for metric in board.metrics:
         row |= _figure_fields(metric.name, cell.entries.get(metric.name))
@@ -247,6 +252,59 @@ def formats_chosen(board: Board) -> list[str]:
         + (f" ({counted(len(names), 'dataset')})" if len(names) < len(board.columns) else "")
         for model, found, names in used
     ]
+
+
+def formats_tried(board: Board) -> dict[str, int]:
+    """In how many formats each model was asked the queries that it is reported on, at most; empty
+    where every one was asked in one format only."""
+    found: dict[str, int] = {}
+    for cell in _cells(board):
+        found[cell.model] = max(found.get(cell.model, 0), cell.tried)
+    return found if any(tried > 1 for tried in found.values()) else {}
+
+
+def tried_lines(board: Board) -> list[str]:
+    """A sentence for every model that was asked in several formats, and what its best was chosen
+    on."""
+    return [
+        f"{model}: one of {tried} formats that were tried, "
+        + (
+            f"chosen on {board.chosen_on}"
+            if board.chosen_on
+            else "on the queries that it is reported on: the best of many is optimistic; "
+            f"{FLAG} {HALF}, or {FLAG} DATASET, chooses on other queries"
+        )
+        for model, tried in formats_tried(board).items()
+        if tried > 1
+    ]
+
+
+def part_lines(board: Board) -> list[str]:
+    """A sentence for every column that is a part of its table, as after ``--limit``."""
+    return [
+        f"{column.name}: {len(basis.rows)} of the {len(basis.rows) + len(basis.missing)} queries "
+        "of its table"
+        for column in board.columns
+        if (basis := column.runs[0].basis).missing
+    ]
+
+
+def remarks(board: Board) -> list[tuple[str, list[str]]]:
+    """What a reader of the figures must know, by kind: a title and sentences.
+
+    Every output says them, so none stands in one output only.
+    """
+    said = (
+        ("Failed calls", failure_lines(board)),
+        ("Formats tried", tried_lines(board)),
+        ("Part of a table", part_lines(board)),
+        ("Intervals", interval_lines(board)),
+        ("Scored by", scorer_lines(board)),
+        ("Queries with nothing to find", rejection_lines(board)),
+        ("Forced", forced_lines(board)),
+        ("Coordinate space in doubt", doctor_lines(board)),
+    )
+    return [(title, lines) for title, lines in said if lines]
 
 
 def interval_lines(board: Board) -> list[str]:

@@ -19,16 +19,12 @@ from .rows import (
     NOTE,
     GridCell,
     TableRow,
-    doctor_lines,
-    failure_lines,
-    forced_lines,
     format_note,
+    formats_tried,
     formats_used,
     grid,
     header_of,
-    interval_lines,
-    rejection_lines,
-    scorer_lines,
+    remarks,
 )
 from .tables import Tables
 
@@ -83,25 +79,26 @@ def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
 # --- a metric -------------------------------------------------------------------------------------
 
 _HEADER_ROWS = 2
-_LEADING = ("Rank", f"{TIED} {UNTOLD}", "Model")
+_LEADING = ("Rank", f"{TIED} {UNTOLD}", "Model", "Formats tried")
 _BOUNDS_WIDTH = 13
 
 
 def _metric_sheet(sheet: Any, board: Board, metric: str) -> None:
     _metric_header(sheet, board)
-    averages = len(board.averages)
+    averages, tried = len(board.averages), formats_tried(board)
     for row, (model, cells) in enumerate(grid(board, metric), _HEADER_ROWS + 1):
         overall = cells[0]
         _put(sheet, row, 1, overall.rank if overall else None)
         _put(sheet, row, 2, overall.sign or None if overall else None)
         _put(sheet, row, 3, model)
+        _put(sheet, row, 4, tried.get(model, 1))
         for at, cell in enumerate(cells):
-            _figure(sheet, row, 4 + 2 * at, cell, at < averages)
+            _figure(sheet, row, 1 + len(_LEADING) + 2 * at, cell, at < averages)
     below = _HEADER_ROWS + 1 + len(board.models)
     for row, line in enumerate(published_lines(board, metric), below):
         _published(sheet, row, line)
     sheet.freeze_panes = sheet.cell(_HEADER_ROWS + 1, len(_LEADING) + 1)
-    widths = [6, 4, min(_WIDEST, max([12, *(len(visible(m)) + 2 for m in board.models)]))]
+    widths = [6, 4, min(_WIDEST, max([12, *(len(visible(m)) + 2 for m in board.models)])), 9]
     for name in board.names():
         widths += [max(7, len(name) + 3 - _BOUNDS_WIDTH), _BOUNDS_WIDTH]
     for at, width in enumerate(widths, 1):
@@ -146,9 +143,9 @@ def _published(sheet: Any, row: int, line: PublishedLine) -> None:
     _put(sheet, row, 1, PUBLISHED).font = _FAINT
     _put(sheet, row, 3, line.model).font = _QUOTED
     for at, value in enumerate(line.values):
-        cell = _put(sheet, row, 4 + 2 * at, value)
+        cell = _put(sheet, row, 1 + len(_LEADING) + 2 * at, value)
         cell.number_format, cell.font = _PERCENT, _QUOTED
-    _put(sheet, row, 4 + 2 * len(line.values), line.where).font = _FAINT
+    _put(sheet, row, 1 + len(_LEADING) + 2 * len(line.values), line.where).font = _FAINT
 
 
 # --- long tables ----------------------------------------------------------------------------------
@@ -179,12 +176,7 @@ def _about_sheet(sheet: Any, board: Board) -> None:
     lines = [
         NOTE,
         *([format_note(board)] if formats_used(board) else []),
-        *interval_lines(board),
-        *failure_lines(board),
-        *rejection_lines(board),
-        *forced_lines(board),
-        *doctor_lines(board),
-        *scorer_lines(board),
+        *(f"{title}: {line}" for title, lines in remarks(board) for line in lines),
         *(f"Published, not ranked: {line}" for line in published_notes(board)),
     ]
     for row, line in enumerate(lines, 1):

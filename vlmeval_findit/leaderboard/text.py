@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..core.metric import Metric
 from ..core.visible import counted, visible
@@ -13,16 +13,12 @@ from .rows import (
     NOTE,
     GridCell,
     apart_rows,
-    doctor_lines,
-    failure_lines,
-    forced_lines,
     format_note,
+    formats_tried,
     formats_used,
     grid,
-    interval_lines,
     rank_text,
-    rejection_lines,
-    scorer_lines,
+    remarks,
 )
 from .slices import PartsTable, parts_tables
 
@@ -40,12 +36,7 @@ def as_markdown(board: Board) -> str:
     if formats_used(board):
         parts += ["## Formats", _formats_table(board), format_note(board)]
     for title, lines in (
-        ("Intervals", interval_lines(board)),
-        ("Scored by", scorer_lines(board)),
-        ("Failed calls", failure_lines(board)),
-        ("Queries with nothing to find", rejection_lines(board)),
-        ("Forced", forced_lines(board)),
-        ("Coordinate space in doubt", doctor_lines(board)),
+        *remarks(board),
         ("Published figures, not ranked", published_notes(board)),
     ):
         if lines:
@@ -67,17 +58,28 @@ def as_markdown(board: Board) -> str:
 def _overall_table(board: Board) -> str:
     metrics = [metric.name for metric in board.shown]
     grids = {metric: dict(grid(board, metric)) for metric in metrics}
+    tried = formats_tried(board)
     rows = []
     for model in board.models:
         cell = board.cells.get((model, OVERALL))
         have = [c for c in board.columns if (model, c.name) in board.cells]
         counts = [cell] if cell else [board.cells[model, c.name] for c in have]
         found = [grids[metric][model][0] for metric in metrics]
-        rows.append([rank_text(found[0]), md(model), *map(_md_cell, found)])
+        rows.append([rank_text(found[0]), md(model), *_tried(tried, model)])
+        rows[-1] += map(_md_cell, found)
         rows[-1] += [str(sum(one.queries for one in counts)), str(sum(x.failures for x in counts))]
         rows[-1].append(f"{len(have)}/{len(board.columns)}")
     titles = [metric.title for metric in board.shown]
-    return md_table(["rank", "model", *titles, "queries", "failed calls", "datasets"], rows)
+    header = ["rank", "model", *([_TRIED] * bool(tried)), *titles]
+    return md_table([*header, "queries", "failed calls", "datasets"], rows)
+
+
+_TRIED = "formats tried"
+
+
+def _tried(tried: Mapping[str, int], model: str) -> list[str]:
+    """The cell of a model where there is such a column: none where nobody had a choice."""
+    return [str(tried[model])] if tried else []
 
 
 def _metric_table(board: Board, metric: str) -> str:
@@ -155,29 +157,30 @@ def as_latex(board: Board) -> str:
 
 def _latex_table(board: Board, metric: Metric) -> str:
     names = [_latex(name) for name in board.names()]
+    tried = formats_tried(board)
     lines = [
         r"\begin{table*}",
         r"\centering",
         rf"\caption{{{_latex(f'{metric.title}. {_caption(board)}')}}}",
         r"\resizebox{\textwidth}{!}{%",
-        rf"\begin{{tabular}}{{rl{'r' * len(names)}}}",
+        rf"\begin{{tabular}}{{rl{'r' * (len(names) + bool(tried))}}}",
         r"\toprule",
-        " & ".join(["", "Model", *names]) + r" \\",
+        " & ".join(["", "Model", *(["Formats tried"] * bool(tried)), *names]) + r" \\",
         r"\midrule",
     ]
     for model, cells in grid(board, metric.name):
-        figures = [_latex_cell(cell) for cell in cells]
+        figures = [*_tried(tried, model), *map(_latex_cell, cells)]
         lines.append(" & ".join([_latex(rank_text(cells[0])), _latex(model), *figures]) + r" \\")
     published = published_lines(board, metric.name)
     lines += [r"\midrule"] * bool(published)
     for line in published:
-        figures = [_latex(text) for text in line.texts]
+        figures = [*([""] * bool(tried)), *map(_latex, line.texts)]
         lines.append(" & ".join(["", rf"\textit{{{_latex(line.model)}}}", *figures]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", r"\end{table*}", ""])
 
 
 def _caption(board: Board) -> str:
-    said = [NOTE, *(f"{line}." for line in failure_lines(board))]
+    said = [NOTE, *(f"{title}: {'; '.join(lines)}." for title, lines in remarks(board))]
     sources = "; ".join(dict.fromkeys(one.where for one in board.published))
     if sources:
         said.append(f"In italics, not ranked: published ({sources}).")

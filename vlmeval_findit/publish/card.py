@@ -13,14 +13,7 @@ from ..core.benchmark import Benchmark
 from ..core.statistics import INTERVALS
 from ..core.visible import counted, visible
 from ..leaderboard.board import boards
-from ..leaderboard.rows import (
-    apart_rows,
-    doctor_lines,
-    failure_lines,
-    forced_lines,
-    interval_lines,
-    scorer_lines,
-)
+from ..leaderboard.rows import apart_rows, remarks
 from ..leaderboard.text import md, md_table
 from ..models.table import SHIPPED, find_model
 from ..runs.scored_run import Run
@@ -150,14 +143,11 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
         for board in made
         for row in apart_rows(board)
     ]
-    for title, lines in (
-        ("Forced", [line for board in made for line in forced_lines(board)]),
-        ("Coordinate space in doubt", [line for board in made for line in doctor_lines(board)]),
-        ("Intervals", [line for board in made for line in interval_lines(board)]),
-        ("Failed calls", [line for board in made for line in failure_lines(board)]),
-        ("Not to be compared with the rest", apart),
-        ("Scored by", [line for board in made for line in scorer_lines(board)]),
-    ):
+    said: dict[str, list[str]] = {}
+    for board in made:
+        for title, lines in remarks(board):
+            said.setdefault(title, []).extend(lines)
+    for title, lines in {**said, "Not to be compared with the rest": apart}.items():
         if lines:
             yield f"## {title}"
             yield "\n".join(f"* {md(line)}" for line in lines)

@@ -22,15 +22,12 @@ from ..leaderboard.published import published_lines, published_notes
 from ..leaderboard.rows import (
     NOTE,
     apart_rows,
-    doctor_lines,
-    failure_lines,
-    forced_lines,
     format_note,
+    formats_tried,
     formats_used,
     grid,
-    interval_lines,
     rank_text,
-    scorer_lines,
+    remarks,
 )
 from ..leaderboard.slices import parts_tables
 from ..runs.scored_run import Run
@@ -101,11 +98,8 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "sources": published_notes(board),
         "formats": formats_used(board),
         "apart": apart_rows(board),
-        "scorers": scorer_lines(board),
-        "intervals": interval_lines(board),
-        "failures": failure_lines(board),
-        "forced": forced_lines(board),
-        "doubts": doctor_lines(board),
+        "remarks": remarks(board),
+        "tried": formats_tried(board),
         "missing": _by_reason(missing),
         "runs": [_run_row(run, short_metrics(board)) for run in runs],
         "short": [metric.name for metric in short_metrics(board)],

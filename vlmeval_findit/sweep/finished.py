@@ -70,9 +70,10 @@ class Remembered(NamedTuple):
         return self.files.get(name) == sha256_of(identity_bytes(output.identity))
 
     def result(self, output: Output) -> Result:
-        question = output.cell.question
+        cell = output.cell
+        of = len(cell.task.queries)
         return Result(
-            output.cell.model, question, self.sums, self.rows, 0, output.path, doctor=self.doctor
+            cell.model, cell.question, self.sums, self.rows, 0, output.path, of, doctor=self.doctor
         )
 
 

@@ -38,6 +38,7 @@ class Dropped:
 class Result:
     """The score of one cell; ``path`` is its prediction file.
 
+    ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a question which the sweep names.
     ``doctor`` says why its coordinate space is in doubt.  ``dropped``: a race stopped asking in its
     format, so it is never compared with results over more queries.
@@ -49,6 +50,7 @@ class Result:
     rows: int
     failed: int
     path: Path
+    of: int
     compared: bool = True
     doctor: str | None = None
     dropped: Dropped | None = None
@@ -62,7 +64,16 @@ class Result:
 def result_of(run: RunScore, path: Path) -> Result:
     """What is kept of a score in memory."""
     sums, rows, doctor = run.sums, len(run.rows), run.doctor
-    return Result(run.model, run.task.question, sums, rows, run.failed, path, doctor=doctor)
+    return Result(
+        run.model,
+        run.task.question,
+        sums,
+        rows,
+        run.failed,
+        path,
+        len(run.task.queries),
+        doctor=doctor,
+    )
 
 
 def refuse_unanswered(results: Iterable[Result]) -> None:

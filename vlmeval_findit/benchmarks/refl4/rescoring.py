@@ -174,7 +174,7 @@ def as_values(score: Rescored) -> dict[str, Any]:
     return {
         "of": score.of,
         "expressions": score.asked,
-        "scored": score.answered,
+        "answered": score.answered,
         "failed calls": score.failed,
         "figures": named,
         "rounded": dict(zip(NAMES, score.figures.rounded, strict=True)),

@@ -1,0 +1,133 @@
+"""The best of many formats: how many were tried is said, and it can be chosen on other queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from boards import JSON, LABELS_JSON, LABELS_TEXT, NOW, TEXT, csv_rows, runs, world
+from openpyxl import load_workbook
+from scored_runs import World, query, speaking
+
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.cli import main
+from vlmeval_findit.leaderboard.board import OVERALL, make_board
+from vlmeval_findit.leaderboard.choosing import HALF
+from vlmeval_findit.leaderboard.formats import FormatError
+from vlmeval_findit.leaderboard.rows import tried_lines
+from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs.scored_run import Keep, Run, load_runs
+
+__all__ = ["runs", "world"]
+
+Answer = Callable[[Query, np.random.Generator], str]
+YXYX = "FindIt_Pascal_yxyx_text"
+
+
+def test_every_output_says_how_many_formats_were_tried(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (JSON, TEXT):
+        world.predict("Searched", name, speaking(name, 0.8))
+    # A search over a part of the rows chose the format as well.
+    world.predict("Searched", YXYX, speaking(YXYX, 0.8), rows=6)
+    world.predict("Asked once", JSON, speaking(JSON, 0.7))
+    assert main(["leaderboard", str(world.runs), "--out", str(tmp_path)]) == 0
+    board = make_board(load_runs([world.runs]))
+    [line] = tried_lines(board)
+    assert line.startswith("Searched: one of 3 formats that were tried, on the queries that it is")
+    assert line in capsys.readouterr().out
+    rows = csv_rows(tmp_path / "leaderboard.csv")
+    assert {r["model"]: r["formats tried"] for r in rows} == {"Searched": "3", "Asked once": "1"}
+    openvlm = json.loads((tmp_path / "leaderboard.json").read_text())
+    assert openvlm["results"]["Searched"]["FindIt_Pascal"]["Formats tried"] == 3
+    assert openvlm["findit"]["remarks"]["Formats tried"] == [line]
+    assert "| 1 | Searched | 3 |" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
+    latex = (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
+    assert "& Model & Formats tried &" in latex
+    assert "1 & Searched & 3 &" in latex
+    assert "one of 3 formats that were tried" in latex
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
+    sheet = book.worksheets[0]
+    found = {sheet.cell(row, 3).value: sheet.cell(row, 4).value for row in (3, 4)}
+    assert (sheet["D1"].value, found) == ("Formats tried", {"Searched": 3, "Asked once": 1})
+    assert f"Formats tried: {line}" in [cell.value for cell in book["About"]["A"]]
+    page = make_page(board, NOW)
+    assert line in page
+    assert '<th scope="col">Formats tried</th>' in page
+
+
+def test_nobody_had_a_choice_nothing_is_said(world: World) -> None:
+    world.predict("One", JSON, speaking(JSON, 0.8))
+    board = make_board(load_runs([world.runs]))
+    assert tried_lines(board) == []
+    assert "formats tried" not in as_markdown(board)
+
+
+def test_chosen_on_one_dataset_reported_on_the_others(world: World) -> None:
+    """Good is better in text on the one, in JSON on the other: what is reported did not choose."""
+    for name, chance in ((JSON, 0.2), (TEXT, 1.0), (LABELS_JSON, 1.0), (LABELS_TEXT, 0.1)):
+        world.predict("Good", name, speaking(name, chance, 10))
+    world.predict("Once", LABELS_JSON, speaking(LABELS_JSON, 0.7))
+    for name in (LABELS_JSON, LABELS_TEXT):
+        world.predict("Unknown", name, speaking(name, 0.7))
+    found = load_runs([world.runs])
+    board = make_board(found, choose_on=["Pascal"])
+    assert [column.name for column in board.columns] == ["Pascal_multilabel"]
+    assert board.cells["Good", "Pascal_multilabel"].format == "xyxy_text"
+    assert make_board(found).cells["Good", "Pascal_multilabel"].format == "xyxy_json"
+    # One format is no choice; several of which none was run on Pascal cannot be chosen among.
+    assert board.cells["Once", "Pascal_multilabel"].format == "xyxy_json"
+    assert {one.run.model for one in board.apart} == {"Unknown"}
+    assert "nothing of its model's formats is in --choose-on Pascal" in board.apart[0].reason
+    [line] = tried_lines(board)
+    assert line == "Good: one of 2 formats that were tried, chosen on Pascal"
+    wanted = make_board(found, ["Good=xyxy_json"], ["Pascal"])
+    assert wanted.cells["Good", "Pascal_multilabel"].format == "xyxy_json"
+
+
+def right_on(name: str, places: set[str]) -> Answer:
+    """A model that is right on some pictures only."""
+    good, bad = speaking(name, 1.0), speaking(name, 0.0)
+    return lambda q, generator: (good if q.images[0] in places else bad)(q, generator)
+
+
+@pytest.mark.parametrize("keep", [Keep.DETAILS, Keep.SUMS])
+def test_chosen_on_half_of_the_pictures_reported_on_the_other(world: World, keep: Keep) -> None:
+    world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(80)])
+    world.predict("M", JSON, speaking(JSON, 1.0))
+    rows = make_board(load_runs([world.runs], keep=keep), choose_on=[HALF]).columns[0].runs[0].rows
+    kept = {row.source for row in rows}
+    # All queries of a picture stay together, and each half has some.
+    assert 10 < len(kept) < 30
+    assert len(rows) == 2 * len(kept)
+    # A format that is right on the reported half alone looks better there, and is not chosen.
+    world.predict("M", JSON, right_on(JSON, kept))
+    others = {f"{i}.jpg" for i in range(40)} - kept
+    world.predict("M", TEXT, right_on(TEXT, others | set(sorted(kept)[:2])))
+    board = make_board(load_runs([world.runs], keep=keep), choose_on=[HALF])
+    cell = board.cells["M", "Pascal"]
+    assert cell.format == "xyxy_text"
+    assert (cell.queries, board.columns[0].sources) == (2 * len(kept), len(kept))
+    expected = 100 * 2 * 2 / (2 + len(kept))
+    assert cell.entries["F1@0.5"].value == pytest.approx(expected)
+    assert board.cells["M", OVERALL].entries["F1@0.5"].value == pytest.approx(expected)
+    [line] = tried_lines(board)
+    assert line.endswith("tried, chosen on the other half of the pictures")
+
+
+@pytest.mark.parametrize(
+    ("on", "said"),
+    [
+        (["Pascl"], "--choose-on Pascl: no dataset of these runs: did you mean Pascal"),
+        (["Pascal", "Pascal_multilabel"], "no other dataset is left to report on"),
+        ([HALF, "Pascal"], "--choose-on half is of every dataset: name no other beside it"),
+    ],
+)
+def test_what_cannot_be_chosen_on_is_refused(runs: list[Run], on: list[str], said: str) -> None:
+    with pytest.raises(FormatError, match=said):
+        make_board(runs, choose_on=on)
