@@ -180,7 +180,7 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_intervals_of_too_few_pictures_are_null_and_the_file_says_why(tmp_path: Path) -> None:
     results, _ = searched(tmp_path, [BEST], limit=8)
     path = tmp_path / "best_formats.yaml"
-    report_formats(results, path)
+    write_formats(path, {"FullImage": outcome(results, "p")})
     said = yaml.safe_load(path.read_text())
     assert said["intervals"] == f"95 % over pictures; none where fewer than {FEWEST} pictures count"
     cells = said["models"]["FullImage"]["cells"]
