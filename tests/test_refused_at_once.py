@@ -140,6 +140,7 @@ REFUSED = {
     ),
     "limit 0": ((*NANO, "--limit", "0"), "--limit 0: at least 1"),
     "limit below 0": ((*NANO, "--limit", "-5"), "--limit -5: at least 1"),
+    "limit of a runner without": ((*NANO, "--limit", "3"), "runner of this VLMEvalKit has no such"),
     "mode": ((*NANO, "--mode", "evl"), "--mode evl: did you mean eval?"),
     "misspelt flag": (
         (*NANO, "--api-nprc", "3"),

@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     said = _datasets(ours)
     questions = [parse(name) for name in said]
     runner = None if ours.dry_run and package_folder() is None else find_runner(argv)
-    theirs = _hosts_flags(runner, rest)
+    theirs = _hosts_flags(runner, rest, ours)
     _check_named(ours)
     counts = {name: value for name, value in vars(theirs).items() if name in COUNTS}
     check_amounts({**counts, "timeout": ours.timeout, "max_usd": ours.max_usd})
@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
         _check_ours(ours, [*given_flags(theirs), *given_flags(ours)], entries, ways, questions)
         check_rows(questions if ours.mode != "eval" else (), skips_missing())
     else:
-        _check_theirs(ours)
+        _check_theirs(ours, vars(theirs))
     if ours.dry_run or runner is None:
         from .dry_run import of_data
 
@@ -106,7 +106,8 @@ def _run(
     for entry in entries if ours.model else ():
         _make_known(entry, ours, bool(said))
     models = [entry.name for entry in entries] or list(_config(ours, "model"))
-    check_datasets([name for name in ours.data or () if name not in said])
+    if not any(word.partition("=")[0] == "--data-config" for word in rest):
+        check_datasets([name for name in ours.data or () if name not in said])
     work_dir = Path(ours.work_dir)
     preflight(WantedRuns(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
     budget = share_budget(models, ours.mode, ours.max_usd, ours.timeout)
@@ -245,7 +246,9 @@ def _check_named(ours: argparse.Namespace) -> None:
         raise ValueError(f"--data without --model: which model is asked? {MODEL_COMMAND}")
 
 
-def _hosts_flags(runner: Runner | None, rest: Sequence[str]) -> argparse.Namespace:
+def _hosts_flags(
+    runner: Runner | None, rest: Sequence[str], ours: argparse.Namespace
+) -> argparse.Namespace:
     """What a command line says in flags of the host's runner.
 
     Raises:
@@ -253,17 +256,20 @@ def _hosts_flags(runner: Runner | None, rest: Sequence[str]) -> argparse.Namespa
     """
     parser = HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     own = {name for action in _our_flags()._actions for name in action.option_strings}
-    names = set(own)
-    for flag in host_flags(runner.path) if runner is not None else ():
-        names.update(flag.names)
+    flags = host_flags(runner.path) if runner is not None else ()
+    theirs = {name for flag in flags for name in flag.names}
+    names = own | theirs
+    for flag in flags:
         if not own & set(flag.names):
             parser.add_argument(*flag.names, **flag.settings)
-    if names == own:
+    if not theirs:
         return argparse.Namespace()  # no runner, or one that says its flags in another way
     found, unknown = parser.parse_known_args(rest)
     if unknown:
         flag_said = unknown[0].partition("=")[0]
         raise ValueError(f"no flag {flag_said!r}{nearest(flag_said, sorted(names))}")
+    if ours.limit is not None and "--limit" not in theirs:
+        raise ValueError("--limit: the runner of this VLMEvalKit has no such flag. Leave it out")
     return found
 
 
@@ -378,9 +384,10 @@ def _servers(ours: argparse.Namespace) -> ServersHost:
     return ServersHost(urls, Inference(), ours.header or ())
 
 
-def _check_theirs(ours: argparse.Namespace) -> None:
+def _check_theirs(ours: argparse.Namespace, theirs: Mapping[str, Any]) -> None:
     """Refuse what VLMEvalKit's own datasets would not heed, and names that it cannot know."""
-    for name in ours.data or ():
+    # Upstream's --data-config gives datasets other names.
+    for name in ours.data or () if "data_config" not in theirs else ():
         check_hosts_dataset(name)
     for name in given_flags(ours):
         if name in OURS_ONLY:
