@@ -16,7 +16,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from host_runs import require_host
+from host_runs import environment, require_host, run
 
 from vlmeval_findit.core.identity import IdentityError
 from vlmeval_findit.core.identity_file import read_identity
@@ -434,6 +434,21 @@ def test_a_finished_run_moves(host: Any, tmp_path: Path) -> None:
 
 
 # --- torchrun -------------------------------------------------------------------------------------
+
+
+def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
+    """Else they wait where they meet, or meet it in the next dataset."""
+    pytest.importorskip("torch")
+    require_host()
+    script = Path(__file__).with_name("two_ranks.py")
+    started = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    more = {"FINDIT_SPACE": "grid1000", "PRED_FORMAT": "json", "CUDA_VISIBLE_DEVICES": ""}
+    env = environment(tmp_path / "lmu", **more)
+    done = run(started, [str(script), str(tmp_path)], tmp_path, env)
+    assert "rank 1 failed, so all processes end: RuntimeError: this rank" in done.stdout
+    assert done.returncode == 1
+    assert "is through" not in done.stdout
+    assert not (tmp_path / f"Mine_{DATA}.json").exists(), "it would lack a share"
 
 
 def test_every_process_asks_its_share_and_the_first_writes(

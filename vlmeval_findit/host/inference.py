@@ -94,6 +94,7 @@ def _job(given: Mapping[str, Any]) -> Any:
         entry = _entry_of_object(given["model"], name)
         run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
         how = How(int(given["api_nproc"]), bool(given["retry_failed"]))
+    with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
         outcome.failed_calls, outcome.why_failed = answer_dataset(run, model, how)
     return given["model"] if model.loaded is None else model.loaded
 

@@ -1,12 +1,25 @@
-"""The processes of torchrun: every one asks its share of the rows, the first writes the files."""
+"""The processes of torchrun: every one asks its share of the rows, the first writes the files.
+
+They meet before and after.  The host's loop goes on to its next dataset where one of them failed,
+and would meet the others there, who take it for through with this one: then a share is missing, and
+whoever has nobody left to meet waits for an hour.  So a process that fails ends, and with it all.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from ..core.exit_status import NO_MORE, SOME_FAILED
+from ..core.files import is_disk_full
+from ..core.work import said
+
+log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
@@ -40,6 +53,22 @@ class Ranks:
     def others(journal: Path) -> list[Path]:
         """The journals that other processes left beside the run's own."""
         return sorted(journal.parent.glob(f"{journal.stem}.rank*{journal.suffix}"))
+
+    @contextmanager
+    def ending_together(self) -> Iterator[None]:
+        """Around all that the processes do between they meet: one that fails in it ends with an
+        exit status, and torchrun ends the others, whose finished calls are in their journals.
+
+        Raises:
+            SystemExit: it failed, and is not alone.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.world == 1:
+                raise
+            log.error("rank %d failed, so all processes end: %s", self.rank, said(error))
+            raise SystemExit(NO_MORE if is_disk_full(error) else SOME_FAILED) from error
 
     def wait(self) -> None:
         """Wait for the other processes."""
