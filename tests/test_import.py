@@ -169,6 +169,25 @@ def test_it_is_replaced_only_when_told(
     assert import_coco(tmp_path, images, "MyData", "--replace") == 0
 
 
+def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images) == 0
+
+    def kill(*arguments: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("vlmeval_findit.data.own.build._write_ids", kill)
+        with pytest.raises(RuntimeError, match="killed"):
+            import_coco(tmp_path, images, "MyData", "--replace")
+    with pytest.raises(VariantError, match="MyData"):
+        parse("FindIt_MyData_xyxy_json")
+    assert import_coco(tmp_path, images) == 0
+    assert parse("FindIt_MyData_xyxy_json").name == "FindIt_MyData_xyxy_json"
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,11 +90,13 @@ def build_asked(
         checked[one], said = placed(asked, pictures, drawn)
         check_placed(checked[one], sizes)
         notes |= dict.fromkeys(said)
+    # A kill between here and the end leaves no dataset of the old name over new files.
+    _register(named, ())
     folder = settle() if settle else images
     built = tuple(
         _write(one, named[one], checked[one], sizes, folder, origin or {}) for one in named
     )
-    _register(built)
+    _register(named, built)
     left_out = sum((asked.left_out for asked in sets), Counter[str]())
     return Built(built, tuple(notes), left_out)
 
@@ -200,10 +202,15 @@ def _write_ids(path: Path, asked: AskedSet) -> None:
 # --- the registry ---------------------------------------------------------------------------------
 
 
-def _register(built: Sequence[BuiltSet]) -> None:
+def _register(names: Iterable[str], built: Sequence[BuiltSet]) -> None:
+    """Let the rows of these names be those of what was built."""
     path = own_datasets_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
-        rows = dict(own_rows()) | {one.name: one.row for one in built}
-        with atomic_write(path) as f:
-            json.dump({name: row.as_dict() for name, row in rows.items()}, f, indent=1)
+        before = dict(own_rows())
+        rows = {name: row for name, row in before.items() if name not in names}
+        rows |= {one.name: one.row for one in built}
+        if rows != before:
+            with atomic_write(path) as f:
+                json.dump({name: row.as_dict() for name, row in rows.items()}, f, indent=1)
     forget_names()
