@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from vlmeval_findit.cli import said_of
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["models"], ["score", "--help"]])
@@ -23,3 +27,17 @@ def test_who_stops_reading_is_told_no_error(arguments: list[str]) -> None:
         )
     assert found.stderr == ""
     assert found.returncode in (0, 1)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_of_somebody_else_is_said(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lmu").mkdir()
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    refused = OSError(number, "no", str(tmp_path / "theirs" / ".sweep.lock"))
+    advised = f". {tmp_path / 'theirs'} cannot be written to: copy it to a folder of yours"
+    assert advised in said_of(refused)
+    own = OSError(number, "no", str(tmp_path / "lmu" / "x.tsv"))
+    assert "Set LMUData to a folder that can be written to" in said_of(own)
+    assert said_of(OSError(errno.EIO, "broken", "x")) == "[Errno 5] broken: 'x'"

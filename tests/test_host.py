@@ -13,6 +13,7 @@ from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.core.run_files import RunFiles
 
 pytestmark = pytest.mark.host
 
@@ -121,6 +122,11 @@ def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
     assert result["failed calls"] == 1
     assert result["scored"] == 19
     assert result["Adherence"] == pytest.approx(100 * 17 / 18, abs=1e-3)
+    files = RunFiles(path)
+    whole = files.details.read_bytes()
+    files.details.unlink()
+    assert dataset.evaluate(str(path), space="grid1000", nproc=4, verbose=False) == result
+    assert files.details.read_bytes() == whole, "provenance alone is no score"
     assert dataset.report_primary_metric(result) == {"F1@0.5": result["F1@0.5"]}
     assert dataset.report_judge_err(path, total_samples=19) == {"failed": 0, "total": 19}
 

@@ -18,11 +18,16 @@ def lmu_data_root() -> Path:
 
 
 def advice(error: OSError) -> str:
-    """What to do where the data folder cannot be made or written to; empty for other errors."""
-    root = lmu_data_root()
-    below = error.filename is not None and Path(os.fsdecode(error.filename)).is_relative_to(root)
-    if below and (error.errno in _NOT_ALLOWED or not root.is_dir()):
+    """What to do where a folder cannot be made or written to; empty for other errors."""
+    if error.filename is None:
+        return ""
+    path, root = Path(os.fsdecode(error.filename)), lmu_data_root()
+    if path.is_relative_to(root) and (error.errno in _NOT_ALLOWED or not root.is_dir()):
         return ". Set LMUData to a folder that can be written to"
+    if error.errno in _NOT_ALLOWED and not os.path.exists(path):
+        return (
+            f". {path.parent} cannot be written to: copy it to a folder of yours, or name another"
+        )
     return ""
 
 
