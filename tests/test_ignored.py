@@ -28,6 +28,7 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_facts import meta_path
 from vlmeval_findit.core.table_files import TableError
+from vlmeval_findit.data.own.masks import mask_of_coco
 from vlmeval_findit.marks.rle import packed_mask
 from vlmeval_findit.runs.boxes_of_rows import boxes_of_rows
 
@@ -306,8 +307,6 @@ def test_masks_of_coco_judge_points(tmp_path: Path, images: Path, kind: str) -> 
 
 def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
     tools = pytest.importorskip("pycocotools.mask")
-    from vlmeval_findit.data.own.masks import mask_of_coco
-
     random = np.random.default_rng(0)
     for _ in range(20):
         angles = np.sort(random.uniform(0, 2 * np.pi, 12))
@@ -319,6 +318,16 @@ def test_polygons_are_filled_as_coco_fills_them(tmp_path: Path) -> None:
         theirs = tools.decode(tools.frPyObjects([flat], 100, 120))[:, :, 0]
         ours = mine.runs.mask()
         assert (ours & theirs).sum() / (ours | theirs).sum() > 0.97
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_far_outside_fill_no_more_than_the_picture() -> None:
+    far = 1e300
+    found = mask_of_coco([[-far, -far, far, -far, far, far, -far, far]], (12, 10), "here")
+    assert found is not None
+    assert found.runs.mask().all()
+    assert mask_of_coco([[far, far, far, -far, -far, far]], (12, 10), "here") is not None
+    assert mask_of_coco([[1, 1, 1, 1, 1, 1]], (12, 10), "here") is None
 
 
 @pytest.mark.parametrize("said", [7, "x", [[1, 2, 3]], [["a", 1, 2, 3, 4, 5]], {"size": [1, 1]}])

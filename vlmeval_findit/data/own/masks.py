@@ -81,15 +81,23 @@ def _filled(polygons: list[Any], size: Size, where: str) -> PackedMask | None:
 def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
     """(height, width) whether each pixel's middle has an odd number of edges to its left."""
     width, height = size
-    edges = np.zeros((height, width + 1), dtype=np.int32)
-    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        first, last = np.clip(np.ceil(np.sort([y1, y2]) - 0.5), 0, height).astype(int)
-        rows = np.arange(first, last)
-        if len(rows):
-            at = x1 + (rows + 0.5 - y1) * (x2 - x1) / (y2 - y1)
-            edges[rows, np.clip(np.ceil(at - 0.5), 0, width).astype(int)] += 1
-    found: NDArray[np.bool_] = edges[:, :-1].cumsum(axis=1) % 2 == 1
-    return found
+    (x1, y1), (x2, y2) = corners.T, np.roll(corners, -1, axis=0).T
+    ends = np.ceil(np.sort([y1, y2], axis=0) - 0.5).clip(0, height).astype(int)
+    counts = ends[1] - ends[0]
+    # Every row that an edge crosses, edge by edge, and where it does.
+    edge = np.repeat(np.arange(len(corners)), counts)
+    rows = np.arange(len(edge)) + np.repeat(ends[0] - np.cumsum(counts) + counts, counts)
+    with np.errstate(all="ignore"):  # 1e300 is a number that a file can hold
+        slope = (x2 - x1)[edge] / (y2 - y1)[edge]
+        middles = np.ceil(x1[edge] + (rows + 0.5 - y1[edge]) * slope - 0.5)
+    at = np.nan_to_num(middles).clip(0, width).astype(int)
+    inside = np.zeros((height, width), dtype=bool)
+    if len(rows):
+        top, bottom = rows.min(), rows.max() + 1
+        crossed = np.zeros((bottom - top, width + 1), dtype=np.int32)
+        np.add.at(crossed, (rows - top, at), 1)
+        inside[top:bottom] = crossed[:, :-1].cumsum(axis=1) % 2 == 1
+    return inside
 
 
 def pixels_of(folder: Path, name: str, where: str) -> Mask:
