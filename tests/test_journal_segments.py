@@ -433,9 +433,18 @@ def test_segments_without_their_journal_are_read(
 # --- no room --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", ["write_segment", "write_keys", "merge_keys", "_sync_folder"])
+@pytest.mark.parametrize(
+    ("module", "what"),
+    [(journal_module, "replacing")]
+    + [(journal_sealed, one) for one in ("write_segment", "write_keys", "merge_keys")]
+    + [(journal_sealed, one) for one in ("replacing", "_sync_folder")],
+)
 def test_without_room_to_seal_the_file_grows_on(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    module: Any,
+    what: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     path = tmp_path / "calls.jsonl"
 
@@ -445,7 +454,7 @@ def test_without_room_to_seal_the_file_grows_on(
     monkeypatch.setattr(journal_module, "SEGMENT", 1000)
     with Journal(path) as journal:
         with monkeypatch.context() as patch:
-            patch.setattr(journal_sealed, what, full)
+            patch.setattr(module, what, full)
             for at in range(20):
                 journal.append([record(str(at), str(at))])
         assert "could not be sealed (" in caplog.text
@@ -455,6 +464,7 @@ def test_without_room_to_seal_the_file_grows_on(
         assert path.stat().st_size < 2500
     with Journal(path) as journal:
         assert [journal[key(str(at))]["reply"] for at in range(30)] == list(map(str, range(30)))
+    assert {one.name for one in tmp_path.iterdir()} == {path.name, f"{path.name}.d"}
     found = [one["reply"] for one in records(path)]
     assert sorted(set(found), key=int) == list(map(str, range(30)))
     if what != "_sync_folder":

@@ -136,6 +136,15 @@ def test_who_was_heard_of_while_another_was_waited_for_lives(
     assert not Watch(path).has_seen_dead(path), "there is none"
 
 
+@pytest.mark.parametrize(("ago", "held"), [(5, True), (-5, True), (3600, False), (-3600, False)])
+def test_a_clock_that_was_set_back_keeps_nobody_alive(ago: int, held: bool, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    hold_elsewhere(path, locks.LEASE_SECONDS)
+    heard = time.time() - ago
+    os.utime(path, (heard, heard))
+    assert is_held(path) is held
+
+
 def hold_here(path: Path, seconds: float, pid: int) -> None:
     """The lock of a process on this machine, which is never heard of."""
     lease = SoftFileLease(path, lease_duration=seconds, thread_local=False)

@@ -212,8 +212,10 @@ class _Holder:
             aside.rename(self._path)
 
     def heard_of_within(self, seconds: float) -> bool:
-        """Whether it said that it lives, by this machine's clock."""
-        return time.time() - self._first / 1e9 < seconds
+        """Whether it said that it lives, by this machine's clock; one that was set back since says
+        nothing of it.
+        """
+        return abs(time.time() - self._first / 1e9) < seconds
 
 
 def _lease(path: Path) -> Any:
