@@ -479,18 +479,26 @@ def test_a_space_that_the_user_says_is_recorded(lmu: Path, tmp_path: Path) -> No
     assert max(record["images"][0]["sent"]) == 256
 
 
-def test_a_server_that_names_costs_is_limited_and_one_that_does_not_is_not_asked_on(
+def test_a_limit_holds_by_what_a_server_names_or_by_prices_and_is_refused_without(
     lmu: Path, tmp_path: Path
 ) -> None:
-    for number, (usage, asked) in enumerate((({"cost": 0.01}, 3), ({}, 1))):
+    # 20 tokens of each reply, at 500 dollars a million: 0.01 dollars a call.
+    prices = ["--prices", "0,500"]
+    for number, (usage, flags, asked) in enumerate(
+        (
+            ({"cost": 0.01}, ["--prices", "1,1"], 3),
+            ({"prompt_tokens": 900, "completion_tokens": 20}, prices, 3),
+            ({"cost": 0.01}, [], 0),
+        )
+    ):
         folder = tmp_path / str(number)
         folder.mkdir()
+        limit = ["--max-usd", "0.03", "--api-nproc", "1", *flags]
         with ChatServer(lambda asked, number, u=usage: completion(usage=u)) as server:
-            done = serve(
-                server, folder, lmu, "--model", "Qwen3-VL", "--max-usd", "0.03", "--api-nproc", "1"
-            )
+            done = serve(server, folder, lmu, "--model", "Qwen3-VL", *limit)
             assert len(server.asked) == asked
-        assert done.returncode == 3, done.stdout
+        assert done.returncode == (3 if flags else 2), done.stdout
+        assert ("--prices IN,OUT" in done.stdout) is not bool(flags)
 
 
 def test_several_servers_share_a_run(lmu: Path, tmp_path: Path) -> None:
@@ -520,7 +528,7 @@ def test_a_sweep_keeps_one_limit_over_its_models_and_every_record(
     lmu: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    with ChatServer(lambda asked, number: completion(f"[{KEY}]")) as server:
+    with ChatServer(lambda asked, number: completion(id=f"gen-{KEY}")) as server:
         env = environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=server.url)
         done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, env)
         assert len(server.asked) == 5, done.stdout
@@ -538,7 +546,16 @@ def test_a_sweep_keeps_one_limit_over_its_models_and_every_record(
 def test_a_search_keeps_a_limit_too(lmu: Path, tmp_path: Path) -> None:
     with ChatServer(lambda asked, number: completion()) as server:
         flags = ["--model", "Qwen3-VL", "--dataset", "Demo", "--limit", "2", "--threads", "1"]
-        limit = ["--endpoints", server.url, "--max-usd", "0.04", "--timeout", "60"]
+        limit = [
+            "--endpoints",
+            server.url,
+            "--max-usd",
+            "0.04",
+            "--timeout",
+            "60",
+            "--prices",
+            "1,1",
+        ]
         done = run(RUN_FINDIT, ["search", *flags, *limit], tmp_path, environment(lmu))
         assert len(server.asked) == 4
     assert done.returncode == 3, done.stdout

@@ -299,7 +299,7 @@ def chat(body, endpoint, timeout):
     return {"choices": [choice], "usage": usage}
 
 
-PROVIDERS = [Provider("mine", chat, "http://localhost/v1"), Provider("broken", None, "nowhere")]
+PROVIDERS = [Provider("mine", chat, "http://localhost/v1", states_costs=True), Provider("broken", None, "nowhere")]
 """
 
 

@@ -6,11 +6,18 @@ import argparse
 from dataclasses import replace
 
 from ..models.http.providers.table import find_provider
+from ..models.prices import prices_from
 from ..sweep.config import ModelEntry, Sweep
 
 PROVIDER_HELP = (
     "ask the model there in its own protocol, with its key from the environment: openai, anthropic "
     "or google; with --base-url at that address"
+)
+
+
+PRICES_HELP = (
+    "what calls cost, in US dollars a million tokens sent and answered, where neither the service "
+    "nor our table says it"
 )
 
 
@@ -21,11 +28,12 @@ def add_provider_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def with_provider(entry: ModelEntry, args: argparse.Namespace) -> ModelEntry:
-    """A model at the provider that a command line names; NAME=SERVED says its name there.
+    """A model at the provider and prices that a command line names; NAME=SERVED is its name there.
 
     Raises:
         ValueError: there is no such provider, or the model is said to be elsewhere.
     """
+    entry = with_prices(entry, args)
     if args.provider is None:
         return entry
     name = find_provider(args.provider).name
@@ -34,6 +42,15 @@ def with_provider(entry: ModelEntry, args: argparse.Namespace) -> ModelEntry:
             f"--provider {name}: {entry.name} is to be asked at {entry.provider} by its entry"
         )
     return replace(served_there(entry, f"{name}'s"), provider=name)
+
+
+def with_prices(entry: ModelEntry, args: argparse.Namespace) -> ModelEntry:
+    """A model with the prices that a command line says.
+
+    Raises:
+        ValueError: they are none.
+    """
+    return entry if args.prices is None else replace(entry, prices=prices_from(args.prices))
 
 
 def served_there(entry: ModelEntry, whose: str) -> ModelEntry:
@@ -53,7 +70,7 @@ def served_there(entry: ModelEntry, whose: str) -> ModelEntry:
 
 
 def all_at_provider(sweep: Sweep, args: argparse.Namespace) -> Sweep:
-    """A sweep whose models are all asked at the provider that a command line names.
+    """A sweep whose models are all asked at the provider, and prices, that a command line names.
 
     Raises:
         ValueError: one of them is said to be elsewhere.

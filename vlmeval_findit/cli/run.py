@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,12 +26,14 @@ from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
 from ..models.http.services import extra_fields, openrouter_key, server_name
+from ..models.http.spending import Budget
 from ..models.table import check_settings
 from ..sweep.config import Inference, ModelEntry
 from ..sweep.host_config import is_ours
 from ..sweep.servers import ServersHost
 from .parsing import HostParser, Parser
 from .printing import report_spending
+from .provider import with_prices
 from .refusals import (
     MODEL_COMMAND,
     check_amounts,
@@ -202,6 +205,7 @@ def _our_flags() -> argparse.ArgumentParser:
     parser.add_argument("--reuse", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--max-usd", type=float)
+    parser.add_argument("--prices")
     parser.add_argument("--base-url", "--endpoints")
     parser.add_argument("--provider")
     parser.add_argument("--header", action="append")
@@ -288,9 +292,10 @@ def _entry(model: str, ours: argparse.Namespace, space: Any) -> ModelEntry:
         if not ours.provider:
             name, where = server_name(model)
         served = where or None
-        return ModelEntry(
+        made = ModelEntry(
             name, fields, space=space, row=ours.row, served=served, provider=ours.provider
         )
+        return with_prices(made, ours)
     return ModelEntry(
         name, space=space, row=ours.row, checkpoint=where if given else None, provider=ours.provider
     )
@@ -343,7 +348,9 @@ def _check_ours(
         way = ways[entry.name]
         if servers is None:
             check_here(entry, way)
-        elif asks and not ours.key:
+        elif asks and ours.key:
+            servers.check_limit(entry)
+        elif asks:
             servers.check(entry)
         for question in questions:
             if servers is None:
@@ -381,7 +388,8 @@ def _check_configured(ours: argparse.Namespace) -> None:
 
 def _servers(ours: argparse.Namespace) -> ServersHost:
     urls = [url.strip() for url in (ours.base_url or "").split(",") if url.strip()]
-    return ServersHost(urls, Inference(), ours.header or ())
+    budget = Budget(math.inf if ours.max_usd is None else ours.max_usd)
+    return ServersHost(urls, Inference(), ours.header or (), budget)
 
 
 def _check_theirs(ours: argparse.Namespace, theirs: Mapping[str, Any]) -> None:

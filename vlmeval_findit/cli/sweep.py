@@ -44,7 +44,7 @@ from .batch import add_batch_flag, batch_kind, batching
 from .parsing import Parser
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
-from .provider import add_provider_flag, all_at_provider
+from .provider import PRICES_HELP, add_provider_flag, all_at_provider
 from .refusals import check_amounts, check_limit, check_sweep
 from .ways import Way, given_flags, refuse_unused, way_of
 
@@ -139,6 +139,7 @@ def add_executor_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-usd", type=float, help="stop before calls over HTTP cost more US dollars than this"
     )
+    parser.add_argument("--prices", metavar="IN,OUT", help=PRICES_HELP)
 
 
 def budget_for(sweep: Sweep, args: argparse.Namespace) -> Budget:

@@ -52,6 +52,7 @@ USED_BY: Mapping[str, frozenset[Way]] = {
     "retry": _PAID | {Way.HOSTS_OWN},
     "threads": _PAID | {Way.HOSTS_OWN},
     "timeout": _PAID | {Way.BATCH, Way.CONFIG},
+    "prices": _CALLED | {Way.BATCH},
     "max_usd": _PAID | {Way.BATCH, Way.CONFIG},
     "executor": frozenset({Way.RAY}),
     "replicas": frozenset({Way.RAY}),
@@ -82,7 +83,7 @@ USED_BY_NONE: Mapping[str, str] = {
 
 OURS_ONLY = (
     *("images", "skip_missing_images", "prompts", "force", "confidences", "dry_run", "max_usd"),
-    *("provider", "header"),
+    *("provider", "header", "prices"),
 )
 """Flags of ours that VLMEvalKit's own datasets do not use."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,7 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import endpoints, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
+from ..models.prices import Prices, prices_from
 from ..models.table import MODELS
 from ..sweep.model_asker import HostMessage, message_from
 from .models import RecordedReply, question_of, recorded_reply
@@ -46,7 +47,8 @@ class ApiSettings:
 
     ``retry`` are attempts for one call at most, ``timeout`` seconds for each, ``max_usd`` is a
     spending limit in US dollars (None: none), ``budget`` one that several models share in its
-    place, ``max_new_tokens`` limits a reply (None: the row's limit, else the question's).
+    place, ``max_new_tokens`` limits a reply (None: the row's limit, else the question's),
+    ``prices`` are US dollars a million tokens sent and answered (None: the model table's).
     """
 
     retry: int = 6
@@ -54,6 +56,7 @@ class ApiSettings:
     max_usd: float | None = None
     budget: Budget | None = None
     max_new_tokens: int | None = None
+    prices: Prices | None = None
 
     @property
     def terms(self) -> Terms:
@@ -71,6 +74,8 @@ def settings_of(given: Mapping[str, Any]) -> ApiSettings:
     for name in rest:
         if name not in known:
             raise ValueError(f"a model over HTTP has no setting {name!r}{nearest(name, known)}")
+    if not isinstance(rest.get("prices"), Prices | None):
+        rest["prices"] = prices_from(rest["prices"])
     made = ApiSettings(**{**rest, "max_new_tokens": limit})
     _ = made.terms  # refuses what cannot be
     return made
@@ -85,6 +90,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     is_api = True
     INTERLEAVE = True
     allowed_types = ("text", "image")
+    states_costs = False
 
     def __init__(
         self, model: ChatModel, servers: Sequence[Endpoint], settings: ApiSettings
@@ -93,6 +99,10 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         self.name = model.name
         limit = math.inf if settings.max_usd is None else settings.max_usd
         budget = settings.budget or Budget(limit)
+        if settings.prices is not None:
+            model = replace(model, prices=settings.prices)
+        if not math.isinf(budget.limit) and not self.states_costs:
+            model.check_limit(servers)
         self.asker = ChatAsker(model, servers, settings.terms, budget)
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
@@ -127,6 +137,8 @@ class FindItOpenRouter(_ChatAPI):
     Raises:
         ValueError: no such model or setting, or no key.
     """
+
+    states_costs = True
 
     def __init__(self, model: str, **settings: Any) -> None:
         made = settings_of(settings)

@@ -124,6 +124,7 @@ def _arguments(entry: ModelEntry, args: Namespace) -> dict[str, Any]:
         "key": args.key,
         "timeout": args.timeout or 600.0,
         "retry": 6,
+        "prices": entry.prices,
     }
 
 
@@ -157,4 +158,6 @@ def share_budget(
         entry.keywords["budget"] = budget
         if timeout is not None:
             entry.keywords["timeout"] = timeout
+        if max_usd is not None and mode != "eval":
+            entry()  # refuses a limit where no price is known
     return budget

@@ -10,7 +10,8 @@ pages had them in autumn 2026:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 AS_OF = "November 2026"
@@ -21,7 +22,8 @@ class Prices:
     """US dollars a million tokens: sent, answered, and of a prompt's beginning that is cached.
 
     ``cached`` is for tokens that are read from the provider's cache, ``written`` for those that are
-    put there; a beginning of fewer than ``least`` tokens is not cached.
+    put there; a beginning of fewer than ``least`` tokens is not cached.  ``source`` is where they
+    are from, as records say it.
     """
 
     sent: float
@@ -29,6 +31,7 @@ class Prices:
     cached: float
     written: float
     least: int
+    source: str = f"prices of {AS_OF}"
 
     def first(self, sent: int, beginning: int) -> float:
         """US dollars for the prompt of the first call with a beginning of so many tokens.
@@ -68,6 +71,29 @@ class Prices:
         if beginning < self.least:
             beginning = 0
         return (beginning * price + (sent - beginning) * self.sent) / 1e6
+
+
+def prices_from(said: str | Sequence[object]) -> Prices:
+    """Prices that somebody says: US dollars a million tokens sent and answered, nothing cached.
+
+    >>> prices_from("0.5,2").of({"prompt": 1_000_000, "completion": 1_000_000})
+    2.5
+
+    Raises:
+        ValueError: they are no two amounts.
+    """
+    parts = said.split(",") if isinstance(said, str) else said
+    try:
+        sent, answered = (float(str(part)) for part in parts)
+    except ValueError:
+        sent = answered = math.nan
+    if not (0 <= sent < math.inf and 0 <= answered < math.inf):
+        raise ValueError(
+            f"prices {said!r}: IN,OUT in US dollars a million tokens, as 0.5,2 (0 where it is free)"
+        )
+    return Prices(
+        sent, answered, cached=sent, written=sent, least=0, source="prices that were given"
+    )
 
 
 GPT_5_4 = Prices(2.5, 15.0, cached=0.25, written=2.5, least=1024)

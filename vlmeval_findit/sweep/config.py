@@ -16,6 +16,7 @@ from ..benchmarks.findit.grid import (
 from ..benchmarks.findit.grid import variants as cells_of
 from ..core.question import Question
 from ..models.http.batch.dialects import BatchKind
+from ..models.prices import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class ModelEntry:
     ``space`` and ``reads_like`` are as in :class:`.Settings`; ``checkpoint`` is a folder
     or an identifier of a model on this machine, and ``row`` the row of the model table that it is
     run like; ``provider`` asks it in its own protocol (None: OpenRouter, a server or this machine);
-    ``served`` is the server's or provider's name for it, ``headers`` go with every request there
+    ``served`` is the server's or provider's name for it, ``prices`` are those of its calls where
+    the model table has none (None: nobody says them), ``headers`` go with every request there
     and are kept nowhere; ``line`` is where the file names it.
     """
 
@@ -40,6 +42,7 @@ class ModelEntry:
     row: str | None = None
     provider: str | None = None
     served: str | None = None
+    prices: Prices | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     line: int = 0
 

@@ -32,6 +32,7 @@ from ..core.question import Question, QuestionError
 from ..core.spelling import nearest
 from ..models.http.batch.dialects import BatchKind
 from ..models.http.providers.table import find_provider
+from ..models.prices import Prices, prices_from
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep
 from .yaml_lines import YamlValue, compose
@@ -127,6 +128,7 @@ _MODEL_KEYS = (
     "row",
     "provider",
     "served",
+    "prices",
     "headers",
 )
 
@@ -155,6 +157,7 @@ def _model(given: YamlValue) -> ModelEntry:
         row=_optional(fields.get("row"), _model_row),
         provider=_optional(fields.get("provider"), _provider),
         served=_optional(fields.get("served"), _word),
+        prices=_optional(fields.get("prices"), _prices),
         headers=_optional(fields.get("headers"), _headers),
         line=fields["name"].line,
     )
@@ -433,6 +436,13 @@ def _headers(given: YamlValue) -> Mapping[str, str]:
         if not isinstance(value, str):  # not shown: it may be a key
             raise given.error(f"the header {name!r} should be a text")
     return _mapping(given)
+
+
+def _prices(given: YamlValue) -> Prices:
+    try:
+        return prices_from(given.value if isinstance(given.value, str | list) else [given.value])
+    except ValueError as error:
+        raise given.error(str(error)) from None
 
 
 def _positive(given: YamlValue) -> float:

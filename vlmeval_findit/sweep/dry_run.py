@@ -208,13 +208,12 @@ def _load(
             # An image is not there yet, or is none: its call would fail and send nothing.
             return Load()
 
-    prices = chat.row.api.prices if chat.row is not None and chat.row.api is not None else None
     seen, total, coming = Counter[tuple[str, ...]](), Load(), iter(calls)
     with ThreadPoolExecutor(4) as pool:
         while some := list(islice(coming, _AT_A_TIME)):
             for call, load in zip(some, pool.map(one, some), strict=True):
                 over = call.asked.image_sha256
-                total += load.priced(seen[over], pictures[over], prices)
+                total += load.priced(seen[over], pictures[over], chat.prices)
                 seen[over] += 1
     return total
 

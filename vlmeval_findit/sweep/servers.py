@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -79,15 +80,20 @@ class ServersHost:
                     f"checkpoint {entry.checkpoint} is of a model on this machine, and servers are "
                     "asked: say their name for it, `served`"
                 )
-            chat = chat_model(entry)
+            chat_model(entry)
             if self._batching is not None:
                 _refuse_batches(self._batching.kind, entry.provider, self._urls)
             self._endpoints(entry)
-            priced = chat.row is not None and chat.row.api is not None and chat.row.api.prices
-            if self._batching and not math.isinf(self._budget.limit) and not priced:
-                raise ValueError("what its batches cost is not known beforehand: no --max-usd")
+            self.check_limit(entry)
         except ValueError as error:
             raise _said_of(entry, error) from None
+
+    def check_limit(self, entry: ModelEntry) -> None:
+        """Refuse a spending limit that could not be kept, with a ValueError."""
+        if not math.isinf(self._budget.limit):
+            # What a batch will cost nobody says beforehand.
+            servers = [] if self._batching else self._endpoints(entry, Ready.TO_DESCRIBE)
+            chat_model(entry).check_limit(servers)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)
@@ -201,11 +207,9 @@ def chat_model(entry: ModelEntry) -> ChatModel:
     """
     limit, rest = token_limit(entry.settings)
     rest.pop(_FIELD, None)
-    if entry.provider is not None:
-        return provider_model(
-            entry.provider, entry.name, entry.served, entry.space, rest, limit, entry.row
-        )
-    return server_model(entry.name, entry.served, entry.space, rest, limit, entry.row)
+    said = (entry.name, entry.served, entry.space, rest, limit, entry.row)
+    made = server_model(*said) if entry.provider is None else provider_model(entry.provider, *said)
+    return made if entry.prices is None else replace(made, prices=entry.prices)
 
 
 def _limit_field(entry: ModelEntry) -> str | None:

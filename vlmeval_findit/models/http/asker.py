@@ -195,7 +195,7 @@ class ChatAsker:
             return _failed(said(error), recorded, {})
         try:
             with self._budget.call() as charge:
-                made = self._made(asked, over)
+                made = self._made(asked, over, self._at_most(message, question, asked, over))
                 charge.cost = made.cost
         except SpendingError as error:
             extra = self._model.recorded(question, asked, None).as_json()
@@ -214,8 +214,14 @@ class ChatAsker:
         recorded = replace(self._model.recorded(question, asked, completion), call=made.call)
         return refused_if_it_quotes(Answer(completion.text, recorded.as_json()))
 
-    def _made(self, asked: Request, over: Over) -> Made:
-        call = _Call(self, asked.body, over)
+    def _at_most(
+        self, message: Message, question: Question, asked: Request, over: Over
+    ) -> float | None:
+        shared = over.beginning is Beginning.AGAIN
+        return self._model.at_most(message, question, asked, shared=shared)
+
+    def _made(self, asked: Request, over: Over, at_most: float | None) -> Made:
+        call = _Call(self, asked.body, over, at_most)
         retrying = Retrying(
             retry=retry_if_exception(call.is_worth_another),
             stop=stop_any(stop_after_attempt(self._attempts), _TooLong()),
@@ -227,12 +233,13 @@ class ChatAsker:
         try:
             completion = retrying(call.attempt)
         except CallError as error:
-            return Made(error, call.attempts, call.server, call.lost)
-        # What failed attempts cost is part of the price; what nobody said stays unknown.
-        cost = completion.cost
+            return Made(error, call.attempts, call.server, call.lost, call.guessed)
+        # What failed attempts cost is part of the price; what nobody said is what it may have been.
+        cost = at_most if completion.cost is None else completion.cost
         if call.lost:
             cost = (cost or 0.0) + call.lost
-        return Made(completion, call.attempts, call.server, cost)
+        guessed = call.guessed + (at_most or 0.0 if completion.cost is None else 0.0)
+        return Made(completion, call.attempts, call.server, cost, guessed)
 
     def _message(self, made: Made) -> str:
         """Why a call failed, logged the first time that it is seen."""
@@ -262,12 +269,16 @@ def was_free(completion: Completion) -> bool:
 
 
 class Made(NamedTuple):
-    """What came of one call, after how many attempts, from which server, and what all cost."""
+    """What came of one call, after how many attempts, from which server, and what all cost.
+
+    So much of the ``cost`` is ``guessed``: of attempts whose reply nobody saw, at their most.
+    """
 
     outcome: Completion | CallError
     attempts: int
     server: str
     cost: float | None
+    guessed: float = 0.0
 
     @property
     def call(self) -> dict[str, Any]:
@@ -276,6 +287,7 @@ class Made(NamedTuple):
         known = {
             "id": None if failed else self.outcome.id or None,  # type: ignore[union-attr]
             "cost": self.cost,
+            "cost_guessed": self.guessed or None,
             "cost_from": None if failed else self.outcome.cost_from or None,  # type: ignore[union-attr]
             "cache_discount": None if failed else self.outcome.cache_discount,  # type: ignore[union-attr]
             "status": self.outcome.status or None if failed else 200,  # type: ignore[union-attr]
@@ -288,8 +300,11 @@ class Made(NamedTuple):
 class _Call:
     """One call over its attempts: which servers failed it, and what that cost."""
 
-    def __init__(self, asker: ChatAsker, body: Mapping[str, Any], over: Over) -> None:
+    def __init__(
+        self, asker: ChatAsker, body: Mapping[str, Any], over: Over, at_most: float | None
+    ) -> None:
         self._asker = asker
+        self._at_most = at_most
         self._body = {**body, **FIELDS} if over.confidences else body
         self._over = over
         self._confidences = over.confidences
@@ -297,6 +312,7 @@ class _Call:
         self._last: CallError | None = None
         self.attempts = 0
         self.lost = 0.0
+        self.guessed = 0.0
         self.server = ""
 
     def attempt(self) -> Completion:
@@ -317,6 +333,11 @@ class _Call:
                 return self._completion(server)
         except CallError as error:
             self.lost += error.cost
+            if error.worked_on:
+                known = self._at_most
+                guess = self._asker._budget.dearest if known is None else known
+                self.lost += guess
+                self.guessed += guess
             self._last = error
             raise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from ...boxes.spaces import Space
 from ...core.identity import PROVIDER, Answering, Described
@@ -17,6 +18,7 @@ from ..row import ModelRow
 from ..table import find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
+from .estimate import load_of
 from .payload import (
     Beginning,
     Manner,
@@ -28,7 +30,7 @@ from .payload import (
 )
 from .providers.table import find_provider
 from .schema import unwrapped
-from .services import proprietary, served_as, server_space, template_fields
+from .services import OPENROUTER_URL, proprietary, served_as, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
 """Names of the setting that limits a reply's tokens."""
@@ -41,7 +43,7 @@ class ChatModel:
     ``name`` is that of the results, ``row`` its row of the model table (None: none); ``space``
     gives the coordinate space of its replies by question, ``manner`` how it is asked for them.
     ``provider`` is who is asked in its own protocol (empty: nobody), ``prices`` are those of calls
-    where the service does not say them (None: not known).
+    where the service does not say what they cost (None: not known).
     """
 
     name: str
@@ -61,6 +63,38 @@ class ChatModel:
         """
         space = self.space(question)
         return request(message, question, space, self.manner(space), beginning)
+
+    def at_most(
+        self, message: Message, question: Question, asked: Request, *, shared: bool
+    ) -> float | None:
+        """What a call costs at most, in US dollars: an estimate (None: no price is known).
+
+        Args:
+            message, question: what is asked.
+            asked: its request.
+            shared: whether other calls are over the same images, which a provider keeps at a price.
+        """
+        if self.prices is None:
+            return None
+        space = self.space(question)
+        limit = self.manner(space).max_tokens or question.max_new_tokens
+        # Who marks what may be kept pays for keeping it, at most in every request.
+        load = load_of(asked, message, space, limit).priced(0, 2 if shared else 1, self.prices)
+        return load.usd_in + load.usd_out_at_most
+
+    def check_limit(self, servers: Sequence[Endpoint]) -> None:
+        """Refuse a spending limit where nobody says what calls cost.
+
+        Raises:
+            ValueError: no price is known, and a server does not say what a call cost.
+        """
+        if self.prices is not None or (servers and all(map(_states_costs, servers))):
+            return
+        raise ValueError(
+            f"--max-usd: what calls to {self.name} cost is not known, so no limit can be kept. Say "
+            "it: --prices IN,OUT in US dollars a million tokens sent and answered (in a file, "
+            "`prices: [IN, OUT]`)"
+        )
 
     def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
         """What a run of it is."""
@@ -116,6 +150,13 @@ class ChatModel:
         )
 
 
+def _states_costs(server: Endpoint) -> bool:
+    """Whether a service says what a call cost."""
+    if server.provider:
+        return find_provider(server.provider).states_costs
+    return urlsplit(server.name).hostname == urlsplit(OPENROUTER_URL).hostname
+
+
 def _recorded(space: Space, question: Question) -> dict[str, Any] | None:
     """What a run records of the space: nothing where no answer is a box."""
     return space.as_dict() if question.in_boxes else None
@@ -133,7 +174,9 @@ def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
     """
     row, facts = proprietary(name)
     manner = _limited(openrouter_manner(facts), max_tokens)
-    return ChatModel(name, row, lambda question: row.space(question), lambda space: manner)
+    return ChatModel(
+        name, row, lambda question: row.space(question), lambda space: manner, prices=facts.prices
+    )
 
 
 def server_model(
@@ -166,6 +209,7 @@ def server_model(
         lambda space: _limited(
             server_manner(served or served_as(name), space, sent, facts), max_tokens
         ),
+        prices=facts.prices if facts else None,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from ...core.redaction import of_whole_characters, quoted
 from ...core.thinking import split_thought
 from ...core.token_logprobs import TokenLogprobs
-from ..prices import AS_OF, Prices
+from ..prices import Prices
 from .logprobs import LogprobsError, reply_logprobs
 
 RETRIED = frozenset({408, 429})
@@ -36,7 +36,8 @@ class CallError(Exception):
 
     ``status`` is the HTTP status (0: none came); ``cost`` what it cost all the same, in US dollars;
     ``retry_after`` the seconds that the server asks to wait; ``hopeless`` whether the next call
-    would fail in the same way.
+    would fail in the same way; ``worked_on``: the service may have answered without our seeing it,
+    and asks for its money.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class CallError(Exception):
         cost: float = 0.0,
         transient: bool = False,
         hopeless: bool = False,
+        worked_on: bool = False,
     ) -> None:
         super().__init__(quoted(message, _MESSAGE))
         self.status = status
@@ -55,6 +57,7 @@ class CallError(Exception):
         self.cost = cost
         self.transient = transient or status in RETRIED or status >= 500
         self.hopeless = hopeless
+        self.worked_on = worked_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,9 @@ class Completion:
             prices: None: not known.
             share: of these prices that is paid.
         """
-        cost = None if prices is None or self.cost is not None else prices.of(self.tokens)
-        if cost is None:
+        if prices is None or self.cost is not None or (cost := prices.of(self.tokens)) is None:
             return self
-        return replace(self, cost=cost * share, cost_from=f"prices of {AS_OF}")
+        return replace(self, cost=cost * share, cost_from=prices.source)
 
     def begun_in_thought(self) -> Completion:
         """The answer of a model whose prompt opens a thought: cut off unclosed, it is all thought.

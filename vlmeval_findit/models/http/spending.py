@@ -59,6 +59,11 @@ class Budget:
         finally:
             self._end(charge.cost)
 
+    @property
+    def dearest(self) -> float:
+        """US dollars of the dearest call so far; 0 before the first."""
+        return self._dearest or 0.0
+
     def commit(self, at_most: float | None) -> None:
         """Spend what a whole batch costs at most (None: not known), or refuse it.
 

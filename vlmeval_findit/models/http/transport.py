@@ -162,12 +162,17 @@ async def _sent(request: Sending, timeout: float) -> bytes:
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
             raise error_of(said, reply.status, reply.reason or "", after)
     except TimeoutError:
-        raise CallError(f"no reply within {timeout:g} s", transient=True) from None
+        why = f"no reply within {timeout:g} s"
+        raise CallError(why, transient=True, worked_on=True) from None
     except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
         # A refused or broken connection, an unknown host, a certificate, what is not HTTP.
         reason = getattr(error, "os_error", error)
-        kind = type(reason).__name__
-        raise CallError(f"no reply ({kind}: {reason})", transient=True) from None
+        kind, broke = (
+            type(reason).__name__,
+            (aiohttp.ClientPayloadError, aiohttp.ServerConnectionError),
+        )
+        why = f"no reply ({kind}: {reason})"
+        raise CallError(why, transient=True, worked_on=isinstance(error, broke)) from None
 
 
 async def _body(reply: aiohttp.ClientResponse, into: BinaryIO | None) -> bytes:

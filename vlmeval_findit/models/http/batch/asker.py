@@ -15,7 +15,6 @@ from ....core.work import Answer, Work, refused_if_it_quotes, said
 from ..asker import Made, was_free
 from ..chat import ChatModel
 from ..completion import CallError, Completion
-from ..estimate import load_of
 from ..logprobs import FIELDS
 from ..payload import Beginning, Request
 from .dialects import HALF
@@ -110,17 +109,9 @@ class BatchAsker:
         return self.model.request(work.messages[0], work.questions[0], beginning)
 
     def _at_most(self, work: Work, asked: Request) -> float | None:
-        row = self.model.row
-        prices = row.api.prices if row is not None and row.api is not None else None
-        if prices is None:
-            return None
-        (question,) = work.questions
-        space = self.model.space(question)
-        limit = self.model.manner(space).max_tokens or question.max_new_tokens
-        # Who marks what may be kept pays for keeping it, at most in every request.
-        calls = 2 if work.shares_images else 1
-        load = load_of(asked, work.messages[0], space, limit).priced(0, calls, prices).paid(HALF)
-        return load.usd_in + load.usd_out_at_most
+        message, (question,) = work.messages[0], work.questions
+        single = self.model.at_most(message, question, asked, shared=work.shares_images)
+        return None if single is None else single * HALF
 
 
 def _failed(error: str, recorded: Recorded, call: Mapping[str, Any]) -> Answer:

@@ -53,7 +53,8 @@ class ProviderCalls:
         except CancelledError:
             raise CallError("cancelled") from None
         except TimeoutError:
-            raise CallError(f"no reply within {self._timeout:g} s", transient=True) from None
+            why = f"no reply within {self._timeout:g} s"
+            raise CallError(why, transient=True, worked_on=True) from None
         finally:
             reply.cancel()
             with self._lock:

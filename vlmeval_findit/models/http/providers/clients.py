@@ -64,7 +64,9 @@ def no_reply(error: BaseException) -> CallError:
     if not transient:
         return CallError(f"the call was not made ({type(error).__name__}: {error})")
     reason = chain[-1]
-    return CallError(f"no reply ({type(reason).__name__}: {reason})", transient=True)
+    worked_on = bool(kinds & {"ReadTimeout", "ReadError", "RemoteProtocolError"})
+    why = f"no reply ({type(reason).__name__}: {reason})"
+    return CallError(why, transient=True, worked_on=worked_on)
 
 
 def _error_in(content: bytes) -> Mapping[str, Any]:

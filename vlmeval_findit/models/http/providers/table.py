@@ -46,6 +46,7 @@ class Provider:
         limit_field: of a body, for the limit of the reply's tokens.
         schema_root: what it takes as a JSON schema (None: it holds replies to none).
         gives_logprobs: whether it may give log-probabilities.
+        states_costs: whether its replies say what a call cost, as ``cost`` of ``usage``.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Provider:
     limit_field: str = LIMIT_FIELDS[0]
     schema_root: SchemaRoot | None = None
     gives_logprobs: bool = False
+    states_costs: bool = False
 
     def check_package(self) -> None:
         """Refuse where its client package is absent.
