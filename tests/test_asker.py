@@ -92,22 +92,70 @@ def test_statuses_that_are_tried_again(status: int) -> None:
     assert len(sleeps) == 3
 
 
-@pytest.mark.parametrize("status", [302, 400, 401, 402, 403, 404, 413, 422])
+@pytest.mark.parametrize(
+    ("status", "asked"),
+    [(302, 5), (400, 5), (401, 3), (402, 1), (403, 3), (404, 3), (413, 5), (422, 5)],
+)
 def test_statuses_that_are_not_and_are_shown_once(
-    status: int, caplog: pytest.LogCaptureFixture
+    status: int, asked: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hopeless = status in (401, 402, 403, 404)
+    """Without credit no other call is worth its way; without key or model, three in a row say."""
     with ChatServer(in_turn(error(status, "this will never do"))) as server:
         asking = asker(server.url)
-        for _ in range(3):
+        for number in range(1, 6):
             answer = one(asking)
             assert answer.error == f"HTTP {status}: this will never do"
-            assert answer.stop is (Stop.HOPELESS if hopeless else None)
-        # Without key, credit or model no other call is worth its way.
-        assert len(server.asked) == (1 if hopeless else 3)
-        assert asking.stopped is (Stop.HOPELESS if hopeless else None)
+            ended = Stop.HOPELESS if asked < 5 and number >= asked else None
+            assert (answer.stop, asking.stopped) == (ended, ended)
+        assert len(server.asked) == asked
     shown = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert shown == [f"{server.url}: HTTP {status}: this will never do"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_refusals_with_answers_between_them_end_nothing(status: int) -> None:
+    no, ok = error(status, "gateway restarts"), completion("ok")
+    with ChatServer(in_turn(no, no, ok, no, no, ok, no, no, no)) as server:
+        asking = asker(server.url)
+        stops = [one(asking).stop for _ in range(9)]
+        assert stops == [None] * 8 + [Stop.HOPELESS]
+        assert len(server.asked) == 9
+
+
+def test_calls_that_are_refused_together_count_once() -> None:
+    together = threading.Barrier(8)
+
+    def script(asked: Asked, number: int) -> Answer:
+        if number < 8:
+            together.wait(30)
+            return error(401, "gateway restarts")
+        return completion("ok")
+
+    with ChatServer(script) as server:
+        asking = asker(server.url)
+        with ThreadPoolExecutor(8) as pool:
+            burst = list(pool.map(lambda _: one(asking), range(8)))
+        assert [answer.stop for answer in burst] == [None] * 8
+        assert one(asking).text == "ok"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"message": "Your request was flagged by our moderation"},
+        {"message": "no", "code": "content_policy_violation"},
+        {"message": "The prompt triggered the content filter"},
+        {"message": "blocked by our safety system"},
+    ],
+)
+def test_inputs_that_a_moderator_refuses_end_no_run(said: dict[str, str]) -> None:
+    refused = Answer(json.dumps({"error": said}).encode(), 403)
+    with ChatServer(in_turn(refused)) as server:
+        asking = asker(server.url)
+        answers = [one(asking) for _ in range(5)]
+        assert len(server.asked) == 5
+    assert {answer.stop for answer in answers} == {None}
+    assert {answer.error for answer in answers} == {f"HTTP 403: {said['message']}"}
 
 
 def test_one_picture_that_a_moderator_refuses_does_not_end_a_run() -> None:
@@ -414,12 +462,10 @@ def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
         first = one(asking)
         assert (first.text, first.stop) == ("ok", None)
         assert len(refusing.asked) == 1
-        second = one(asking)
-        assert second.stop is Stop.HOPELESS
-        assert second.error == "HTTP 402: pay"
-        for _ in range(3):
-            assert one(asking).stop is Stop.HOPELESS
-        assert (len(refusing.asked), len(good.asked)) == (1, 2), "no further request"
+        found = [one(asking) for _ in range(6)]
+        assert found[-1].stop is Stop.HOPELESS
+        assert len(refusing.asked) == 3, "no further request"
+        assert len(good.asked) == 2, "no further request"
 
 
 def test_a_stopped_call_says_nothing_of_the_servers_it_did_not_ask() -> None:

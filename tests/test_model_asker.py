@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.cli.sweep import results_of
 from vlmeval_findit.core.identity import Described
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.prediction_reader import read_predictions
@@ -195,6 +196,35 @@ def test_the_other_models_go_on(stop: Stop, tmp_path: Path) -> None:
     assert {result.model for result in unfinished.value.results} == {"OpenCV-Detector"}
     assert len(unfinished.value.results) == 8
     assert askers["OpenCV-Detector"].calls == CALLS
+
+
+@pytest.mark.parametrize("error", [OSError("no such checkpoint"), SystemExit("no GPU")])
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
+    threads: bool, error: BaseException, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = Asking()
+
+    def load(name: str) -> Asking:
+        if name == "FullImage":
+            raise error
+        return good
+
+    class Both(FakeHost):
+        def executor(self, entry: ModelEntry) -> Executor:
+            if threads:
+                return ThreadsExecutor(lambda: [load(entry.name)], 2)
+            return LocalExecutor(lambda: load(entry.name))
+
+    sweep = demo_sweep(tmp_path, TWO_MODELS)
+    results, status = results_of(sweep, Both(None), None)
+    assert status == 1
+    assert {result.model for result in results} == {"OpenCV-Detector"}
+    assert len(results) == 8
+    why = f"FullImage: stopped, it cannot be loaded: {type(error).__name__}: {error}"
+    assert why in capsys.readouterr().err
+    kept = list(records(tmp_path / "calls.jsonl"))
+    assert {record["model"] for record in kept} == {"OpenCV-Detector"}, "no call was made"
 
 
 def test_a_model_that_ended_is_not_asked_in_the_next_stage(tmp_path: Path) -> None:

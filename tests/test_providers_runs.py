@@ -299,7 +299,8 @@ def chat(body, endpoint, timeout):
     return {"choices": [choice], "usage": usage}
 
 
-PROVIDERS = [Provider("mine", chat, "http://localhost/v1", states_costs=True), Provider("broken", None, "nowhere")]
+MINE = Provider("mine", chat, "http://localhost/v1", states_costs=True)
+PROVIDERS = [MINE, Provider("broken", None, "nowhere")]
 """
 
 

@@ -31,6 +31,7 @@ from vlmeval_findit.sweep.config import Inference
 from vlmeval_findit.sweep.journal.reading import is_whole
 from vlmeval_findit.sweep.journal.segments import segments_of
 from vlmeval_findit.sweep.model_asker import ModelAsker
+from vlmeval_findit.sweep.run import UnfinishedError
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -166,7 +167,7 @@ def test_a_model_that_cannot_be_loaded_stops_it(tmp_path: Path) -> None:
     def load() -> ModelAsker:
         raise OSError("no such checkpoint")
 
-    with pytest.raises(ValueError, match="cannot be loaded"):
+    with pytest.raises(UnfinishedError, match="it cannot be loaded"):
         go(demo_sweep(tmp_path), ray_host(load))
     assert not answered_keys(tmp_path / "calls.jsonl")
 

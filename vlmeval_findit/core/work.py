@@ -43,9 +43,10 @@ class Stop(Enum):
     SPENT = "the spending limit is reached"
     HOPELESS = "no further call would be answered either"
     LATER = "its answers come later"
+    NOT_LOADED = "it cannot be loaded"
 
 
-NOT_MADE = frozenset({Stop.SPENT, Stop.LATER})
+NOT_MADE = frozenset({Stop.SPENT, Stop.LATER, Stop.NOT_LOADED})
 """What is said of a call that was not made, or has no answer yet: nothing of it is kept."""
 
 

@@ -91,9 +91,7 @@ def prices_from(said: str | Sequence[object]) -> Prices:
         raise ValueError(
             f"prices {said!r}: IN,OUT in US dollars a million tokens, as 0.5,2 (0 where it is free)"
         )
-    return Prices(
-        sent, answered, cached=sent, written=sent, least=0, source="prices that were given"
-    )
+    return Prices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
 
 
 GPT_5_4 = Prices(2.5, 15.0, cached=0.25, written=2.5, least=1024)

@@ -8,6 +8,7 @@ Whatever an asker does, every call that was begun has an answer: an exception is
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,10 +18,22 @@ from threading import Condition, Thread
 from typing import Protocol, TypeVar
 
 from ..core.routing import Place
-from ..core.work import Answer, Asker, Cancellable, CancelledError, Placing, Stoppable, Work, said
+from ..core.work import (
+    Answer,
+    Asker,
+    Cancellable,
+    CancelledError,
+    Placing,
+    Stop,
+    Stoppable,
+    Work,
+    said,
+)
 from .line import Line, Siblings, Taken, picture_name
 from .plan import Unit
 from .stopping import Stopping
+
+log = logging.getLogger(__name__)
 
 GRACE = 1.0
 """Seconds that replies have which are just coming in when everything is given up."""
@@ -93,6 +106,12 @@ def answers_of(ask: Callable[[Work], list[Answer]], unit: Unit) -> list[Answer]:
     return answers
 
 
+def not_loaded(unit: Unit, error: BaseException) -> Answered:
+    """What ends the run of a model that cannot be loaded: other models go on."""
+    log.debug("a model cannot be loaded", exc_info=error)
+    return unit, [Answer("", error=said(error), stop=Stop.NOT_LOADED)] * len(unit.calls)
+
+
 class LocalExecutor:
     """One model in this process, loaded once, when the first unit comes.
 
@@ -107,7 +126,11 @@ class LocalExecutor:
 
     def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
         for unit in until(stop, units):
-            asker = self._asker = self._asker or self._load()
+            try:
+                asker = self._asker = self._asker or self._load()
+            except (Exception, SystemExit) as error:
+                yield not_loaded(unit, error)
+                return
             if isinstance(asker, Cancellable):
                 asker.cancelled_by(stop.is_set)
             together = asker.answers_together(shares_images=unit.shares_images)
@@ -143,7 +166,11 @@ class ThreadsExecutor:
         if first is None:
             return
         # Once: a race asks several times, and what was found out of servers stays.
-        askers = self._askers = self._askers or self._load()
+        try:
+            askers = self._askers = self._askers or self._load()
+        except (Exception, SystemExit) as error:
+            yield not_loaded(first, error)
+            return
         crew = _Crew(chain([first], coming), askers, self._threads, stop)
         try:
             with stop.shielded(crew.wake):

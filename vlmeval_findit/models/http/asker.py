@@ -345,7 +345,9 @@ class _Call:
         """Whether the same request may be answered, by this server or another."""
         if not isinstance(error, CallError) or self._asker.stopping:
             return False
-        return error.transient or (error.hopeless and self._asker._pool.hopeless is None)
+        if error.hopeless:
+            return self._asker._pool.another(self._tried)
+        return error.transient
 
     def wait(self, state: RetryCallState) -> float:
         """Seconds before the next attempt: none where another server may be asked.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,8 +23,11 @@ from .logprobs import LogprobsError, reply_logprobs
 RETRIED = frozenset({408, 429})
 """Statuses below 500 after which the same request may be answered."""
 
-HOPELESS = frozenset({401, 402, 403, 404})
-"""Statuses after which no other request is answered either: key, credit, permission, model."""
+REFUSED = frozenset({401, 403, 404})
+"""Statuses that are about key, permission or model, and mostly refuse every request."""
+
+HOPELESS = REFUSED | {402}
+"""Statuses after which no other request is answered either; the one more is about credit."""
 
 _MESSAGE, _NAME = 500, 200
 """Characters that are kept of a message, and of a name or an id."""
@@ -172,7 +176,7 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
     if isinstance(reply, dict):
         error = reply.get("error", reply.get("detail", reply.get("message", reply)))
     message = quoted(_message(error), _MESSAGE) or reason
-    hopeless = status in HOPELESS and not _is_about_the_input(error)
+    hopeless = _is_hopeless(status, error)
     return CallError(
         f"HTTP {status}: {message}", status, retry_after=retry_after, hopeless=hopeless
     )
@@ -184,14 +188,28 @@ def _reported(error: object, cost: float | None) -> CallError:
     message = f"the service reports: {_message(error)}"
     if status:
         message = f"HTTP {status}: {message}"
-    hopeless = status in HOPELESS and not _is_about_the_input(error)
+    hopeless = _is_hopeless(status, error)
     return CallError(message, status, cost=cost or 0.0, hopeless=hopeless)
 
 
-def _is_about_the_input(error: object) -> bool:
-    """Whether a moderator refused this one input: OpenRouter says so with status 403."""
-    metadata = error.get("metadata") if isinstance(error, dict) else None
-    return isinstance(metadata, dict) and bool({"flagged_input", "reasons"} & metadata.keys())
+def _is_hopeless(status: int, error: object) -> bool:
+    """Whether other requests would be refused too: not where a moderator refused this one input,
+    which services say with status 403.
+    """
+    if status != 403:
+        return status in HOPELESS
+    said = error if isinstance(error, dict) else {}
+    metadata = said.get("metadata")
+    if isinstance(metadata, dict) and {"flagged_input", "reasons"} & metadata.keys():
+        return False
+    words = f"{said.get('code')} {said.get('type')} {_message(error)}"
+    return _MODERATED.search(words) is None
+
+
+_MODERATED = re.compile(
+    r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system",
+    re.IGNORECASE,
+)
 
 
 def _message(error: object) -> str:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...core.routing import Place, home, spill
-from .completion import CallError
+from .completion import REFUSED, CallError
 from .endpoint import Endpoint
 from .limits import BUSY, Limit
 
@@ -43,6 +43,7 @@ class Server:
     ``failures`` are counted in a row; ``rests_until`` and ``asked_until`` (what it asked itself)
     are times of the pool's clock; ``turn`` grows whenever it is asked; ``takes`` is the field that
     it takes a limit of tokens in; ``hopeless`` is the error after which it is not asked again;
+    ``refusals`` are those of :data:`.completion.REFUSED` in a row, the last ``refused_at``;
     ``name`` is its own among the servers of its pool.
     """
 
@@ -57,6 +58,8 @@ class Server:
     asked_at: float = 0.0
     asked_until: float | None = None
     hopeless: CallError | None = None
+    refusals: int = 0
+    refused_at: float = -math.inf
 
     @property
     def is_full(self) -> bool:
@@ -218,7 +221,7 @@ class Pool:
     def _answered(self, server: Server, began: float) -> None:
         now = self._clock()
         with self._lock:
-            server.failures = 0
+            server.failures = server.refusals = 0
             server.limit.answered(now - began, server.in_flight)
             if began >= server.asked_at:
                 server.asked_until = None
@@ -226,7 +229,7 @@ class Pool:
     def _failed(self, server: Server, error: CallError, began: float) -> None:
         now = self._clock()
         with self._lock:
-            if error.hopeless:
+            if error.hopeless and self._was_last_refusal(server, error, began):
                 server.hopeless = error
             asked = error.retry_after
             server.asked_at = now
@@ -244,6 +247,18 @@ class Pool:
             beyond = min(server.failures - IN_A_ROW, 10)
             if beyond >= 0:
                 server.rests_until = now + min(FIRST_REST * 2**beyond, LONGEST_REST)
+
+    def _was_last_refusal(self, server: Server, error: CallError, began: float) -> bool:
+        """Whether a server is not worth another call: a gateway may refuse for a moment only.
+
+        Calls that were on their way together are refused together: they count once.
+        """
+        if error.status not in REFUSED:
+            return True
+        if began >= server.refused_at:
+            server.refusals += 1
+            server.refused_at = self._clock()
+        return server.refusals >= IN_A_ROW
 
 
 _TOO_MANY = 429

@@ -25,7 +25,7 @@ from uuid import uuid4
 from ...core.plugins import loaded_files
 from ...core.work import said
 from ..config import Inference
-from ..executors import Answered, Loader, single_calls, until
+from ..executors import Answered, Loader, not_loaded, single_calls, until
 from ..finished import code_sha256
 from ..journal.side import side_path
 from ..plan import Unit
@@ -70,7 +70,12 @@ class RayExecutor:
         if first is None:
             return
         with self.opened():
-            sheet, (replicas, together) = self._sent(), self._replicas()
+            sheet = self._sent()
+            try:
+                replicas, together = self._replicas()
+            except self._ray.exceptions.RayError as error:
+                yield not_loaded(first, error)
+                return
             pieces = (
                 piece
                 for unit in chain([first], coming)
@@ -132,7 +137,8 @@ class RayExecutor:
         """The actors by the names of their files, and what the model can do.
 
         Raises:
-            ValueError: it cannot be loaded, or a machine cannot keep what it answers.
+            RayError: it cannot be loaded.
+            ValueError: a machine cannot keep what it answers.
         """
         assert self._sheet is not None, "nobody said which cells are asked"
         needs = {"num_cpus": self._inference.cpus, "num_gpus": self._inference.gpus}
@@ -141,10 +147,7 @@ class RayExecutor:
         around = self._sheet.around
         names = [uuid4().hex for _ in range(self._inference.replicas or self._fitting())]
         actors = {name: remote.remote(self._load, around, name) for name in names}
-        try:
-            ready: list[Ready] = self._ray.get([one.ready.remote() for one in actors.values()])
-        except self._ray.exceptions.RayError as error:
-            raise ValueError(f"the model cannot be loaded: {said(error)}") from None
+        ready: list[Ready] = self._ray.get([one.ready.remote() for one in actors.values()])
         for name, one in zip(names, ready, strict=True):
             _refuse_strangers(side_path(around.journal, name), one)
         return actors, ready[0].together
