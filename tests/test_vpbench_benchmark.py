@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.statistics import figure_intervals
 from vlmeval_findit.leaderboard import board
-from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.leaderboard.openvlm import as_openvlm
+from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.runs.score import score
 
 QUERY = VPQuery(
@@ -234,6 +236,8 @@ def test_a_board_says_what_its_intervals_do_not_know(folder: Path) -> None:
     write_table(folder, "VPBench_Stage1", [replace(QUERY, index=n) for n in range(8)], {})
     made = board.make_board([World(folder).run("Seer", "VPBench_Stage1", saying("C"))])
     assert "## Intervals\n\n* Stage1: questions about one photograph" in as_markdown(made)
+    assert "Stage1: questions about one photograph" in as_latex(made)
+    assert "Stage1: questions about one photograph" in as_openvlm(made, datetime.now(UTC))
 
 
 def test_a_question_without_an_answer_is_in_no_figure() -> None:
