@@ -139,6 +139,8 @@ def test_plots_take_the_pages_colours_and_say_what_they_show() -> None:
         "highest 14.2 %, lowest 12.5 %"
     )
     bare = heat_map("h0", "M", replace(shown, reported=None, axes=("", "")))
+    # The reported cell has a frame, and no other has.
+    assert heat.svg.count("<path") == bare.svg.count("<path") + 1
     assert bare.alt.startswith("M: F1@0.5 by format; highest")
     assert "representation" in heat.svg
     assert "F1@0.5 (%)" in heat.svg

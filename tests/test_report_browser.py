@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 from scored_runs import World, grid, query, saying, speaking
+from test_watch import NOW, place_of
 
 from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.report.followed import Followed
+from vlmeval_findit.report.live_page import make_live_page
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import load_runs
 
@@ -259,6 +262,35 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     assert opened.find_element("id", "page").text == "page 2 of 4"
 
 
+def test_the_page_of_a_sweep_can_be_paused(browser: Any, tmp_path: Path) -> None:
+    snapshot = Followed([place_of(tmp_path)]).look(0.0)
+    page = tmp_path / "page.html"
+    page.write_text(make_live_page(snapshot, NOW, 60), encoding="utf-8")
+    browser.get(page.as_uri())
+    button = browser.find_element("id", "pause")
+    for paused, address in (("true", "#paused"), ("false", "")):
+        button.click()
+        shown(browser, f"return document.getElementById('pause').ariaPressed === '{paused}'")
+        assert browser.execute_script("return location.hash") == address
+    # Loaded again it is still paused.
+    button.click()
+    browser.refresh()
+    shown(browser, "return document.getElementById('pause').ariaPressed === 'true'")
+
+
+@pytest.mark.parametrize("key", ["altKey", "ctrlKey", "shiftKey"])
+def test_an_arrow_with_another_key_turns_no_page(opened: Any, key: str) -> None:
+    """Alt and an arrow are the browser's: back and forth."""
+    opened.execute_script("document.querySelector('#cards .card').focus()")
+    before = opened.find_element("id", "page").text
+    turn = (
+        "document.activeElement.dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true, [arguments[0]]: true}))"
+    )
+    opened.execute_script(turn, key)
+    assert opened.find_element("id", "page").text == before
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
     """Text of page and plots has a contrast of at least 4.5 (WCAG AA) with the ground."""
@@ -269,7 +301,12 @@ def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
     ink, ground = colours(opened)
     assert contrast(ink, ground) > 4.5
     assert (luminance(ground) > 0.5) == (scheme == "dark")
-    assert opened.find_element("id", "theme").text.lower() == scheme
+    theme = opened.find_element("id", "theme")
+    # It is called as what it turns on, and pressed while that is on.
+    assert (theme.text, theme.get_attribute("aria-pressed")) == (
+        "Dark",
+        "false" if scheme == "dark" else "true",
+    )
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 

@@ -90,6 +90,15 @@ def test_what_costs_nothing_has_no_colour(board: Board) -> None:
     assert 99 not in {place for place, _ in one.colours()}
 
 
+def test_what_is_too_narrow_to_point_at_is_no_stop_of_the_tab_key(board: Board) -> None:
+    page = make_page(board, NOW)
+    buttons = re.findall(r'<button type="button" class="segment[^>]*width:([\d.]+)%', page)
+    assert buttons
+    assert min(map(float, buttons)) >= 1
+    narrow = Segment(losses_of(board).causes[0][1], 0, events=1, points=0.5, interval=None)
+    assert (narrow.drawn, narrow.reachable) == (True, False)
+
+
 def test_letters_have_a_bar_too(letters: World) -> None:
     letters.predict("Good", "Letters_Zoo_plain", guessing(0.8))
     letters.predict("Silent", "Letters_Zoo_plain", saying("no idea"))

@@ -324,7 +324,7 @@ def test_the_page_says_all_of_it(tmp_path: Path) -> None:
     page = make_live_page(replace(looking.seen[16], speed=2.0), NOW, 4.2)
     left = looking.seen[16].left
     for said in (
-        '<meta http-equiv="refresh" content="5">',
+        '<button type="button" id="pause" aria-pressed="false" data-seconds="5">Pause</button>',
         "Running.",
         "As of 2026-01-02 03:04:05 UTC",
         "2.0 calls a second",
@@ -334,9 +334,12 @@ def test_the_page_says_all_of_it(tmp_path: Path) -> None:
         "xyxy_json",
     ):
         assert said in page, said
-    assert "<script" not in page
+    # It is loaded again by a script that can be paused, and by nothing else.
+    assert 'http-equiv="refresh"' not in page
+    assert page.count("<script") == 1
     ended = make_live_page(followed.look(99.0), NOW, None)
-    assert "refresh" not in ended
+    assert "<script" not in ended
+    assert 'id="pause"' not in ended
     assert "1 call failed: run it again to ask them." in ended
     stopped = make_live_page(looking.seen[16], NOW, None)
     assert "No longer watched" in stopped
@@ -448,7 +451,7 @@ def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> No
     assert "no longer watched" in said
     page = out.read_text()
     assert "No longer watched" in page
-    assert "refresh" not in page
+    assert 'id="pause"' not in page
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 

@@ -15,7 +15,7 @@ from ..core.metric import Metric
 from ..core.statistics import INTERVALS
 from ..core.visible import counted, duration
 from .live_cells import CellView, Snapshot, State
-from .page import environment, template_text
+from .page import csp_hash, environment, template_text
 
 _SAID = {
     State.WAITING: "Waiting: nobody works on it.",
@@ -42,6 +42,7 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
         time: when.
         every: seconds until the page loads itself again (None: nobody writes it any more).
     """
+    script = template_text("live.js")
     page: str = (
         environment()
         .get_template("live.html.j2")
@@ -56,6 +57,8 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
             bounds=bounds,
             seconds=lambda value: f"{value:.1f} s" if value < 10 else duration(value),
             note=INTERVALS,
+            script=Markup(script),
+            script_hash=csp_hash(script),
             style=Markup(template_text("report.css") + template_text("live.css")),
             time=time.strftime("%Y-%m-%d %H:%M:%S UTC"),
             version=__version__,

@@ -16,6 +16,10 @@ from ..runs.scored_run import Run
 _LEAST = 0.005
 """Points that can be seen in a bar."""
 
+_REACHABLE = 1.0
+"""Points whose segment is wide enough to be pointed at; the table and the gallery's filter have
+all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -31,6 +35,11 @@ class Segment:
     def drawn(self) -> bool:
         """Whether it can be seen; a cause may have events that cost nothing."""
         return self.points >= _LEAST
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it is wide enough to be pointed at, and a stop of the Tab key."""
+        return self.points >= _REACHABLE
 
     @property
     def bounds(self) -> str:

@@ -140,7 +140,7 @@ def rendered(
         folder=folder,
         data=Markup(json_in_html({**gallery, **contents.data})),
         script=Markup(script),
-        script_hash=_csp_hash(script),
+        script_hash=csp_hash(script),
     )
     return page
 
@@ -172,7 +172,7 @@ def _script(names: Iterable[str]) -> str:
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
-def _csp_hash(script: str) -> str:
+def csp_hash(script: str) -> str:
     """The hash by which the page's policy knows its one script: no other script runs."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -12,6 +12,7 @@ import matplotlib as mpl
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from ..core.drawing import Curve
 from ..core.visible import short, visible
@@ -98,6 +99,8 @@ def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
         bar = figure.colorbar(mesh, ax=axes, label=fill(f"{shown.metric} (%)", 14))
         bar.outline.set_visible(False)
         reported = values.get(shown.reported) if shown.reported else None
+        if shown.reported and reported is not None:
+            axes.add_patch(_frame(shown, reported))
         chosen = (
             f"reported {' '.join(shown.reported)} with {reported:.1f} %, "
             if shown.reported and reported is not None
@@ -109,6 +112,14 @@ def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
             f"highest {max(values.values()):.1f} %, lowest {min(values.values()):.1f} %"
         )
         return as_plot(figure, name, alt)
+
+
+def _frame(shown: HeatMap, value: float) -> Rectangle:
+    """What stands around the reported cell, inside it."""
+    assert shown.reported is not None
+    row, column = shown.reported
+    place = (shown.columns.index(column) + 0.05, shown.rows.index(row) + 0.08)
+    return Rectangle(place, 0.9, 0.84, fill=False, edgecolor=_readable(value), linewidth=2)
 
 
 _MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}

@@ -1,5 +1,7 @@
 // Keys, light and dark, and the start.
 function onKey(event) {
+  // With another key it is the browser's: Alt and an arrow go back and forth.
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!step || event.target.closest("input, select, pre")) return;
   if (at("detail").open) turnTo(opened.place + step);
@@ -12,7 +14,6 @@ function isDark() {
 }
 
 function showTheme() {
-  at("theme").textContent = isDark() ? "Light" : "Dark";
   at("theme").setAttribute("aria-pressed", String(isDark()));
 }
 
