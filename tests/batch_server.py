@@ -48,7 +48,7 @@ class Manners:
     ``expired``; ``status`` in which batches end; ``refused`` why a batch fails at once;
     ``loses_reply``: so many batches are made and their maker is told of an error; ``hides`` so many
     lists of batches are empty; ``falls_over``: so many questions about a batch are answered with
-    502; ``denies`` whatever is asked.
+    502; ``denies`` whatever is asked; ``uploads`` is how many seconds a file takes.
     """
 
     looks: int = 0
@@ -60,6 +60,7 @@ class Manners:
     falls_over: int = 0
     denies: bool = False
     backwards: bool = True
+    uploads: float = 0.0
 
 
 class BatchServer:
@@ -75,6 +76,7 @@ class BatchServer:
         self.files: dict[str, bytes] = {}
         self._said = said
         self._lock = threading.Lock()
+        self._ended = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
 
@@ -87,6 +89,7 @@ class BatchServer:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._ended.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -213,6 +216,7 @@ class BatchServer:
 
     def _post(self, path: str, kind: str, data: bytes) -> dict[str, Any]:
         if path == "/files":
+            self._ended.wait(self.manners.uploads)
             whole = b"Content-Type: " + kind.encode() + b"\r\n\r\n" + data
             parts = email.message_from_bytes(whole).get_payload()
             assert isinstance(parts, list)

@@ -218,6 +218,16 @@ def test_a_batch_that_is_not_listed_at_once_is_waited_for(tmp_path: Path) -> Non
         assert len(server.batches) == 1
 
 
+def test_an_upload_that_outlasts_poll_says_nothing_of_when_a_batch_is_listed(
+    tmp_path: Path,
+) -> None:
+    """The reply to its submission was lost: a second submission would be paid too."""
+    with BatchServer(loses_reply=1, hides=1, uploads=0.2) as server:  # poll: 0.05
+        assert main(batched(tmp_path, server, "openai")) == 0
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+
+
 def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
     with BatchServer(looks=0) as server:
         # Somebody else's, of as many requests, at the same time.

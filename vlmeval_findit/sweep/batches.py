@@ -6,6 +6,7 @@ again: first it is found out whether it is.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -149,8 +150,9 @@ class _Run:
         """Whether a batch was made; it is then among those that go on.
 
         It waits as long as nobody can know: a batch that was just submitted may not be listed yet.
+        That counts from the first look: how long the upload before it took, nobody noted.
         """
-        rests = Rests(self.poll, self.stop)
+        rests, until = Rests(self.poll, self.stop), math.inf
         while not one.id:
             known = {other.id for other in self.ledger.batches()}
             found = self.asker.service.find(one.intent, known)
@@ -162,7 +164,8 @@ class _Run:
                     "interrupted: its results say it; nothing is submitted before"
                 )
                 rests.rest()
-            elif self.asker.service.works_alone and time.time() < one.intent.at + self.poll:
+            elif self.asker.service.works_alone and time.monotonic() < until:
+                until = min(until, time.monotonic() + self.poll)
                 rests.rest()
             else:
                 self.ledger.ended(one.intent.name, "it was never made")
