@@ -354,6 +354,11 @@ def test_what_failed_ends_the_stock_runner_with_a_status(
     done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
     assert done.returncode == 2, "refused before the host starts"
     assert "hash of the prompts: recorded others" in done.stdout
+    done = run(
+        STOCK, ["--data", "FindIt_Pascal_xyxy_json", "--model", MODEL], tmp_path, environment(lmu)
+    )
+    assert done.returncode == 1, "its images are missing"
+    assert "FindIt: any model on FindIt_Pascal_xyxy_json: " in done.stdout
 
 
 @pytest.mark.parametrize("program", [STOCK, RUN_FINDIT])

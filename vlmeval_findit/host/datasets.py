@@ -92,25 +92,27 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         judge_args: str | None = None,
         mode: str = "all",
     ) -> None:
-        _refuse_what_cannot_work()
-        self.task = load(dataset)
-        if class_of(dataset) != type(self).__name__:
-            raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
-        given = read_judge_args(judge_args or entries.flag("--judge-args"))
-        said = {"space": space, "reads_like": reads_like, "encoder": encoder}
-        self._config = {**_ours(said), **_ours(given)}
-        self.settings = settings_from(self._config)
-        check_settings(self.settings)
-        self.prompts = prompts_of(self.task)
-        skip = skips_missing() if skip_missing is None else skip_missing
-        # Scoring alone needs no images, but then it must expect the rows that inference had.
-        self.left_out = (
-            frozenset()
-            if mode == "eval" and not skip
-            else rows_to_leave_out(list(self.task.queries.values()), self.prompts.folder, skip)
-        )
-        super().__init__(dataset=dataset, skip_noimg=skip_noimg)
-        self.img_root = str(self.prompts.folder.path)
+        # The host's loop logs what is refused here, goes on, and ends with status 0.
+        with OUTCOMES.of("any model", dataset):
+            _refuse_what_cannot_work()
+            self.task = load(dataset)
+            if class_of(dataset) != type(self).__name__:
+                raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
+            given = read_judge_args(judge_args or entries.flag("--judge-args"))
+            said = {"space": space, "reads_like": reads_like, "encoder": encoder}
+            self._config = {**_ours(said), **_ours(given)}
+            self.settings = settings_from(self._config)
+            check_settings(self.settings)
+            self.prompts = prompts_of(self.task)
+            skip = skips_missing() if skip_missing is None else skip_missing
+            # Scoring alone needs no images, but then it must expect the rows that inference had.
+            self.left_out = (
+                frozenset()
+                if mode == "eval" and not skip
+                else rows_to_leave_out(list(self.task.queries.values()), self.prompts.folder, skip)
+            )
+            super().__init__(dataset=dataset, skip_noimg=skip_noimg)
+            self.img_root = str(self.prompts.folder.path)
 
     @classmethod
     def supported_datasets(cls) -> Names:
