@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -307,3 +308,47 @@ def test_the_question_is_one_box_of_one_thing() -> None:
     task = load_task("FindIt_Probe_xyxy_json")
     assert len(task.queries) == 40
     assert {len(query.truth.boxes) for query in task.queries.values()} == {1}
+
+
+# --- replies of another form ----------------------------------------------------------------------
+
+
+def keyed(key: str, only: int = 40) -> Script:
+    """Answers under another key than was asked for, to so many of the calls."""
+    right = answering(convention("grid1000/xyxy"))
+
+    def script(asked: Asked, number: int) -> Answer:
+        answer = right(asked, number)
+        if number >= only:
+            return answer
+        return replace(answer, body=answer.body.replace(b'\\"bbox\\"', f'\\"{key}\\"'.encode()))
+
+    return script
+
+
+@pytest.mark.filterwarnings("error")
+def test_replies_of_another_form_are_tried_and_the_form_is_named(serve: Serve, capsys: Out) -> None:
+    """34 of 40 say another key than was asked for."""
+    server = serve(keyed("bbox_2d", 34))
+    assert probe(server, "--limit", "40", "--space", "grid1000") == 2
+    out = " ".join(capsys.readouterr().out.split())
+    assert "34 of 40 replies are as xyxy_json_bbox_2d asks for them" in out
+    assert "read so: declared thousandths of width and height, xyxy: confirmed" in out
+    assert "--format xyxy_json_bbox_2d" in out
+
+
+def test_a_key_that_no_format_has_is_named(serve: Serve, capsys: Out) -> None:
+    server = serve(keyed("the_box"))
+    assert probe(server, "--space", "grid1000") == 2
+    out = " ".join(capsys.readouterr().out.split())
+    assert "20 of 20 replies have their boxes under 'the_box', which no format asks for" in out
+
+
+def test_half_of_the_scenes_says_what_it_needs(serve: Serve, capsys: Out) -> None:
+    right = answering(convention("grid1000/xyxy"))
+    server = serve(lambda asked, number: completion("[]") if not number else right(asked, number))
+    assert probe(server, "--space", "grid1000") == 2
+    out = " ".join(capsys.readouterr().out.split())
+    assert "--limit 20: a finding needs 20 boxes, so every scene has to give one" in out
+    assert "19 boxes are too few (at least 20): nothing can be said" in out
+    assert "--limit 40 asks 20 scenes more" in out

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import parse
+from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import SpaceError, space_from
 from ..core.exit_status import INTERRUPTED
 from ..core.files import atomic_write, sha256_of
@@ -21,6 +22,7 @@ from ..data.probe.scenes import COUNT, SIZES
 from ..doctor.conventions import SPACES, Convention, row_of
 from ..doctor.of_run import RunReplies, replies_of_run
 from ..doctor.probe import FEWEST, by_size, examine, resampled
+from ..doctor.probe_forms import other_form
 from ..models.http.services import extra_fields, server_name, server_space
 from ..models.table import MODELS, find_model
 from ..runs.score import checked, open_predictions
@@ -29,7 +31,7 @@ from ..sweep.config_file import read_sweep
 from .parsing import Parser
 from .printing import report_spending
 from .probe_saving import saved
-from .probe_text import Probed, as_dict, text_of
+from .probe_text import Instead, Probed, as_dict, needed, text_of
 from .provider import with_provider
 from .sweep import add_executor_flags, budget_for, host_for, results_of
 
@@ -80,6 +82,8 @@ def main(argv: Sequence[str]) -> int:
         _set_aside(sweep.journal.parent)
     elif sweep.journal.exists():
         print(f"answers of an earlier probe lie in {sweep.journal.parent}: --anew asks again\n")
+    if args.limit < COUNT:
+        print(needed(args.limit))
     budget = budget_for(sweep, args)
     results, status = results_of(sweep, host_for(sweep, args, budget), None)
     report_spending(budget)
@@ -113,7 +117,8 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=COUNT,
         metavar="N",
-        help=f"the first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes",
+        help=f"the first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A "
+        f"finding needs {FEWEST} boxes: of {FEWEST} scenes every one has to give its box",
     )
     parser.add_argument("--extra-body", metavar="JSON", help="more fields of every request")
     parser.add_argument("--work-dir", type=Path, default=Path("probes"), help="default: probes")
@@ -248,11 +253,22 @@ def _probed(path: Path, wanted: _Wanted) -> Probed:
     found = open_predictions(path, settings)
     own, _ = checked(found.model, found.task, found.replies, settings, found.identity)
     run = replies_of_run(found.model, found.task, found.replies, own, found.identity)
+    question = found.task.question
+    assert isinstance(question, Variant)  # else its answers were no boxes
     asked = Convention(SPACES[_STAND_IN], run.declared.order)
     finding = examine(run.queries, _declared(wanted, run), asked)
     bend = None
     if finding.fitted is not None and finding.fit is not None:
         bend = resampled(run.queries, finding.fitted, finding.fit)
+    other = other_form(question, found.replies)
+    instead = None
+    if other is not None and other.question is not None:
+        task = replace(found.task, question=other.question)
+        read_so = replies_of_run(found.model, task, found.replies, own, found.identity)
+        made = examine(read_so.queries, _declared(wanted, read_so), asked)
+        instead = Instead(other, read_so, made)
+    elif other is not None:
+        instead = Instead(other)
     return Probed(
         model=found.model,
         dataset=found.task.name,
@@ -262,6 +278,7 @@ def _probed(path: Path, wanted: _Wanted) -> Probed:
         sizes=by_size(run.queries, finding, asked),
         bend=bend,
         asked=asked,
+        instead=instead,
     )
 
 

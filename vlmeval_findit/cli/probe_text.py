@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ from ..boxes.records import Reason
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
 from ..core.visible import visible
+from ..data.probe.scenes import COUNT
 from ..doctor.consultation import bend_as_dict
 from ..doctor.conventions import Convention
 from ..doctor.estimate import Bend
 from ..doctor.frames import Floats
 from ..doctor.of_run import RunReplies
 from ..doctor.probe import FEWEST, Finding, OfSize, Outcome
+from ..doctor.probe_forms import OtherForm
 from .doctor import folded, said_of, scale_and_offset, some
 
 _LOST = 0.5
@@ -27,6 +29,18 @@ _LOST = 0.5
 
 _WITHOUT = (None, Reason.NO_BOX)
 """Reasons of a reply without boxes that was read all the same."""
+
+
+@dataclass(frozen=True)
+class Instead:
+    """The form that replies have instead of the one that was asked for, and what they say so read.
+
+    Without ``run`` and ``finding`` no format asks for it.
+    """
+
+    form: OtherForm
+    run: RunReplies | None = None
+    finding: Finding | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,7 @@ class Probed:
     sizes: Sequence[OfSize]
     bend: Bend | None
     asked: Convention
+    instead: Instead | None = None
 
     @property
     def failed(self) -> int:
@@ -100,7 +115,31 @@ def text_of(probed: Probed) -> Iterator[str]:
     yield ""
     yield from _table(probed)
     yield ""
-    yield from folded([_verdict(probed), *_details(probed)])
+    yield from folded([_verdict(probed), *_details(probed), *_next(probed)])
+
+
+def needed(scenes: int) -> str:
+    """What a probe of fewer scenes than there are needs."""
+    spare = scenes - FEWEST
+    which = f"all of them but {spare} have" if spare else "every scene has"
+    return f"--limit {scenes}: a finding needs {FEWEST} boxes, so {which} to give one\n"
+
+
+def _next(probed: Probed) -> Iterator[str]:
+    """What else could be asked, where replies had another form or were too few."""
+    scenes, instead = len(probed.run.matched), probed.instead
+    if instead is not None:
+        share = f"{instead.form.count} of {scenes} replies"
+        if instead.form.question is None:
+            key = visible(instead.form.key)
+            yield f"{share} have their boxes under '{key:.60}', which no format asks for"
+        else:
+            name = instead.form.question.name.partition("_Probe_")[2]
+            yield f"{share} are as {name} asks for them: ask so, with --format {name}"
+    if instead is not None and instead.run is not None and instead.finding is not None:
+        yield f"read so: {_verdict(replace(probed, run=instead.run, finding=instead.finding))}"
+    if probed.finding.diagnosis.boxes < FEWEST and scenes < COUNT:
+        yield f"--limit {COUNT} asks {COUNT - scenes} scenes more, and these are not asked again"
 
 
 def _counted(probed: Probed) -> Iterator[str]:
@@ -231,6 +270,12 @@ def as_dict(probed: Probed) -> dict[str, Any]:
         "space": None if probed.unusable or not probed.space else probed.space.as_dict(),
         "unusable": probed.unusable,
         "answers": probed.counts(),
+        "other_form": probed.instead
+        and {
+            "replies": probed.instead.form.count,
+            "asked_for_by": probed.instead.form.question and probed.instead.form.question.name,
+            "key": probed.instead.form.key or None,
+        },
         "sizes": [
             {
                 "width": one.width,
