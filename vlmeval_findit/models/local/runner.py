@@ -200,7 +200,7 @@ class LocalRunner:
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         """From when a run is told to stop, end between two tokens, with a
-        :class:`..core.work.CancelledError`.
+        :class:`...core.work.CancelledError`.
         """
         self._told = told
 
