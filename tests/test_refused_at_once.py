@@ -351,6 +351,15 @@ def test_what_the_host_may_know_is_passed_on(
     assert "vlmeval was imported" in done.stderr, done.stderr
 
 
+def test_a_table_of_ours_is_no_dataset_of_theirs(blocked: Path, tmp_path: Path) -> None:
+    """Once ``prepare`` has made Scenes_mini.tsv, the name without prefix is still refused."""
+    for suffix, text in ((".tsv", "index\tquestion\n"), (".meta.json", "{}")):
+        (tmp_path / f"Scenes_mini{suffix}").write_text(text)
+    done = findit(blocked, tmp_path, tmp_path, ["--data", "Scenes_mini", "--model", "FindIt-Nano"])
+    assert done.returncode == 2, done.stderr
+    assert "did you mean FindIt_Scenes_mini_xyxy_json" in done.stderr
+
+
 def test_versions_are_said_without_importing(blocked: Path, lmu: Path, tmp_path: Path) -> None:
     from vlmeval_findit import __version__
 

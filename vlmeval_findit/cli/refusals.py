@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
-from ..core.data_root import lmu_data_root
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.model_names import check_model_name
@@ -14,6 +13,7 @@ from ..core.places import image_folder
 from ..core.question import Question
 from ..core.settings import Settings
 from ..core.spelling import closest, nearest
+from ..core.table_facts import is_users_table
 from ..core.vlmevalkit import (
     dataset_names,
     has_dataset,
@@ -67,7 +67,7 @@ def check_hosts_dataset(name: str) -> None:
     Raises:
         ValueError: the message names those that were probably meant.
     """
-    if has_dataset(name) or (lmu_data_root() / f"{name}.tsv").is_file():
+    if has_dataset(name) or is_users_table(name):
         return
     ours = _with_prefix(name)
     if not ours and may_have_dataset(name):

@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from .data_root import lmu_data_root
+
 
 def meta_path(table: Path) -> Path:
     """Where the facts about a table lie."""
     return table.with_suffix(".meta.json")
+
+
+def is_users_table(name: str) -> bool:
+    """Return whether VLMEvalKit's user has a table ``<name>.tsv`` that we did not make."""
+    table = lmu_data_root() / f"{name}.tsv"
+    return table.is_file() and not meta_path(table).is_file()
 
 
 def made_of(table: Path) -> str | None:

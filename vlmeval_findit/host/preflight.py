@@ -14,10 +14,10 @@ from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
-from ..core.data_root import lmu_data_root
 from ..core.model_names import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest
+from ..core.table_facts import is_users_table
 from ..models.http.services import header_lines, openrouter_key, server_headers
 from ..models.http.spending import Budget
 from ..sweep.config import ModelEntry
@@ -58,7 +58,7 @@ def check_datasets(names: Iterable[str]) -> None:
         is_known = name in supported_video_datasets or any(
             name in cls.supported_datasets() for cls in DATASET_CLASSES
         )
-        if not is_known and not (lmu_data_root() / f"{name}.tsv").is_file():
+        if not is_known and not is_users_table(name):
             known = [*SUPPORTED_DATASETS, *supported_video_datasets]
             raise ValueError(f"VLMEvalKit has no dataset {name!r}{nearest(name, known)}")
 
