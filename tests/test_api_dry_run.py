@@ -184,7 +184,8 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
     assert " (1,280 of them again), " in weighed, "one picture, six times"
     price = 6 * 768 * 15 / 1e6
     assert f"at most {6 * 768:,} out; " in weighed
-    assert weighed.endswith(f"; at prices of {AS_OF} $0.00 in, at most ${price:.2f} out")
+    assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
+    assert f"prices are those of {AS_OF} where none were given" in done.stdout
     assert "FullImage over HTTP" not in done.stdout
     served = sub_command(lmu, tmp_path, "sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1")
     assert served.stdout.count(" over HTTP: 6 calls, 6 images") == 2

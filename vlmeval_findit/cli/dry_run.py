@@ -46,7 +46,7 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
         manner = group.chat.manner(space)
         print(f"{one.name}  as {manner.model}, {space.as_dict()}\n  {_line(one.load or Load())}")
     print(f"all\n  {_line(_sum(dry.counts))}")
-    print("Tokens are estimates. Replies that an earlier run left are not taken off.")
+    print(f"{_ESTIMATES} Replies that an earlier run left are not taken off.")
     return 0
 
 
@@ -57,6 +57,9 @@ def _key(entry: ModelEntry) -> dict[str, Any]:
     known = row or (entry.row and find_model(entry.row))
     local = str(checkpoint) if known and checkpoint else None
     return given_key(entry.settings, known_revision(local) or local if local else None)
+
+
+_ESTIMATES = f"Tokens are estimates; prices are those of {AS_OF} where none were given."
 
 
 def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
@@ -90,7 +93,7 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         f"{calls:,} model calls, {left:,} of them to be made"
     )
     if any(one.load for one in dry.counts):
-        print(f"over HTTP: {_line(_sum(dry.counts))}. Tokens are estimates.")
+        print(f"over HTTP: {_line(_sum(dry.counts))}. {_ESTIMATES}")
         if half:
             print("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
@@ -121,10 +124,7 @@ def _line(sums: Load) -> str:
     again = f" ({sums.tokens_again:,} of them again)" if sums.tokens_again else ""
     price = ""
     if sums.usd_in:
-        price = (
-            f"; at prices of {AS_OF} ${sums.usd_in:,.2f} in, at most ${sums.usd_out_at_most:,.2f} "
-            "out"
-        )
+        price = f"; ${sums.usd_in:,.2f} in, at most ${sums.usd_out_at_most:,.2f} out"
     return (
         f"{sums.calls:,} calls, {sums.images:,} images, {sums.size:,} bytes, about "
         f"{sums.tokens_in:,} tokens in{again}, at most {sums.tokens_out_at_most:,} out{price}"
