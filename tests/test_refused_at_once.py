@@ -113,7 +113,7 @@ REFUSED = {
     ),
     "no row": (
         ("--data", DATA, "--model", "mine=/nowhere"),
-        "say which it is run like: --row Qwen3-VL",
+        "Say which model it is run like: --row Qwen3-VL",
     ),
     "misspelt row": (
         ("--data", DATA, "--model", "mine=/nowhere", "--row", "Qwen3-LV"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.model_names import check_model_name
-from ..core.spelling import nearest
+from ..core.spelling import closest
 from .revision import refuse_missing
 from .row import ModelRow
 from .table import find_model, local_names
@@ -24,10 +24,11 @@ def row_of_checkpoint(name: str, checkpoint: str, row: str | None = None) -> Mod
     check_model_name(name)
     known = find_model(row or name)
     if known is None or known.local is None:
+        near = closest(row or name, ["Replay", *local_names()])
+        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
         raise ValueError(
-            f"{name}={checkpoint}: no local model {row or name!r}"
-            f"{nearest(row or name, ['Replay', *local_names()])}"
-            + ("" if row else "; say which it is run like: --row Qwen3-VL")
+            f"{name}={checkpoint}: no local model {row or name!r}{meant}"
+            + ("" if row else " Say which model it is run like: --row Qwen3-VL")
         )
     refuse_missing(checkpoint)
     return known
