@@ -7,7 +7,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from typing import Any
+
+from vlmeval_findit.models.http.holding import WORDS
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,25 @@ class ChatServer:
                 pass
 
         return Handler
+
+
+def is_first(asked: Asked) -> bool:
+    """Whether it is the question that comes before constrained ones."""
+    return WORDS in json.dumps(asked.body)
+
+
+def holding(script: Script) -> Script:
+    """The script of a server that holds replies to formats: it answers the first question so, and
+    numbers the others from 0."""
+    numbers = count()
+
+    def held(asked: Asked, number: int) -> Answer:
+        return completion(HELD_REPLY) if is_first(asked) else script(asked, next(numbers))
+
+    return held
+
+
+HELD_REPLY = '{"word": "quokka"}'
 
 
 def in_turn(*answers: Answer) -> Script:

@@ -94,22 +94,25 @@ def test_statuses_that_are_tried_again(status: int) -> None:
 
 @pytest.mark.parametrize(
     ("status", "asked"),
-    [(302, 5), (400, 5), (401, 3), (402, 1), (403, 3), (404, 3), (413, 5), (422, 5)],
+    [(302, 6), (400, 5), (401, 3), (402, 1), (403, 3), (404, 3), (413, 6), (422, 5)],
 )
 def test_statuses_that_are_not_and_are_shown_once(
     status: int, asked: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without credit no other call is worth its way; without key or model, three in a row say."""
+    """Without credit no other call is worth its way; without key or model, three in a row say;
+    what five first calls are refused with in the same words, others would be."""
     with ChatServer(in_turn(error(status, "this will never do"))) as server:
         asking = asker(server.url)
-        for number in range(1, 6):
+        for number in range(1, 7):
             answer = one(asking)
-            assert answer.error == f"HTTP {status}: this will never do"
-            ended = Stop.HOPELESS if asked < 5 and number >= asked else None
+            assert (answer.error or "").startswith(f"HTTP {status}: this will never do")
+            ended = Stop.HOPELESS if asked < 6 and number >= asked else None
             assert (answer.stop, asking.stopped) == (ended, ended)
         assert len(server.asked) == asked
     shown = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
-    assert shown == [f"{server.url}: HTTP {status}: this will never do"]
+    assert shown[0] == f"{server.url}: HTTP {status}: this will never do"
+    why = "; 5 calls were refused in these words, and none was answered"
+    assert shown[1:] == ([f"{shown[0]}{why}"] if asked == 5 else [])
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

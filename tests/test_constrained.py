@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from asking import asker
-from chat_server import ChatServer, completion
+from chat_server import ChatServer, completion, holding, in_turn, is_first
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -144,10 +144,10 @@ def asked_of(question: Variant, server: ChatServer) -> Answer:
 
 
 def test_only_the_twin_is_sent_with_a_schema() -> None:
-    with ChatServer(lambda asked, number: completion("[]")) as server:
+    with ChatServer(holding(in_turn(completion("[]")))) as server:
         for question in (FREE, HELD):
             assert asked_of(question, server).error is None
-        free, held = (asked.body for asked in server.asked)
+        free, held = (asked.body for asked in server.asked if not is_first(asked))
     sent = held.pop("response_format")  # type: ignore[attr-defined]
     assert sent["json_schema"]["schema"] == schema_of(HELD.reply)
     assert free == held
@@ -157,7 +157,7 @@ def test_only_the_twin_is_sent_with_a_schema() -> None:
 def test_a_server_that_decodes_freely_is_told_once(
     said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with ChatServer(lambda asked, number: completion(said)) as server:
+    with ChatServer(holding(in_turn(completion(said)))) as server:
         work = Work(((text("where?"),),) * 2, (HELD,) * 2, {}, False)
         with caplog.at_level(logging.WARNING):
             answers = asker(server.url).ask(work)
@@ -167,7 +167,7 @@ def test_a_server_that_decodes_freely_is_told_once(
 
 def test_a_reply_that_is_held_is_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
     with (
-        ChatServer(lambda asked, number: completion("[]")) as server,
+        ChatServer(holding(in_turn(completion("[]")))) as server,
         caplog.at_level(logging.WARNING),
     ):
         asked_of(HELD, server)

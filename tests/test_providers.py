@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 from asking import QUESTION, Sleeps, call_of
-from chat_server import GARBAGE, NEVER, Answer, ChatServer, in_turn
+from chat_server import GARBAGE, HELD_REPLY, NEVER, Answer, ChatServer, in_turn, is_first
 from PIL import Image
 from provider_servers import (
     ANTHROPIC,
@@ -41,6 +41,7 @@ from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import openrouter_model, provider_model
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.holding import WORDS
 from vlmeval_findit.models.http.providers import calls, table
 from vlmeval_findit.models.http.providers.endpoints import Ready, provider_endpoints
 from vlmeval_findit.models.http.providers.table import Provider
@@ -430,11 +431,17 @@ def test_replies_are_held_to_a_format_in_the_words_of_each() -> None:
     found = {}
     boxes = '[{"bbox": [1, 2, 3, 4]}]'
     for protocol in PROTOCOLS:
-        said = boxes if protocol is GOOGLE else f'{{"answer": {boxes}}}'
-        with ChatServer(protocol.answering(lambda parts, said=said: said)) as server:
+
+        def said(parts: list[dict[str, Any]], protocol: Protocol = protocol) -> str:
+            held = HELD_REPLY if parts[0].get("text") == WORDS else boxes
+            return held if protocol is GOOGLE else f'{{"answer": {held}}}'
+
+        with ChatServer(protocol.answering(said)) as server:
             answer = ask(asker_of(protocol, server), name=HELD)
         assert (answer.text, answer.error) == (boxes, None)
-        found[protocol] = server.asked[0].body
+        first, asked = server.asked
+        assert is_first(first)
+        found[protocol] = asked.body
     schema = found[OPENAI]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["answer"]["type"] == "array"
     held = {"type": "json_schema", "schema": schema}

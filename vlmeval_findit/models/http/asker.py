@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_any
@@ -28,10 +28,12 @@ from ...core.work import Answer, Stop, Work, refused_if_it_quotes, said
 from .chat import ChatModel
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS, Endpoint
+from .holding import First, check, was_free
 from .logprobs import FIELDS, refuses_logprobs
 from .payload import Beginning, Request
-from .pool import Pool, Server
+from .pool import Caller, Pool, Server
 from .providers.calls import ProviderCalls
+from .refusals import explained, is_unknown
 from .spending import Budget, SpendingError
 from .transport import Transport
 
@@ -64,12 +66,14 @@ class Terms:
 
 class Over(NamedTuple):
     """How a call is made: a name of the content of its images, the server that should answer,
-    whether other calls are over the same images, whether log-probabilities are asked for."""
+    whether other calls are over the same images, whether log-probabilities are asked for; and the
+    request that goes before the first one to a server (None: none does)."""
 
     picture: str = ""
     place: str = ""
     beginning: Beginning = Beginning.ONCE
     confidences: bool = False
+    first: First | None = None
 
 
 class ChatAsker:
@@ -191,6 +195,7 @@ class ChatAsker:
         try:
             recorded = self._model.recorded(question, None, None)
             asked = self._model.request(message, question, over.beginning)
+            over = over._replace(first=self._model.first(asked, question))
         except Exception as error:  # whatever a broken picture makes of its reader
             return _failed(said(error), recorded, {})
         try:
@@ -204,7 +209,8 @@ class ChatAsker:
             recorded = self._model.recorded(question, asked, None)
             hopeless = made.outcome.hopeless and self._pool.hopeless is not None
             stop = Stop.HOPELESS if hopeless else None
-            return _failed(self._message(made), recorded, made.call, stop)
+            why = self._message(made, asked, question, over)
+            return _failed(why, recorded, made.call, stop)
         if made.outcome.no_logprobs:
             why = f"{made.outcome.no_logprobs}: its replies are kept without log-probabilities"
             self._say_once(made.server, why)
@@ -241,11 +247,13 @@ class ChatAsker:
         guessed = call.guessed + (at_most or 0.0 if completion.cost is None else 0.0)
         return Made(completion, call.attempts, call.server, cost, guessed)
 
-    def _message(self, made: Made) -> str:
+    def _message(self, made: Made, asked: Request, question: Question, over: Over) -> str:
         """Why a call failed, logged the first time that it is seen."""
         error = made.outcome
         assert isinstance(error, CallError)
         message = f"{error}{_later(error.retry_after)}"
+        if error.hopeless and error.alike:
+            message += explained(error, asked.body, question, confidences=over.confidences)
         attempts = f" ({made.attempts} attempts)" if made.attempts > 1 else ""
         self._say_once(made.server, message, attempts)
         return message + attempts
@@ -256,16 +264,6 @@ class ChatAsker:
             self._shown.add(message)
         if new:
             log.warning("%s: %s%s", server or self._model.name, message, more)
-
-
-def was_free(completion: Completion) -> bool:
-    """Whether a whole reply is no list of JSON, so that nothing can have held it to one."""
-    if completion.finish_reason != "stop":
-        return False
-    try:
-        return not isinstance(json.loads(completion.text), list)
-    except (ValueError, RecursionError):
-        return True
 
 
 class Made(NamedTuple):
@@ -307,7 +305,6 @@ class _Call:
         self._at_most = at_most
         self._body = {**body, **FIELDS} if over.confidences else body
         self._over = over
-        self._confidences = over.confidences
         self._tried: set[Server] = set()
         self._last: CallError | None = None
         self.attempts = 0
@@ -327,17 +324,18 @@ class _Call:
             self._asker.wait_as_asked()
         try:
             over = self._over
-            with self._asker._pool.server(self._tried, over.picture, over.place) as server:
+            caller = Caller(self, "free" if over.first is None else "held")
+            taken = self._asker._pool.server(self._tried, over.picture, over.place, caller)
+            with taken as server:
                 self.server = server.endpoint.name
                 self._tried.add(server)
-                return self._completion(server)
+                if over.first is not None:
+                    server.holding.find_out(partial(self._first, server, over.first))
+                return self._completion(server, self._body, over.confidences)
         except CallError as error:
             self.lost += error.cost
             if error.worked_on:
-                known = self._at_most
-                guess = self._asker._budget.dearest if known is None else known
-                self.lost += guess
-                self.guessed += guess
+                self._guess()
             self._last = error
             raise
 
@@ -345,7 +343,7 @@ class _Call:
         """Whether the same request may be answered, by this server or another."""
         if not isinstance(error, CallError) or self._asker.stopping:
             return False
-        if error.hopeless:
+        if error.hopeless or (error.alike and error.transient):
             return self._asker._pool.another(self._tried)
         return error.transient
 
@@ -360,44 +358,62 @@ class _Call:
         asked = self._asker._pool.wait()
         return _backoff(state) if asked is None else asked + random.uniform(0.0, 0.5)
 
-    def _completion(self, server: Server) -> Completion:
+    def _first(self, server: Server, first: First) -> None:
+        """Ask what only a held reply answers as its schema has it; it is paid with this call.
+
+        Raises:
+            CallError: it is refused, or answered freely.
+        """
+        if self._asker.stopping:
+            raise CallError("not asked: the run is to stop")
+        attempts = self.attempts
+        try:
+            completion = self._completion(server, first.body)
+        except CallError as error:
+            error.args = (f"{error} (to the question that comes before constrained ones)",)
+            raise
+        self.attempts = attempts
+        if completion.cost is None:
+            self._guess()
+        self.lost += completion.cost or 0.0
+        check(completion, first)
+
+    def _guess(self) -> None:
+        """Count what nobody said the price of, at the most that it may be."""
+        known = self._at_most
+        guess = self._asker._budget.dearest if known is None else known
+        self.lost += guess
+        self.guessed += guess
+
+    def _completion(
+        self, server: Server, body: Mapping[str, Any], confidences: bool = False
+    ) -> Completion:
         takes = server.takes
         try:
-            return self._sent(server, takes)
+            return self._sent(server, takes, body, confidences)
         except CallError as error:
-            if not _is_unknown(takes, error):
+            if not is_unknown(takes, error):
                 raise
         other = next(field for field in LIMIT_FIELDS if field != takes)
-        completion = self._sent(server, other)
+        completion = self._sent(server, other, body, confidences)
         server.takes = other
         return completion
 
-    def _sent(self, server: Server, takes: str) -> Completion:
+    def _sent(
+        self, server: Server, takes: str, body: Mapping[str, Any], confidences: bool
+    ) -> Completion:
         self.attempts += 1
-        own = {takes if name == "max_tokens" else name: it for name, it in self._body.items()}
+        own = {takes if name == "max_tokens" else name: it for name, it in body.items()}
         try:
             reply = self._asker._post(server.endpoint, own)
-            found = read_completion(reply, confidences=self._confidences)
+            found = read_completion(reply, confidences=confidences)
             return found.priced(self._asker._model.prices)
         except CallError as error:
-            if not self._confidences or not refuses_logprobs(error.status, str(error)):
+            if not confidences or not refuses_logprobs(error.status, str(error)):
                 raise
             # Every further call would be refused too, and nothing but the flag can change it.
             message = f"it gives no log-probabilities: run without --confidences ({error})"
             raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
-
-
-_UNKNOWN = re.compile(
-    r"unsupported|not supported|unrecognized|unknown|not permitted|unexpected|instead",
-    re.IGNORECASE,
-)
-
-
-def _is_unknown(field: str, error: CallError) -> bool:
-    """Whether a server says that it has no such field."""
-    message = str(error)
-    named = re.search(rf"\b{field}\b", message) is not None
-    return error.status == 400 and named and _UNKNOWN.search(message) is not None
 
 
 class _TooLong(stop_base):

@@ -19,6 +19,7 @@ from ..table import find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimate import load_of
+from .holding import First, first_question
 from .payload import (
     Beginning,
     Manner,
@@ -63,6 +64,15 @@ class ChatModel:
         """
         space = self.space(question)
         return request(message, question, space, self.manner(space), beginning)
+
+    def first(self, asked: Request, question: Question) -> First | None:
+        """The request that shows whether replies are held to a format (:mod:`.holding`); None where
+        they are free.
+        """
+        root = self.manner(self.space(question)).schema_root
+        if question.reply_schema is None or root is None:
+            return None
+        return first_question(asked.body, question, root)
 
     def at_most(
         self, message: Message, question: Question, asked: Request, *, shared: bool

@@ -41,7 +41,7 @@ class CallError(Exception):
     ``status`` is the HTTP status (0: none came); ``cost`` what it cost all the same, in US dollars;
     ``retry_after`` the seconds that the server asks to wait; ``hopeless`` whether the next call
     would fail in the same way; ``worked_on``: the service may have answered without our seeing it,
-    and asks for its money.
+    and asks for its money.  So many calls were refused ``alike`` where that makes it hopeless.
     """
 
     def __init__(
@@ -62,6 +62,14 @@ class CallError(Exception):
         self.transient = transient or status in RETRIED or status >= 500
         self.hopeless = hopeless
         self.worked_on = worked_on
+        self.alike = 0
+
+    def of_another(self) -> CallError:
+        """The same for a call that failed because of it, which is not charged for it."""
+        after, passes, ends = self.retry_after, self.transient, self.hopeless
+        same = CallError(str(self), self.status, retry_after=after, transient=passes, hopeless=ends)
+        same.alike = self.alike
+        return same
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +211,10 @@ def _is_hopeless(status: int, error: object) -> bool:
     if isinstance(metadata, dict) and {"flagged_input", "reasons"} & metadata.keys():
         return False
     words = f"{said.get('code')} {said.get('type')} {_message(error)}"
-    return _MODERATED.search(words) is None
+    return MODERATED.search(words) is None
 
 
-_MODERATED = re.compile(
+MODERATED = re.compile(
     r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system",
     re.IGNORECASE,
 )

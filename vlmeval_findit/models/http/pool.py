@@ -14,15 +14,18 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...core.routing import Place, home, spill
 from .completion import REFUSED, CallError
 from .endpoint import Endpoint
+from .holding import Holding
 from .limits import BUSY, Limit
+from .refusals import Refusals
 
 IN_A_ROW = 3
 """Failures after which a server is left out."""
@@ -36,6 +39,19 @@ _LOOK_UP = 0.1
 """Seconds after which a call that waits for room looks whether the run is to stop."""
 
 
+class Caller(NamedTuple):
+    """Who asks: the call, the same over its attempts, and what kind it is of.
+
+    Whether one kind is answered says nothing of the other.
+    """
+
+    call: Hashable = None
+    kind: str = ""
+
+
+_NOBODY = Caller()
+
+
 @dataclass(slots=True, eq=False)
 class Server:
     """One server and how it did.
@@ -44,7 +60,8 @@ class Server:
     are times of the pool's clock; ``turn`` grows whenever it is asked; ``takes`` is the field that
     it takes a limit of tokens in; ``hopeless`` is the error after which it is not asked again;
     ``refusals`` are those of :data:`.completion.REFUSED` in a row, the last ``refused_at``;
-    ``name`` is its own among the servers of its pool.
+    ``alike`` are those of its first calls by the kind of them, ``holding`` whether it holds replies
+    to a format; ``name`` is its own among the servers of its pool.
     """
 
     endpoint: Endpoint
@@ -60,6 +77,8 @@ class Server:
     hopeless: CallError | None = None
     refusals: int = 0
     refused_at: float = -math.inf
+    alike: defaultdict[str, Refusals] = field(default_factory=lambda: defaultdict(Refusals))
+    holding: Holding = field(default_factory=Holding)
 
     @property
     def is_full(self) -> bool:
@@ -137,7 +156,11 @@ class Pool:
 
     @contextmanager
     def server(
-        self, tried: Collection[Server], picture: str = "", place: str = ""
+        self,
+        tried: Collection[Server],
+        picture: str = "",
+        place: str = "",
+        caller: Caller = _NOBODY,
     ) -> Iterator[Server]:
         """The server for a call that these have failed, held during the attempt.
 
@@ -145,6 +168,7 @@ class Pool:
             tried: servers that failed this call.
             picture: a name of the content of its images (empty: it has none).
             place: the name of the server that should answer, if it can (empty: the picture's).
+            caller: whose the attempt is.
 
         Raises:
             CallError: all are hopeless, or the run is to stop and none has room; or what the
@@ -155,10 +179,10 @@ class Pool:
         try:
             yield server
         except CallError as error:
-            self._failed(server, error, began)
+            self._failed(server, error, began, caller)
             raise
         else:
-            self._answered(server, began)
+            self._answered(server, began, caller)
         finally:
             with self._lock:
                 server.in_flight -= 1
@@ -200,7 +224,8 @@ class Pool:
         now, alive = self._clock(), self._alive()
         if not alive:
             last = self._servers[-1].hopeless
-            raise CallError(str(last), last.status if last else 0, hopeless=True)
+            assert last is not None
+            raise last.of_another()
         ready = [one for one in alive if one.back_at(now) <= now and one not in tried]
         meant = next((one for one in ready if one.name == place and not one.is_full), None)
         if meant is not None:
@@ -218,17 +243,19 @@ class Pool:
         best = min(alive, key=order)
         return None if best.is_full else best
 
-    def _answered(self, server: Server, began: float) -> None:
+    def _answered(self, server: Server, began: float, caller: Caller) -> None:
         now = self._clock()
         with self._lock:
+            server.alike[caller.kind].answer()
             server.failures = server.refusals = 0
             server.limit.answered(now - began, server.in_flight)
             if began >= server.asked_at:
                 server.asked_until = None
 
-    def _failed(self, server: Server, error: CallError, began: float) -> None:
+    def _failed(self, server: Server, error: CallError, began: float, caller: Caller) -> None:
         now = self._clock()
         with self._lock:
+            server.alike[caller.kind].add(error, caller.call, began, now)
             if error.hopeless and self._was_last_refusal(server, error, began):
                 server.hopeless = error
             asked = error.retry_after

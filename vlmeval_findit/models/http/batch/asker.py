@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from ....core.replies import Recorded
 from ....core.work import Answer, Work, refused_if_it_quotes, said
-from ..asker import Made, was_free
+from ..asker import Made
 from ..chat import ChatModel
 from ..completion import CallError, Completion
+from ..holding import was_free
 from ..logprobs import FIELDS
 from ..payload import Beginning, Request
 from .dialects import HALF

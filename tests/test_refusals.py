@@ -1,0 +1,239 @@
+"""What a server takes from nobody: found out by its first calls, and by a question before them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+from asking import asker, call_of
+from chat_server import (
+    HELD_REPLY,
+    Answer,
+    Asked,
+    ChatServer,
+    Script,
+    completion,
+    error,
+    holding,
+    in_turn,
+    is_first,
+)
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.core.messages import text
+from vlmeval_findit.core.work import Answer as Answered
+from vlmeval_findit.core.work import Stop, Work
+from vlmeval_findit.models.http.asker import ChatAsker
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.holding import Holding
+from vlmeval_findit.models.http.spending import Budget
+
+FREE = parse("FindIt_Demo_xyxy_json")
+HELD = parse("FindIt_Demo_xyxy_json_constrained")
+NO_GRAMMAR = error(500, "failed to parse grammar")
+OK = completion("[]")
+
+
+def ask(asking: ChatAsker, question: Any = FREE, **how: Any) -> Answered:
+    (answer,) = asking.ask(Work(((text("where?"),),), (question,), {}, False, **how))
+    return answer
+
+
+def answers(script: Script, calls: int, question: Any = FREE) -> list[Answered]:
+    """What comes of calls one after the other."""
+    with ChatServer(script) as server:
+        asking = asker(server.url)
+        return [ask(asking, question) for _ in range(calls)]
+
+
+# --- refusals that are alike ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", [in_turn(NO_GRAMMAR), holding(in_turn(NO_GRAMMAR))])
+def test_a_schema_that_is_refused_with_500_ends_the_run(script: Script) -> None:
+    """The first question is refused as well, or only the schemas of boxes are."""
+    with ChatServer(script) as server:
+        asking = asker(server.url)
+        came = [ask(asking, HELD) for _ in range(6)]
+    assert [answer.stop for answer in came] == [None] * 4 + [Stop.HOPELESS] * 2
+    assert [call_of(answer).get("attempts") for answer in came] == [4, 4, 1, 1, 1, 0]
+    assert len([one for one in server.asked if not is_first(one)]) in (0, 11)
+    assert asking.stopped is Stop.HOPELESS
+    why = came[-1].error or ""
+    assert why.startswith("HTTP 500: failed to parse grammar")
+    assert "5 calls were refused in these words, and none was answered: " in why
+    assert "it does not take response_format (ask FindIt_Demo_xyxy_json without" in why
+
+
+def test_what_the_words_do_not_name_may_be_any_field() -> None:
+    fields = {"top_k": 1, "seed": 7}
+    with ChatServer(in_turn(error(400, "bad request"), error(400, "bad request"))) as server:
+        asking = asker(server.url, fields=fields)
+        why = [ask(asking, confidences=True) for _ in range(5)][-1].error or ""
+    assert "it may not take logprobs (run without --confidences), or seed (with --extra-body" in why
+    assert """top_k (with --extra-body '{"top_k": null}' it is not sent)""" in why
+    with ChatServer(in_turn(error(400, "top_k must be -1"))) as server:
+        asking = asker(server.url, fields=fields)
+        why = [ask(asking) for _ in range(5)][-1].error or ""
+    assert "it does not take top_k" in why
+    assert "seed" not in why
+
+
+def test_ids_and_times_in_refusals_are_no_difference() -> None:
+    def script(asked: Asked, number: int) -> Answer:
+        return error(400, f"no images (request req_{number}, 2026-11-23T06:00:{number:02})")
+
+    assert answers(script, 5)[-1].stop is Stop.HOPELESS
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        in_turn(error(503, "loading model")),
+        in_turn(error(429, "slow down")),
+        in_turn(error(413, "too large")),
+        in_turn(error(400, "blocked by the content filter")),
+        lambda asked, number: error(500, f"worker {number} died"),
+        lambda asked, number: error(400, f"{4000 + number} tokens are too many"),
+        in_turn(completion("[1]"), error(500, "no")),
+        in_turn(*[error(500, "no")] * 9, error(503, "starts"), *[error(500, "no")] * 9, OK),
+    ],
+    ids=["503", "429", "413", "moderated", "words", "counts", "answered", "between"],
+)
+def test_refusals_that_are_of_the_moment_or_the_call_end_nothing(script: Script) -> None:
+    assert [answer.stop for answer in answers(script, 12)] == [None] * 12
+
+
+def test_calls_that_are_refused_together_are_one_sign() -> None:
+    """A server that starts may refuse all that come with it, in the same words."""
+    together = threading.Barrier(8)
+
+    def script(asked: Asked, number: int) -> Answer:
+        if number < 8:
+            together.wait(30)
+            return error(500, "model runner is not up")
+        return OK
+
+    with ChatServer(script) as server:
+        asking = asker(server.url)
+        with ThreadPoolExecutor(8) as threads:
+            came = list(threads.map(lambda _: ask(asking), range(8)))
+    assert [answer.error for answer in came] == [None] * 8
+
+
+def test_free_answers_say_nothing_of_held_ones() -> None:
+    def script(asked: Asked, number: int) -> Answer:
+        return NO_GRAMMAR if "response_format" in asked.body else OK
+
+    with ChatServer(script) as server:
+        asking = asker(server.url)
+        assert ask(asking).error is None
+        came = [ask(asking, HELD) for _ in range(5)]
+    assert came[-1].stop is Stop.HOPELESS
+
+
+def test_another_server_is_asked_instead() -> None:
+    with ChatServer(in_turn(NO_GRAMMAR)) as bad, ChatServer(in_turn(OK)) as good:
+        asking = asker([bad.url, good.url])
+        assert [ask(asking).error for _ in range(20)] == [None] * 20
+        assert asking.stopped is None
+
+
+# --- the question before constrained ones ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", ["[]", "Hello there, friend!", '{"word": "hello"}', "", "null"])
+def test_a_server_that_ignores_the_format_ends_the_run(said: str) -> None:
+    """Also where its replies are as the format has them all the same."""
+    budget = Budget()
+    with ChatServer(in_turn(completion(said))) as server:
+        asking = asker(server.url, budget=budget)
+        came = [ask(asking, HELD) for _ in range(2)]
+        (asked,) = server.asked
+    assert [answer.stop for answer in came] == [Stop.HOPELESS] * 2
+    assert [answer.text for answer in came] == ["", ""]
+    why = came[0].error or ""
+    assert f"it said {said!r}" in why if said else "it said an empty reply" in why
+    assert "ask FindIt_Demo_xyxy_json without _constrained" in why
+    assert budget.spent == call_of(came[0])["cost"] == 0.01
+    (content,) = asked.body["messages"][0]["content"]
+    assert content == {"type": "text", "text": "Say hello in three words."}
+
+
+def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
+    budget = Budget()
+    with ChatServer(holding(in_turn(OK))) as one, ChatServer(holding(in_turn(OK))) as other:
+        asking = asker([one.url, other.url], budget=budget)
+        with ThreadPoolExecutor(8) as threads:
+            came = list(threads.map(lambda _: ask(asking, HELD), range(16)))
+        assert [len([it for it in at.asked if is_first(it)]) for at in (one, other)] == [1, 1]
+        assert len(one.asked) + len(other.asked) == 18
+    assert {answer.text for answer in came} == {"[]"}
+    assert sorted(call_of(answer)["cost"] for answer in came) == [0.01] * 14 + [0.02] * 2
+    assert {call_of(answer)["attempts"] for answer in came} == {1}
+    assert budget.spent == pytest.approx(0.18)
+
+
+def test_free_questions_come_without_it() -> None:
+    with ChatServer(in_turn(OK)) as server:
+        assert ask(asker(server.url)).error is None
+        assert len(server.asked) == 1
+
+
+def test_it_is_sent_as_the_calls_are_but_for_logprobs() -> None:
+    with ChatServer(holding(in_turn(OK))) as server:
+        ask(asker(server.url, fields={"seed": 7}), HELD, confidences=True)
+        first, call = (dict(one.body) for one in server.asked)
+    assert first.pop("response_format")["type"] == call.pop("response_format")["type"]
+    assert call.pop("logprobs") is True
+    assert call.pop("top_logprobs") == 1
+    assert first.pop("messages") != call.pop("messages")
+    assert first == call
+
+
+def test_one_that_is_cut_off_in_a_thought_shows_nothing() -> None:
+    cut = completion("<think>Three words", finish_reason="length")
+    with ChatServer(in_turn(cut, OK)) as server:
+        assert ask(asker(server.url), HELD).text == "[]"
+
+
+def test_one_that_fails_is_tried_again_with_its_call() -> None:
+    with ChatServer(in_turn(error(503, "loads"), completion(HELD_REPLY), OK)) as server:
+        answer = ask(asker(server.url), HELD)
+        assert [is_first(one) for one in server.asked] == [True, True, False]
+    assert (answer.text, call_of(answer)["attempts"]) == ("[]", 2)
+
+
+def test_one_that_is_refused_says_so() -> None:
+    (answer,) = answers(in_turn(error(400, "no response_format here")), 1, HELD)
+    assert answer.error == (
+        "HTTP 400: no response_format here (to the question that comes before constrained ones)"
+    )
+
+
+def test_who_waits_for_it_shares_its_failure() -> None:
+    """A server that never answers costs one time-out, not one for each call that waits."""
+    holding = Holding()
+
+    class Meanwhile:
+        """Takes the place of the lock: while it is waited for, the one who holds it fails."""
+
+        def __enter__(self) -> None:
+            holding._failed = CallError("no reply", transient=True, cost=0.5)
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    holding._lock = cast(Any, Meanwhile())
+    with pytest.raises(CallError, match="no reply") as caught:
+        holding.find_out(lambda: pytest.fail("asked again"))
+    assert (caught.value.transient, caught.value.cost) == (True, 0.0)
+
+
+def test_the_reply_that_came_is_shown_in_short() -> None:
+    (answer,) = answers(in_turn(completion("hello " * 500)), 1, HELD)
+    assert len(answer.error or "") < 500
+    assert json.dumps({"word": "quokka"}) in (answer.error or "")
