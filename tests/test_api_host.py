@@ -386,6 +386,20 @@ def test_a_key_that_is_refused_is_tried_three_times(lmu: Path, tmp_path: Path) -
     assert all(KEY not in path.read_text() for path in tmp_path.rglob("*.json*"))
 
 
+def test_a_server_that_ignores_the_format_is_asked_one_question(lmu: Path, tmp_path: Path) -> None:
+    with ChatServer(lambda asked, number: completion("[]")) as server:
+        done = run(
+            RUN_FINDIT,
+            ["--data", f"{DATA}_constrained", "--base-url", server.url, "--model", "Qwen3-VL"],
+            tmp_path,
+            environment(lmu),
+        )
+        assert len(server.asked) == 1
+    assert done.returncode == 1, done.stdout
+    assert f"ask {DATA} without _constrained" in done.stdout
+    assert not list(tmp_path.rglob("*_score.csv"))
+
+
 def test_the_hosts_other_mode_is_refused(lmu: Path, tmp_path: Path) -> None:
     with ChatServer(lambda asked, number: completion()) as server:
         done = ask(server, tmp_path, lmu, "--data", DATA, "--api-mode")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -23,6 +24,7 @@ from chat_server import (
 )
 
 from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.work import Answer as Answered
 from vlmeval_findit.core.work import Stop, Work
@@ -237,3 +239,22 @@ def test_the_reply_that_came_is_shown_in_short() -> None:
     (answer,) = answers(in_turn(completion("hello " * 500)), 1, HELD)
     assert len(answer.error or "") < 500
     assert json.dumps({"word": "quokka"}) in (answer.error or "")
+
+
+def test_a_sweep_stops_and_says_what_to_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sweep.yaml"
+    config.write_text(
+        f"models: [Qwen3-VL]\ndatasets: [{HELD.name}]\nwork_dir: {tmp_path / 'out'}\n"
+        f"journal: {tmp_path / 'calls.jsonl'}\n"
+    )
+    heeds = holding(in_turn(OK))
+    with ChatServer(lambda asked, number: heeds(asked, number) if number else OK) as server:
+        assert main(["sweep", str(config), "--endpoints", server.url]) == 1
+        assert len(server.asked) == 1
+        assert "it does not hold replies to a format" in capsys.readouterr().err
+        assert not list((tmp_path / "out").rglob("*_score.csv"))
+        # Once a run: this is the next, the server mended.
+        assert main(["sweep", str(config), "--endpoints", server.url]) == 0
+        assert sum(map(is_first, server.asked)) == 2
