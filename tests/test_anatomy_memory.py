@@ -98,14 +98,31 @@ def test_the_details_of_one_run_are_held_at_a_time(
     assert held == [20] * 4
 
 
-def test_an_error_leaves_the_file_of_before(
+def test_what_one_run_lacks_leaves_the_others_in_the_file(
     runs: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A kind of slices that only the runs of the first benchmark have, and no run at all."""
+    """A kind of slices that only the runs of the first benchmark have."""
     out = tmp_path / "anatomy.json"
-    out.write_text("before", "utf-8")
     assert main(["anatomy", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
     assert f"Guesses_{ZOO}.json has no parts by 'time'" in capsys.readouterr().err
+    told = [one["model"] for one in json.loads(out.read_text("utf-8"))]
+    assert told == ["Fails", "Good", "Good", "Talks"]
+
+
+def test_an_interruption_leaves_the_file_of_before(
+    runs: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "anatomy.json"
+    out.write_text("before", "utf-8")
+
+    def interrupted(run: Run) -> Run:
+        if run.model == "Talks":
+            raise KeyboardInterrupt
+        return with_details(run)
+
+    monkeypatch.setattr(command, "with_details", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        command.main([str(runs.runs), "--json", str(out)])
     assert out.read_text("utf-8") == "before"
     assert [path.name for path in tmp_path.glob(".anatomy*")] == []
 

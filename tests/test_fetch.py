@@ -16,6 +16,7 @@ from web import Answer, Web, web_server
 
 from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
 from vlmeval_findit.core.image_files import problem
+from vlmeval_findit.core.places import PlaceError
 from vlmeval_findit.data.fetch.download import (
     CHUNK,
     Client,
@@ -246,7 +247,7 @@ def test_ref_l4_comes_from_two_places() -> None:
     [
         ("coco_train: http://a/", "did you mean coco_train2014"),
         ("findit: ftp://a/", "is not an http"),
-        ("findit: 5", "is not an http"),
+        ("findit: 5", "sources.findit: 5 is no text"),
     ],
 )
 def test_a_wrong_address_names_its_key(
@@ -255,7 +256,7 @@ def test_a_wrong_address_names_its_key(
     config = tmp_path / "datasets.yaml"
     config.write_text(f"sources:\n  {text}\n")
     monkeypatch.setenv("FINDIT_CONFIG", str(config))
-    with pytest.raises(SourceError, match=why):
+    with pytest.raises((SourceError, PlaceError), match=why):
         bases()
 
 

@@ -329,7 +329,9 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
 
 
 def test_who_alarms_less_is_ranked_first(world: World, rejecting: Run) -> None:
-    alarming = world.run("Loud", NAME, lambda one, _: BOTH)
-    board = make_board([rejecting, alarming])
-    ranks = {m: board.cells[m, "Pascal"].entries["False-alarm rate"].rank for m in ("M", "Loud")}
-    assert ranks == {"M": 1, "Loud": 2}
+    """Among those whose calls were all answered: who failed could not alarm."""
+    loud = world.run("Loud", NAME, lambda one, _: BOTH)
+    quiet = world.run("Quiet", NAME, lambda one, _: "[]")
+    board = make_board([rejecting, loud, quiet])
+    entries = {m: board.cells[m, "Pascal"].entries["False-alarm rate"] for m in board.models}
+    assert {m: one.rank for m, one in entries.items()} == {"Quiet": 1, "Loud": 2, "M": None}

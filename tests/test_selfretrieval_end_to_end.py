@@ -101,7 +101,10 @@ def test_leaderboard_and_report_say_what_scored(finished: Path, lmu: Path, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--data", "SelfRetrieval", "--model", MODEL], "prepare --self-retrieval dataset.json"),
+        (
+            ["--data", "SelfRetrieval", "--model", "FindIt-Nano"],
+            "prepare --self-retrieval dataset.json",
+        ),
         (["--data", "FindIt_Scenes_mini_xyxy_json", "--model", MODEL], "cannot answer"),
         (
             ["--data", DATA, "--model", MODEL, "--judge-args", '{"encoder": "Siglip"}'],

@@ -345,7 +345,7 @@ def test_an_encoder_that_cannot_be_had_leaves_the_predictions_safe(
         name = f"vlmeval_findit.models.dual_encoder.{module}"
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "transformers", None)  # it is not installed
-    wanted = r"encoder SigLIP: (torch|transformers) is not installed: .*vlmeval-findit\[local\]"
+    wanted = r"encoder SigLIP: (torch|transformers) is not installed: pip install .*\[local\]"
     with pytest.raises(EncoderError, match=wanted) as caught:
         score_file(path)
     assert f"run_findit.py score --encoder ENCODER {path}" in str(caught.value)

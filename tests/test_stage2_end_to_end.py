@@ -45,6 +45,7 @@ def stage_1() -> list[VPQuery]:
                 kind=Kind.REFERENCE,
                 absent=False,
                 source="mine",
+                photograph="one.png",
             )
         )
     return made

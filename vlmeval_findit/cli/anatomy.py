@@ -53,6 +53,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
     args = parser.parse_args(argv)
     other = _one(args.against) if args.against is not None else None
+    if other is not None:
+        anatomy_of(other)  # what it lacks is said once, and not of every run beside it
     refused = False
     print(f"Intervals: {INTERVALS}.")
     runs = load_runs(args.runs, keep=Keep.SUMS)
