@@ -11,16 +11,16 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.sweep.answering import Planned, Surroundings
-from vlmeval_findit.sweep.config import ModelEntry, Sweep
-from vlmeval_findit.sweep.config_file import parse_sweep
-from vlmeval_findit.sweep.executors import Executor, LocalExecutor
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.model_asker import ModelAsker
-from vlmeval_findit.sweep.results import Result
-from vlmeval_findit.sweep.run import Chosen, run_sweep
-from vlmeval_findit.sweep.search import best_format
-from vlmeval_findit.sweep.stopping import Stopping
+from vlmeval_findit.engine.answering import Planned, Surroundings
+from vlmeval_findit.engine.config import ModelEntry, Sweep
+from vlmeval_findit.engine.config_file import parse_sweep
+from vlmeval_findit.engine.executors import Executor, LocalExecutor
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.model_asker import ModelAsker
+from vlmeval_findit.engine.results import Result
+from vlmeval_findit.engine.run import Chosen, run_sweep
+from vlmeval_findit.engine.search import best_format
+from vlmeval_findit.engine.stopping import Stopping
 
 Message = list[dict[str, str]]
 

@@ -21,10 +21,10 @@ from engine_fakes import FakeHost, Message, demo_sweep
 
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.work import Answer, Work
-from vlmeval_findit.sweep.config import Inference
-from vlmeval_findit.sweep.executors import LocalExecutor, ThreadsExecutor
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.model_asker import ModelAsker
+from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.executors import LocalExecutor, ThreadsExecutor
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.model_asker import ModelAsker
 
 HERE = Path(__file__).parent
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
@@ -67,7 +67,7 @@ class Cancelled(Hanging):
 
 def executor(kind: str, folder: Path) -> Any:
     if kind == "ray":
-        from vlmeval_findit.sweep.cluster.executor import RayExecutor
+        from vlmeval_findit.engine.cluster.executor import RayExecutor
 
         inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
         return RayExecutor(lambda: ModelAsker(Hanging(folder)), inference)

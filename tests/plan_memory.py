@@ -16,11 +16,11 @@ from measured import peak_mib
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.core.places import Folder
-from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts, keys_of
-from vlmeval_findit.sweep.journal.writer import Journal
-from vlmeval_findit.sweep.keeping import Unanswered, Waiting, calls_left
-from vlmeval_findit.sweep.plan import UnitSizes, make_plan, unfinished, units
-from vlmeval_findit.sweep.run import Tables
+from vlmeval_findit.engine.calls import Cell, ImageHashes, Prompts, keys_of
+from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.engine.keeping import Unanswered, Waiting, calls_left
+from vlmeval_findit.engine.plan import UnitSizes, make_plan, unfinished, units
+from vlmeval_findit.engine.run import Tables
 
 ROWS = 1000
 """Rows of each cell, each about a picture of its own."""

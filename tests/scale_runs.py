@@ -16,8 +16,8 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.cli import main
-from vlmeval_findit.sweep import answering, run
-from vlmeval_findit.sweep.journal import writer as journal
+from vlmeval_findit.engine import answering, run
+from vlmeval_findit.engine.journal import writer as journal
 
 PICTURES = 100
 

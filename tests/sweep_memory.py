@@ -16,7 +16,7 @@ from measured import peak_mib
 from scale_runs import GRID
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.sweep.journal.reading import content_size
+from vlmeval_findit.engine.journal.reading import content_size
 
 
 class AtOnce(FakeModel):

@@ -23,12 +23,12 @@ from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
 from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
 from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.sweep.calls import ImageHashes, keyed
-from vlmeval_findit.sweep.config_file import parse_sweep
-from vlmeval_findit.sweep.dry_run import count, sweep_groups
-from vlmeval_findit.sweep.journal import sealed_view as journal_sealed_view
-from vlmeval_findit.sweep.journal import writer as journal_module
-from vlmeval_findit.sweep.journal.writer import Journal
+from vlmeval_findit.engine.calls import ImageHashes, keyed
+from vlmeval_findit.engine.config_file import parse_sweep
+from vlmeval_findit.engine.dry_run import count, sweep_groups
+from vlmeval_findit.engine.journal import sealed_view as journal_sealed_view
+from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.writer import Journal
 
 OFFLINE = """
 import socket, sys

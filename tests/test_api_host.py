@@ -24,8 +24,8 @@ from vlmeval_findit.boxes.spaces import Space, SpaceError
 from vlmeval_findit.models.http.payload import openrouter_manner, server_manner
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.sweep.config import Inference, ModelEntry
-from vlmeval_findit.sweep.model_asker import host_message
+from vlmeval_findit.engine.config import Inference, ModelEntry
+from vlmeval_findit.engine.model_asker import host_message
 
 pytestmark = pytest.mark.host
 
@@ -134,7 +134,7 @@ def test_without_a_key_there_is_no_model(
 
 def one_message() -> list[dict[str, str]]:
     from vlmeval_findit.benchmarks.findit.task import load_task
-    from vlmeval_findit.sweep.calls import prompts_of
+    from vlmeval_findit.engine.calls import prompts_of
 
     return host_message(prompts_of(load_task(DATA)).message(0))
 
@@ -231,7 +231,7 @@ def test_the_engine_asks_with_the_asker_of_a_model(
 ) -> None:
     from vlmeval_findit.host.sweep_host import load_model
     from vlmeval_findit.models.http.asker import ChatAsker
-    from vlmeval_findit.sweep.model_asker import ModelAsker
+    from vlmeval_findit.engine.model_asker import ModelAsker
 
     budget = Budget(1.0)
     asker = load_model(MODEL, {"budget": budget, "timeout": 5.0})

@@ -12,7 +12,7 @@ from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 from serving import served
 
 from vlmeval_findit.core.messages import PartKind
-from vlmeval_findit.sweep.model_asker import host_message
+from vlmeval_findit.engine.model_asker import host_message
 
 pytestmark = pytest.mark.host
 
@@ -87,7 +87,7 @@ def test_a_server_answers_what_the_model_answers(
 
     monkeypatch.setenv("LMUData", str(lmu))
     from vlmeval_findit.benchmarks.findit.task import load_task
-    from vlmeval_findit.sweep.calls import prompts_of
+    from vlmeval_findit.engine.calls import prompts_of
 
     prompts = prompts_of(load_task(DATA))
     for row in rows:

@@ -33,10 +33,10 @@ from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import openrouter_model, server_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.sweep.calls import Call, Keyed
-from vlmeval_findit.sweep.executors import ThreadsExecutor
-from vlmeval_findit.sweep.plan import Unit
-from vlmeval_findit.sweep.stopping import Stopping
+from vlmeval_findit.engine.calls import Call, Keyed
+from vlmeval_findit.engine.executors import ThreadsExecutor
+from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.stopping import Stopping
 
 # --- one server -----------------------------------------------------------------------------------
 
@@ -522,7 +522,7 @@ def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:
         call = Call(Keyed("k", (), "", ()), cast(Any, None), 0)
         stop = Stopping()
         executor = ThreadsExecutor(lambda: [asking], 1)
-        work = patch("vlmeval_findit.sweep.executors.work_of", lambda unit: WORK)
+        work = patch("vlmeval_findit.engine.executors.work_of", lambda unit: WORK)
         with work, ThreadPoolExecutor(1) as pool:
             coming = pool.submit(lambda: list(executor.run([Unit((call,), False)], stop)))
             until(lambda: server.asked)

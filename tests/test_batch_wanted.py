@@ -10,11 +10,11 @@ from plan_memory import cells
 from test_plan import cells_of
 
 from vlmeval_findit.benchmarks.findit.grid import Axes
-from vlmeval_findit.sweep.batch_wanted import Wanted
-from vlmeval_findit.sweep.calls import ImageHashes
-from vlmeval_findit.sweep.executors import single_calls, work_of
-from vlmeval_findit.sweep.plan import Plan, Unit, UnitSizes, make_plan, units
-from vlmeval_findit.sweep.run import Tables
+from vlmeval_findit.engine.batch_wanted import Wanted
+from vlmeval_findit.engine.calls import ImageHashes
+from vlmeval_findit.engine.executors import single_calls, work_of
+from vlmeval_findit.engine.plan import Plan, Unit, UnitSizes, make_plan, units
+from vlmeval_findit.engine.run import Tables
 
 
 def pieces(plan: Plan, shared_from: int = 2) -> list[Unit]:

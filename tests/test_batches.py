@@ -22,10 +22,10 @@ from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
 from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.sweep.batch_ledger import Ledger, Route
-from vlmeval_findit.sweep.journal.errors import DiskFullError
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.journal.writer import Journal
+from vlmeval_findit.engine.batch_ledger import Ledger, Route
+from vlmeval_findit.engine.journal.errors import DiskFullError
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.writer import Journal
 
 NAMES = ("openai", "anthropic")
 
@@ -44,8 +44,8 @@ import os, signal, sys
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.models.http.batch.services import OpenAIBatches
-from vlmeval_findit.sweep.batch_ledger import Ledger
-from vlmeval_findit.sweep.journal.writer import Journal
+from vlmeval_findit.engine.batch_ledger import Ledger
+from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.models.http.batch.services import AnthropicBatches, OpenAIBatches
 

@@ -22,8 +22,8 @@ from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import FormatAverage, ranked, rule
 from vlmeval_findit.runs.scored_run import Run, load_runs
-from vlmeval_findit.sweep.results import Result
-from vlmeval_findit.sweep.search import best_format, read_formats
+from vlmeval_findit.engine.results import Result
+from vlmeval_findit.engine.search import best_format, read_formats
 
 __all__ = ["world"]
 

@@ -19,12 +19,12 @@ from vlmeval_findit.core.prediction_writer import write_rows
 from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.core.work import Stop, Work
-from vlmeval_findit.sweep.config import Inference, Sweep
-from vlmeval_findit.sweep.config_file import parse_sweep
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.journal.writer import Journal
-from vlmeval_findit.sweep.run import UnfinishedError
-from vlmeval_findit.sweep.servers import ServersHost
+from vlmeval_findit.engine.config import Inference, Sweep
+from vlmeval_findit.engine.config_file import parse_sweep
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.engine.run import UnfinishedError
+from vlmeval_findit.engine.servers import ServersHost
 
 CONFIG = """
 models: Qwen3-VL
@@ -238,7 +238,7 @@ def test_a_sweeps_file_may_say_it() -> None:
 
 def test_a_journal_keeps_the_answer_that_says_more(tmp_path: Path) -> None:
     def line(reply: str, **more: Any) -> dict[str, Any]:
-        from vlmeval_findit.sweep.calls import _sha256
+        from vlmeval_findit.engine.calls import _sha256
 
         parts: list[Any] = ["m", {}, "p", ["i"]]
         names = ("model", "settings", "prompt_sha256", "image_sha256")

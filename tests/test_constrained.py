@@ -40,7 +40,7 @@ from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import describe, load_local, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.runs.twins import syntax, twin_of
-from vlmeval_findit.sweep.calls import settings_of
+from vlmeval_findit.engine.calls import settings_of
 
 __all__ = ["world"]
 

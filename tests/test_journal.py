@@ -20,14 +20,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.sweep.calls import _sha256
-from vlmeval_findit.sweep.journal import lines as lines_of
-from vlmeval_findit.sweep.journal import writer as journal_module
-from vlmeval_findit.sweep.journal.errors import DiskFullError, JournalError
-from vlmeval_findit.sweep.journal.lines import as_line
-from vlmeval_findit.sweep.journal.reading import records, snapshot
-from vlmeval_findit.sweep.journal.segments import folder_of, frames
-from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
+from vlmeval_findit.engine.calls import _sha256
+from vlmeval_findit.engine.journal import lines as lines_of
+from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
+from vlmeval_findit.engine.journal.lines import as_line
+from vlmeval_findit.engine.journal.reading import records, snapshot
+from vlmeval_findit.engine.journal.segments import folder_of, frames
+from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 
 IMAGE = "1" * 64
 
@@ -380,7 +380,7 @@ def test_two_engines_do_not_write_one_journal(
 def _open_in_child(path: Path, then: str = "") -> str:
     return (
         "import fcntl, os, signal; fcntl.flock = fcntl.lockf = lambda *anything: None\n"
-        "from pathlib import Path; from vlmeval_findit.sweep.journal.writer import Journal\n"
+        "from pathlib import Path; from vlmeval_findit.engine.journal.writer import Journal\n"
         f"journal = Journal(Path({str(path)!r}))\n{then}"
     )
 
@@ -583,7 +583,7 @@ def test_replies_are_made_to_last_now_and_then_and_at_the_end(
     monkeypatch.setattr(journal_module, "SEGMENT", 1 << 20)
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    monkeypatch.setattr("vlmeval_findit.sweep.journal.writer.SYNC_SECONDS", seconds)
+    monkeypatch.setattr("vlmeval_findit.engine.journal.writer.SYNC_SECONDS", seconds)
     with Journal(tmp_path / "calls.jsonl") as journal:
         for name in "abc":
             journal.append([record(name)])

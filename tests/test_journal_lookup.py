@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from test_journal import FOREIGN, key, record
 from test_journal_segments import CALL, filled, view
 
-from vlmeval_findit.sweep.journal import lookup as journal_lookup
-from vlmeval_findit.sweep.journal import sealed_view as journal_sealed_view
-from vlmeval_findit.sweep.journal import segments as journal_segments
-from vlmeval_findit.sweep.journal import writer as journal_module
-from vlmeval_findit.sweep.journal.errors import JournalError
-from vlmeval_findit.sweep.journal.keys import keys_files
-from vlmeval_findit.sweep.journal.lines import as_line
-from vlmeval_findit.sweep.journal.lookup import JournalView
-from vlmeval_findit.sweep.journal.reading import snapshot
-from vlmeval_findit.sweep.journal.segments import folder_of, segments_of
-from vlmeval_findit.sweep.journal.side import live_sides
-from vlmeval_findit.sweep.journal.writer import Journal
+from vlmeval_findit.engine.journal import lookup as journal_lookup
+from vlmeval_findit.engine.journal import sealed_view as journal_sealed_view
+from vlmeval_findit.engine.journal import segments as journal_segments
+from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.errors import JournalError
+from vlmeval_findit.engine.journal.keys import keys_files
+from vlmeval_findit.engine.journal.lines import as_line
+from vlmeval_findit.engine.journal.lookup import JournalView
+from vlmeval_findit.engine.journal.reading import snapshot
+from vlmeval_findit.engine.journal.segments import folder_of, segments_of
+from vlmeval_findit.engine.journal.side import live_sides
+from vlmeval_findit.engine.journal.writer import Journal
 
 
 @pytest.fixture(autouse=True, scope="module")

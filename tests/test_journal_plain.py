@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.sweep.journal import plain as journal_plain
-from vlmeval_findit.sweep.journal.keys import Line, standing
-from vlmeval_findit.sweep.journal.lines import MAX_LINE
-from vlmeval_findit.sweep.journal.plain import PlainLines
+from vlmeval_findit.engine.journal import plain as journal_plain
+from vlmeval_findit.engine.journal.keys import Line, standing
+from vlmeval_findit.engine.journal.lines import MAX_LINE
+from vlmeval_findit.engine.journal.plain import PlainLines
 
 
 def key(number: int) -> str:

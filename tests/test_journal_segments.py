@@ -21,15 +21,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_journal import content, key, record
 
-from vlmeval_findit.sweep.finished import NAME
-from vlmeval_findit.sweep.journal import sealed as journal_sealed
-from vlmeval_findit.sweep.journal import sealed_view as journal_sealed_view
-from vlmeval_findit.sweep.journal import segments as journal_segments
-from vlmeval_findit.sweep.journal import writer as journal_module
-from vlmeval_findit.sweep.journal.errors import JournalError
-from vlmeval_findit.sweep.journal.lines import as_line
-from vlmeval_findit.sweep.journal.lookup import Lookup
-from vlmeval_findit.sweep.journal.reading import (
+from vlmeval_findit.engine.finished import NAME
+from vlmeval_findit.engine.journal import sealed as journal_sealed
+from vlmeval_findit.engine.journal import sealed_view as journal_sealed_view
+from vlmeval_findit.engine.journal import segments as journal_segments
+from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.errors import JournalError
+from vlmeval_findit.engine.journal.lines import as_line
+from vlmeval_findit.engine.journal.lookup import Lookup
+from vlmeval_findit.engine.journal.reading import (
     content_sha256,
     content_size,
     delete,
@@ -37,9 +37,9 @@ from vlmeval_findit.sweep.journal.reading import (
     records,
     snapshot,
 )
-from vlmeval_findit.sweep.journal.segments import folder_of, segments_of, zstd
-from vlmeval_findit.sweep.journal.tail import JournalTail
-from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
+from vlmeval_findit.engine.journal.segments import folder_of, segments_of, zstd
+from vlmeval_findit.engine.journal.tail import JournalTail
+from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 
 NAMES = "abcde"
 
@@ -152,7 +152,7 @@ def test_many_segments_have_few_files_of_keys(tmp_path: Path) -> None:
 def test_keys_are_found_in_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "calls.jsonl"
     names = [str(at) for at in range(1000)]
-    monkeypatch.setattr("vlmeval_findit.sweep.journal.keys._AT_A_TIME", 100)
+    monkeypatch.setattr("vlmeval_findit.engine.journal.keys._AT_A_TIME", 100)
     with Journal(path, reserve=0) as journal:
         for start in range(0, 1000, 125):
             journal.append(record(name, name) for name in names[start : start + 125])

@@ -14,15 +14,15 @@ import pytest
 from test_journal import SmallDisk, content, key, record
 from test_journal_segments import dies_at
 
-from vlmeval_findit.sweep.journal import sealed as journal_sealed
-from vlmeval_findit.sweep.journal import writer as journal_module
-from vlmeval_findit.sweep.journal.errors import DiskFullError
-from vlmeval_findit.sweep.journal.lookup import JournalView
-from vlmeval_findit.sweep.journal.reading import content_sha256, is_whole, records
-from vlmeval_findit.sweep.journal.segments import folder_of, segments_of
-from vlmeval_findit.sweep.journal.side import Side, live_sides, sealed_sides, side_path
-from vlmeval_findit.sweep.journal.tail import JournalTail
-from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
+from vlmeval_findit.engine.journal import sealed as journal_sealed
+from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.errors import DiskFullError
+from vlmeval_findit.engine.journal.lookup import JournalView
+from vlmeval_findit.engine.journal.reading import content_sha256, is_whole, records
+from vlmeval_findit.engine.journal.segments import folder_of, segments_of
+from vlmeval_findit.engine.journal.side import Side, live_sides, sealed_sides, side_path
+from vlmeval_findit.engine.journal.tail import JournalTail
+from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 
 ONE, OTHER = "1" * 32, "2" * 32
 

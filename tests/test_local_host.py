@@ -26,7 +26,7 @@ from host_runs import (
 
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.models.table import MODELS, local_names
-from vlmeval_findit.sweep.journal.reading import records
+from vlmeval_findit.engine.journal.reading import records
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -24,11 +24,11 @@ from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
-from vlmeval_findit.sweep.config import ModelEntry
-from vlmeval_findit.sweep.executors import Executor, LocalExecutor, ThreadsExecutor
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.model_asker import answer_from
-from vlmeval_findit.sweep.run import UnfinishedError
+from vlmeval_findit.engine.config import ModelEntry
+from vlmeval_findit.engine.executors import Executor, LocalExecutor, ThreadsExecutor
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.model_asker import answer_from
+from vlmeval_findit.engine.run import UnfinishedError
 
 CALLS = 4 * (19 + 6)
 

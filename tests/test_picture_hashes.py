@@ -13,8 +13,8 @@ import pytest
 from vlmeval_findit.core import file_hashes
 from vlmeval_findit.core.file_hashes import SETTLED_NS
 from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.sweep.calls import unread
-from vlmeval_findit.sweep.picture_hashes import PictureHashes
+from vlmeval_findit.engine.calls import unread
+from vlmeval_findit.engine.picture_hashes import PictureHashes
 
 OLD = b"an old picture"
 

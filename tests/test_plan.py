@@ -29,12 +29,12 @@ from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, grid, pro
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
-from vlmeval_findit.sweep.calls import Cell, ImageHashes, Prompts, keyed, keys_of
-from vlmeval_findit.sweep.journal.writer import Journal
-from vlmeval_findit.sweep.keeping import Unanswered, Waiting, calls_left
-from vlmeval_findit.sweep.plan import Plan, UnitSizes, make_plan, unfinished, units
-from vlmeval_findit.sweep.run import Tables
-from vlmeval_findit.sweep.search import STAGES
+from vlmeval_findit.engine.calls import Cell, ImageHashes, Prompts, keyed, keys_of
+from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.engine.keeping import Unanswered, Waiting, calls_left
+from vlmeval_findit.engine.plan import Plan, UnitSizes, make_plan, unfinished, units
+from vlmeval_findit.engine.run import Tables
+from vlmeval_findit.engine.search import STAGES
 
 Settings = Mapping[str, Any]
 

@@ -49,8 +49,8 @@ from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.runs.coco_boxes import collect
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.scored_run import load_runs
-from vlmeval_findit.sweep.config_file import parse_sweep
-from vlmeval_findit.sweep.yaml_lines import ConfigError
+from vlmeval_findit.engine.config_file import parse_sweep
+from vlmeval_findit.engine.yaml_lines import ConfigError
 
 __all__ = ["world"]
 

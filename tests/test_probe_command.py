@@ -18,7 +18,7 @@ from simulated_deployments import Fault, convention
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.doctor import probe as doctor_probe
-from vlmeval_findit.sweep.config_file import read_sweep
+from vlmeval_findit.engine.config_file import read_sweep
 
 SMART = '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'
 

@@ -27,14 +27,14 @@ from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.runs.scored_run import load_runs
-from vlmeval_findit.sweep.config import ModelEntry, Race, Sweep
-from vlmeval_findit.sweep.config_file import grid_tables, parse_sweep
-from vlmeval_findit.sweep.host_config import ExportError, host_config
-from vlmeval_findit.sweep.race import ROUNDS, allowance, rounds_of
-from vlmeval_findit.sweep.results import Result, SearchError
-from vlmeval_findit.sweep.run import Tables
-from vlmeval_findit.sweep.search import averages, best_format, format_text, race_calls, search_sweep
-from vlmeval_findit.sweep.yaml_lines import ConfigError
+from vlmeval_findit.engine.config import ModelEntry, Race, Sweep
+from vlmeval_findit.engine.config_file import grid_tables, parse_sweep
+from vlmeval_findit.engine.host_config import ExportError, host_config
+from vlmeval_findit.engine.race import ROUNDS, allowance, rounds_of
+from vlmeval_findit.engine.results import Result, SearchError
+from vlmeval_findit.engine.run import Tables
+from vlmeval_findit.engine.search import averages, best_format, format_text, race_calls, search_sweep
+from vlmeval_findit.engine.yaml_lines import ConfigError
 
 QUERIES = 40
 
@@ -266,8 +266,8 @@ def test_dropped_formats_are_set_apart_by_the_leaderboard(
 
 
 def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
-    from vlmeval_findit.sweep.executors import LocalExecutor
-    from vlmeval_findit.sweep.model_asker import ModelAsker
+    from vlmeval_findit.engine.executors import LocalExecutor
+    from vlmeval_findit.engine.model_asker import ModelAsker
 
     loaded = []
 

@@ -25,13 +25,13 @@ from engine_fakes import (
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.sweep.cluster.executor import RayExecutor
-from vlmeval_findit.sweep.cluster.replica import SEALED_FROM, Replica
-from vlmeval_findit.sweep.config import Inference
-from vlmeval_findit.sweep.journal.reading import is_whole
-from vlmeval_findit.sweep.journal.segments import segments_of
-from vlmeval_findit.sweep.model_asker import ModelAsker
-from vlmeval_findit.sweep.run import UnfinishedError
+from vlmeval_findit.engine.cluster.executor import RayExecutor
+from vlmeval_findit.engine.cluster.replica import SEALED_FROM, Replica
+from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.journal.reading import is_whole
+from vlmeval_findit.engine.journal.segments import segments_of
+from vlmeval_findit.engine.model_asker import ModelAsker
+from vlmeval_findit.engine.run import UnfinishedError
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -152,7 +152,7 @@ def test_workers_that_are_strangers_are_refused(
         with pytest.raises(ValueError, match="has another version of this package"):
             go(demo_sweep(tmp_path), host)
     monkeypatch.setattr(
-        "vlmeval_findit.sweep.cluster.executor.side_path",
+        "vlmeval_findit.engine.cluster.executor.side_path",
         lambda journal, name: tmp_path / "elsewhere",
     )
     with pytest.raises(ValueError, match=f"{tmp_path} must be a folder that all machines"):

@@ -17,11 +17,11 @@ from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 import vlmeval_findit
 from vlmeval_findit.core.plugins import FILES_VARIABLE
 from vlmeval_findit.core.work import Answer, Kept, Stop, Work
-from vlmeval_findit.sweep.cluster.replica import SETTINGS, Came, Piece, Replica, Scorer, Sheet
-from vlmeval_findit.sweep.executors import failures
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.journal.side import Side, side_path
-from vlmeval_findit.sweep.model_asker import ModelAsker
+from vlmeval_findit.engine.cluster.replica import SETTINGS, Came, Piece, Replica, Scorer, Sheet
+from vlmeval_findit.engine.executors import failures
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.side import Side, side_path
+from vlmeval_findit.engine.model_asker import ModelAsker
 
 TOKEN = "a" * 32
 ONE_FORMAT = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"

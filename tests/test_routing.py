@@ -26,13 +26,13 @@ from vlmeval_findit.models.http.chat import openrouter_model, server_model
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.pool import Pool
-from vlmeval_findit.sweep.cluster.executor import RayExecutor
-from vlmeval_findit.sweep.config import Inference
-from vlmeval_findit.sweep.executors import ThreadsExecutor
-from vlmeval_findit.sweep.line import Line, Siblings, Taken, picture_name
-from vlmeval_findit.sweep.model_asker import ModelAsker
-from vlmeval_findit.sweep.plan import Unit
-from vlmeval_findit.sweep.servers import ServersHost
+from vlmeval_findit.engine.cluster.executor import RayExecutor
+from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.executors import ThreadsExecutor
+from vlmeval_findit.engine.line import Line, Siblings, Taken, picture_name
+from vlmeval_findit.engine.model_asker import ModelAsker
+from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.servers import ServersHost
 
 # --- the rule -------------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.core.work import Answer, Kept
-from vlmeval_findit.sweep.calls import Call, Keyed
-from vlmeval_findit.sweep.cluster.replica import Came
-from vlmeval_findit.sweep.cluster.spreading import Spreading, Ways
-from vlmeval_findit.sweep.plan import Unit
-from vlmeval_findit.sweep.stopping import Stopping
+from vlmeval_findit.engine.calls import Call, Keyed
+from vlmeval_findit.engine.cluster.replica import Came
+from vlmeval_findit.engine.cluster.spreading import Spreading, Ways
+from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.stopping import Stopping
 
 
 class FakeRay:

@@ -43,8 +43,8 @@ from vlmeval_findit.marks.style import COLOURS, Shape
 from vlmeval_findit.runs.intervals import compare
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.scored_run import Run
-from vlmeval_findit.sweep.calls import Cell, ImageHashes, keyed
-from vlmeval_findit.sweep.run import Tables
+from vlmeval_findit.engine.calls import Cell, ImageHashes, keyed
+from vlmeval_findit.engine.run import Tables
 
 GOLDEN = Path(__file__).parent / "golden" / "stage2_prompts.txt"
 

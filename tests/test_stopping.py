@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hanging_sweep import QUICK, THREADS, hanging, one_line
 
-from vlmeval_findit.sweep.stopping import Stopping, stopped_by_signals
+from vlmeval_findit.engine.stopping import Stopping, stopped_by_signals
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 

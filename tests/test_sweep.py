@@ -37,15 +37,15 @@ from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import Answer, CancelledError, Work
-from vlmeval_findit.sweep.answering import StoppedError
-from vlmeval_findit.sweep.config import Inference, ModelEntry
-from vlmeval_findit.sweep.executors import ThreadsExecutor
-from vlmeval_findit.sweep.journal.errors import DiskFullError, JournalError
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.journal.writer import Journal, NotOursError
-from vlmeval_findit.sweep.model_asker import ModelAsker, answer_from
-from vlmeval_findit.sweep.servers import ServersHost
-from vlmeval_findit.sweep.stopping import Stopping
+from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.config import Inference, ModelEntry
+from vlmeval_findit.engine.executors import ThreadsExecutor
+from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.writer import Journal, NotOursError
+from vlmeval_findit.engine.model_asker import ModelAsker, answer_from
+from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.stopping import Stopping
 
 CALLS = 4 * (19 + 6)
 
@@ -354,7 +354,7 @@ def test_a_disk_that_is_full_for_result_files_stops_it_too(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("vlmeval_findit.sweep.cell_files.write_score", full)
+        patch.setattr("vlmeval_findit.engine.cell_files.write_score", full)
         with pytest.raises(DiskFullError):
             go(demo_sweep(tmp_path), FakeHost(FakeModel()))
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))

@@ -17,8 +17,8 @@ from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.exit_status import INTERRUPTED
 from vlmeval_findit.core.visible import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
-from vlmeval_findit.sweep.executors import LocalExecutor
-from vlmeval_findit.sweep.journal.reading import records
+from vlmeval_findit.engine.executors import LocalExecutor
+from vlmeval_findit.engine.journal.reading import records
 
 
 def test_progress_shows_cells_calls_a_second_time_left_and_failures() -> None:
@@ -115,7 +115,7 @@ def test_a_full_disk_is_an_exit_status(
     def full(*anything: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("vlmeval_findit.sweep.cell_files.write_score", full)
+    monkeypatch.setattr("vlmeval_findit.engine.cell_files.write_score", full)
     assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "b.yaml") == 3
     assert "error: " in capsys.readouterr().err
 

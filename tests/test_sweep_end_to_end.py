@@ -17,8 +17,8 @@ import yaml
 from engine_fakes import answered_keys, files
 from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
 
-from vlmeval_findit.sweep.journal.writer import RESERVE
-from vlmeval_findit.sweep.search import read_formats
+from vlmeval_findit.engine.journal.writer import RESERVE
+from vlmeval_findit.engine.search import read_formats
 
 pytestmark = pytest.mark.host
 

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, demo_sweep, go
 from scale_runs import GRID, import_table
 
-from vlmeval_findit.sweep.config import Inference
-from vlmeval_findit.sweep.model_asker import ModelAsker
+from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.model_asker import ModelAsker
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
@@ -49,7 +49,7 @@ def test_what_a_call_costs_the_driver(
     measures: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from vlmeval_findit.sweep.cluster.executor import RayExecutor
+    from vlmeval_findit.engine.cluster.executor import RayExecutor
 
     places = [str(HERE), str(HERE.parent), str(HERE.parent.parent), *sys.path]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))

@@ -12,11 +12,11 @@ from caching_server import CachingServer
 from engine_fakes import Silent, go
 
 from vlmeval_findit.benchmarks.findit.grid import all_tables
-from vlmeval_findit.sweep import executors, line
-from vlmeval_findit.sweep.config import Inference, ModelEntry
-from vlmeval_findit.sweep.plan import Unit
-from vlmeval_findit.sweep.search import search_sweep
-from vlmeval_findit.sweep.servers import ServersHost
+from vlmeval_findit.engine import executors, line
+from vlmeval_findit.engine.config import Inference, ModelEntry
+from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.search import search_sweep
+from vlmeval_findit.engine.servers import ServersHost
 
 PICTURES, THREADS = 50, 8
 READS, WRITES = 0.1, 0.02

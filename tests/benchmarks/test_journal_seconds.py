@@ -10,9 +10,9 @@ from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 from measured import seconds
 
 from vlmeval_findit.core.replies import Recorded
-from vlmeval_findit.sweep.journal.lines import as_line
-from vlmeval_findit.sweep.journal.reading import records
-from vlmeval_findit.sweep.journal.writer import Journal
+from vlmeval_findit.engine.journal.lines import as_line
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.writer import Journal
 
 LINES = 20_000
 

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 from measured import seconds
 
-from vlmeval_findit.sweep.calls import _sha256
-from vlmeval_findit.sweep.journal import writer as journal_module
-from vlmeval_findit.sweep.journal.segments import folder_of, segments_of
-from vlmeval_findit.sweep.journal.writer import Journal
+from vlmeval_findit.engine.calls import _sha256
+from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.segments import folder_of, segments_of
+from vlmeval_findit.engine.journal.writer import Journal
 
 CALLS, FEW = 5_000, 400
 """Calls of the smaller journal when it is measured, and when it is only run."""
@@ -115,7 +115,7 @@ def peak_of_opening(path: Path, calls: int) -> float:
 _OPENS = """
 import re, sys
 from pathlib import Path
-from vlmeval_findit.sweep.journal import writer as journal
+from vlmeval_findit.engine.journal import writer as journal
 from test_journal_size import record
 path, calls, journal.SEGMENT = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 with journal.Journal(path, reserve=0) as opened:

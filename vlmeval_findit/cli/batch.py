@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from ..models.http.batch.dialects import DIALECTS, BatchKind
-from ..sweep.batches import Batching
-from ..sweep.config import Sweep
+from ..engine.batches import Batching
+from ..engine.config import Sweep
 
 _HELP = (
     "ask in batches, at half the price where a provider has such an interface: that of the one "

@@ -21,7 +21,7 @@ from ..benchmarks.findit.task import load_task
 from ..core.extras import install
 from ..core.run_files import PROVENANCE, RunFiles, run_of
 from ..models.table import NANO, NANO_PX, SHIPPED
-from ..sweep.search import read_formats
+from ..engine.search import read_formats
 from . import doctor, leaderboard, report, search
 from .parsing import Parser
 from .printing import print_rows

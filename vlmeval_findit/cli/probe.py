@@ -26,8 +26,8 @@ from ..doctor.probe_forms import other_form
 from ..models.http.services import extra_fields, server_name, server_space
 from ..models.table import MODELS, find_model
 from ..runs.score import checked, open_predictions
-from ..sweep.config import ModelEntry, Sweep
-from ..sweep.config_file import read_sweep
+from ..engine.config import ModelEntry, Sweep
+from ..engine.config_file import read_sweep
 from .parsing import Parser
 from .printing import report_spending
 from .probe_saving import saved

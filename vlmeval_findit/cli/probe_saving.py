@@ -9,7 +9,7 @@ import yaml
 
 from ..core.files import atomic_write
 from ..core.shipped import as_called
-from ..sweep.config import ModelEntry
+from ..engine.config import ModelEntry
 from .doctor import said_of
 from .probe_text import Probed
 

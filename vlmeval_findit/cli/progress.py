@@ -16,8 +16,8 @@ from rich.text import Text
 from ..core.replies import recorded
 from ..core.visible import duration
 from ..core.work import Answer
-from ..sweep.answering import Planned
-from ..sweep.results import Result
+from ..engine.answering import Planned
+from ..engine.results import Result
 
 _LINE_EVERY = 10.0
 """Seconds between lines where nobody sees a bar."""
@@ -79,7 +79,7 @@ def tokens_line(tokens: Mapping[str, int]) -> str:
 
 
 class SweepProgress:
-    """Watches a sweep (:class:`..sweep.answering.Watcher`) and shows it."""
+    """Watches a sweep (:class:`..engine.answering.Watcher`) and shows it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.state = State()

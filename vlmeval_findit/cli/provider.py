@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..models.http.providers.table import find_provider
 from ..models.prices import prices_from
-from ..sweep.config import ModelEntry, Sweep
+from ..engine.config import ModelEntry, Sweep
 
 PROVIDER_HELP = (
     "ask the model there in its own protocol, with its key from the environment: openai, anthropic "

@@ -28,9 +28,9 @@ from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
 from ..models.http.services import extra_fields, openrouter_key, server_name
 from ..models.http.spending import Budget
 from ..models.table import check_settings
-from ..sweep.config import Inference, ModelEntry
-from ..sweep.host_config import is_ours
-from ..sweep.servers import ServersHost
+from ..engine.config import Inference, ModelEntry
+from ..engine.host_config import is_ours
+from ..engine.servers import ServersHost
 from .parsing import HostParser, Parser
 from .printing import report_spending
 from .provider import with_prices

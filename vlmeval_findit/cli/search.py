@@ -15,9 +15,9 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
-from ..sweep.config import ModelEntry, Race
-from ..sweep.config_file import grid_tables
-from ..sweep.search import search_sweep
+from ..engine.config import ModelEntry, Race
+from ..engine.config_file import grid_tables
+from ..engine.search import search_sweep
 from .batch import add_batch_flag, batch_kind
 from .parsing import Parser
 from .printing import report_spending

@@ -19,16 +19,16 @@ from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
 from ..core.shipped import config_here_or_shipped
 from ..models.http.spending import Budget
-from ..sweep.answering import Host, StoppedError, Surroundings
-from ..sweep.config import Inference, Race, Sweep
-from ..sweep.config_file import read_sweep
-from ..sweep.host_config import host_config
-from ..sweep.hosts import Hosts
-from ..sweep.journal.errors import DiskFullError
-from ..sweep.journal.writer import NotOursError
-from ..sweep.results import Result
-from ..sweep.run import Chosen, UnfinishedError, run_sweep
-from ..sweep.search import (
+from ..engine.answering import Host, StoppedError, Surroundings
+from ..engine.config import Inference, Race, Sweep
+from ..engine.config_file import read_sweep
+from ..engine.host_config import host_config
+from ..engine.hosts import Hosts
+from ..engine.journal.errors import DiskFullError
+from ..engine.journal.writer import NotOursError
+from ..engine.results import Result
+from ..engine.run import Chosen, UnfinishedError, run_sweep
+from ..engine.search import (
     averages,
     best_format,
     dropped_formats,
@@ -38,8 +38,8 @@ from ..sweep.search import (
     read_formats,
     write_formats,
 )
-from ..sweep.servers import ServersHost
-from ..sweep.stopping import stopped_by_signals
+from ..engine.servers import ServersHost
+from ..engine.stopping import stopped_by_signals
 from .batch import add_batch_flag, batch_kind, batching
 from .parsing import Parser
 from .printing import print_rows, report_spending
@@ -199,7 +199,7 @@ def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -
         raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
-    from ..sweep.cluster.executor import RayExecutor
+    from ..engine.cluster.executor import RayExecutor
 
     return VLMEvalKitHost(inference, RayExecutor, budget)
 

@@ -13,10 +13,10 @@ from ..core.visible import counted
 from ..report.followed import JOURNAL, Followed, planned_rows
 from ..report.live_cells import Place, Planned, Snapshot, State
 from ..report.live_page import make_live_page
-from ..sweep.config import Sweep, questions_of
-from ..sweep.config_file import read_sweep
-from ..sweep.run import Tables, wanted_formats
-from ..sweep.yaml_lines import ConfigError
+from ..engine.config import Sweep, questions_of
+from ..engine.config_file import read_sweep
+from ..engine.run import Tables, wanted_formats
+from ..engine.yaml_lines import ConfigError
 
 
 def watch(what: Sequence[Path], out: Path, every: float) -> int:

@@ -9,7 +9,7 @@ from enum import Enum
 from ..benchmarks import baselines
 from ..core.vlmevalkit import may_have_model
 from ..models.table import find_model, local_names
-from ..sweep.config import ModelEntry
+from ..engine.config import ModelEntry
 
 REPLAY = "Replay"
 

@@ -21,7 +21,7 @@ class Work(NamedTuple):
     """What goes to a model at a time: plain values, so that another machine can take it.
 
     Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
-    ``settings`` are those of the calls (:func:`..sweep.calls.settings_of`); with ``confidences``
+    ``settings`` are those of the calls (:func:`..engine.calls.settings_of`); with ``confidences``
     log-probabilities of the replies' tokens are recorded, where they can be had.
     ``shares_images``: other calls are over the same images, in this work or beside it.
     ``pictures[i]`` names the content of the images of ``messages[i]`` (empty: it has none, or

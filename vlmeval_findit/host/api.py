@@ -37,7 +37,7 @@ from ..models.http.services import endpoints, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
 from ..models.prices import Prices, prices_from
 from ..models.table import MODELS
-from ..sweep.model_asker import HostMessage, message_from
+from ..engine.model_asker import HostMessage, message_from
 from .models import RecordedReply, question_of, recorded_reply
 
 

@@ -25,8 +25,8 @@ from ..core.settings import judge_args as read_judge_args
 from ..models.table import check_settings
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
-from ..sweep.calls import Cell, prompts_of, settings_of
-from ..sweep.model_asker import HostMessage, host_message
+from ..engine.calls import Cell, prompts_of, settings_of
+from ..engine.model_asker import HostMessage, host_message
 from . import entries
 from .outcomes import OUTCOMES
 

@@ -20,8 +20,8 @@ from ..core.redaction import scrubbed
 from ..models.http.endpoint import Endpoint
 from ..models.revision import known_revision
 from ..models.table import find_model
-from ..sweep.calls import given_key
-from ..sweep.host_config import is_ours
+from ..engine.calls import given_key
+from ..engine.host_config import is_ours
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,15 +29,15 @@ from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, Asker
-from ..sweep.answering import ModelStoppedError
-from ..sweep.calls import Call, Cell, ImageHash, ImageHashes, keys_of
-from ..sweep.cell_files import adopt_others, count_failed, prediction_rows
-from ..sweep.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
-from ..sweep.journal.lines import Record
-from ..sweep.journal.lookup import JournalView, Lookup
-from ..sweep.journal.reading import delete, records
-from ..sweep.journal.writer import Journal
-from ..sweep.keeping import (
+from ..engine.answering import ModelStoppedError
+from ..engine.calls import Call, Cell, ImageHash, ImageHashes, keys_of
+from ..engine.cell_files import adopt_others, count_failed, prediction_rows
+from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
+from ..engine.journal.lines import Record
+from ..engine.journal.lookup import JournalView, Lookup
+from ..engine.journal.reading import delete, records
+from ..engine.journal.writer import Journal
+from ..engine.keeping import (
     Calls,
     Keeping,
     Left,
@@ -46,10 +46,10 @@ from ..sweep.keeping import (
     answer_calls,
     calls_left,
 )
-from ..sweep.model_asker import asker_of
-from ..sweep.outputs import Output, begin, found_here, made_before, prepare_output, record_of
-from ..sweep.plan import UnitSizes, make_plan
-from ..sweep.stopping import stopped_by_signals
+from ..engine.model_asker import asker_of
+from ..engine.outputs import Output, begin, found_here, made_before, prepare_output, record_of
+from ..engine.plan import UnitSizes, make_plan
+from ..engine.stopping import stopped_by_signals
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES

@@ -26,7 +26,7 @@ from ..models.local.runner import (
 from ..models.revision import refuse_missing
 from ..models.row import ModelRow
 from ..models.table import MODELS, local_names
-from ..sweep.model_asker import HostMessage, message_from
+from ..engine.model_asker import HostMessage, message_from
 from .models import FindItModel, RecordedReply, question_of, recorded_reply
 
 Maker = Callable[..., Any]

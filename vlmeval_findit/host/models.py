@@ -30,8 +30,8 @@ from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..models.revision import fingerprint
 from ..runs.prediction_names import recorded_file, replay_source
-from ..sweep.calls import prompts_of
-from ..sweep.model_asker import HostMessage, message_from
+from ..engine.calls import prompts_of
+from ..engine.model_asker import HostMessage, message_from
 
 
 def recorded_reply(text: str, record: Recorded) -> RecordedReply:

@@ -20,7 +20,7 @@ from ..core.spelling import nearest
 from ..core.table_facts import is_users_table
 from ..models.http.services import header_lines, openrouter_key, server_headers
 from ..models.http.spending import Budget
-from ..sweep.config import ModelEntry
+from ..engine.config import ModelEntry
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run

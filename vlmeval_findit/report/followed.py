@@ -17,10 +17,10 @@ from ..core.identity import IdentityError
 from ..core.identity_file import read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
-from ..sweep.journal.errors import lock_path
-from ..sweep.journal.side import live_sides
-from ..sweep.journal.tail import JournalTail
-from ..sweep.run import Tables
+from ..engine.journal.errors import lock_path
+from ..engine.journal.side import live_sides
+from ..engine.journal.tail import JournalTail
+from ..engine.run import Tables
 from .live_cells import Call, Cell, CellView, Place, Snapshot, Stamp, State, stamp_of
 
 IDENTITY = "_identity.json"

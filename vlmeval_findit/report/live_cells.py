@@ -19,7 +19,7 @@ from ..core.settings import Settings
 from ..core.statistics import Interval
 from ..runs.score import score
 from ..runs.scored_run import RunError, load_run
-from ..sweep.run import Tables
+from ..engine.run import Tables
 
 Stamp = tuple[int, int]
 """Time and size of a file: another one says that it was written again."""
