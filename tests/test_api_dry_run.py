@@ -18,17 +18,17 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.models.http.chat import openrouter_model
-from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
-from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
-from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
-from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.engine.calls import ImageHashes, keyed
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.dry_run import count, sweep_groups
 from vlmeval_findit.engine.journal import sealed_view as journal_sealed_view
 from vlmeval_findit.engine.journal import writer as journal_module
 from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.models.http.chat import openrouter_model
+from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
+from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
+from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
+from vlmeval_findit.models.table import MODELS
 
 OFFLINE = """
 import socket, sys

@@ -21,11 +21,11 @@ from perfect_answers import content, perfect_answers
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError
+from vlmeval_findit.engine.config import Inference, ModelEntry
+from vlmeval_findit.engine.model_asker import host_message
 from vlmeval_findit.models.http.payload import openrouter_manner, server_manner
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.table import find_model
-from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.engine.model_asker import host_message
 
 pytestmark = pytest.mark.host
 
@@ -229,9 +229,9 @@ def test_a_limit_of_tokens_is_a_setting_of_every_class(
 def test_the_engine_asks_with_the_asker_of_a_model(
     registered: dict[str, Any], keyed: pytest.MonkeyPatch
 ) -> None:
+    from vlmeval_findit.engine.model_asker import ModelAsker
     from vlmeval_findit.host.sweep_host import load_model
     from vlmeval_findit.models.http.asker import ChatAsker
-    from vlmeval_findit.engine.model_asker import ModelAsker
 
     budget = Budget(1.0)
     asker = load_model(MODEL, {"budget": budget, "timeout": 5.0})

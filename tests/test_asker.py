@@ -29,14 +29,14 @@ from chat_server import (
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.core.work import Stop, Work
-from vlmeval_findit.models.http.asker import ChatAsker, Terms
-from vlmeval_findit.models.http.chat import openrouter_model, server_model, token_limit
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.engine.calls import Call, Keyed
 from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.plan import Unit
 from vlmeval_findit.engine.stopping import Stopping
+from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.models.http.chat import openrouter_model, server_model, token_limit
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.spending import Budget
 
 # --- one server -----------------------------------------------------------------------------------
 

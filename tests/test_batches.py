@@ -19,13 +19,13 @@ from engine_fakes import answered_keys, files
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
-from vlmeval_findit.models.http.batch.services import OpenAIBatches
-from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.engine.batch_ledger import Ledger, Route
 from vlmeval_findit.engine.journal.errors import DiskFullError
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
+from vlmeval_findit.models.http.batch.services import OpenAIBatches
+from vlmeval_findit.models.http.completion import CallError
 
 NAMES = ("openai", "anthropic")
 

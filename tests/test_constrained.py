@@ -32,6 +32,7 @@ from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.engine.calls import settings_of
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.completion import Completion
 from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
@@ -40,7 +41,6 @@ from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import describe, load_local, plan
 from vlmeval_findit.models.table import MODELS
 from vlmeval_findit.runs.twins import syntax, twin_of
-from vlmeval_findit.engine.calls import settings_of
 
 __all__ = ["world"]
 

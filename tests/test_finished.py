@@ -23,11 +23,11 @@ from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.core.files import replacing
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.messages import image
-from vlmeval_findit.runs import provenance
 from vlmeval_findit.engine import answering, finished, run
 from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.journal.errors import JournalError
 from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.runs import provenance
 
 ROWS = 6
 GRID = """

@@ -22,10 +22,10 @@ from vlmeval_findit.core.identity import IdentityError
 from vlmeval_findit.core.identity_file import read_identity
 from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.engine.journal import writer as journal_module
 from vlmeval_findit.engine.journal.errors import DiskFullError
 from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.runs.score import score_file
 
 pytestmark = pytest.mark.host
 

@@ -18,13 +18,13 @@ from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
 from vlmeval_findit.core.identity_file import read_identity
+from vlmeval_findit.engine.config_file import parse_sweep
+from vlmeval_findit.engine.yaml_lines import ConfigError
 from vlmeval_findit.models.http.payload import server_manner
 from vlmeval_findit.models.http.services import server_name
 from vlmeval_findit.models.kept_models import add
 from vlmeval_findit.models.own_models import OwnModelError
 from vlmeval_findit.models.table import MODELS, find_model, local_names
-from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.yaml_lines import ConfigError
 
 QUESTION = parse("FindIt_Demo_xyxy_json")
 SAVED = """\

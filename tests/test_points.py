@@ -41,6 +41,8 @@ from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.doctor.of_run import NotBoxesError, replies_of_run
+from vlmeval_findit.engine.config_file import parse_sweep
+from vlmeval_findit.engine.yaml_lines import ConfigError
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.rle import RLEError, packed_mask
 from vlmeval_findit.publish.fiftyone_export import FiftyOneError, export
@@ -49,8 +51,6 @@ from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.runs.coco_boxes import collect
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.scored_run import load_runs
-from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.yaml_lines import ConfigError
 
 __all__ = ["world"]
 

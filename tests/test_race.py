@@ -25,16 +25,22 @@ from vlmeval_findit.cli.sweep import main as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.runs.scored_run import load_runs
 from vlmeval_findit.engine.config import ModelEntry, Race, Sweep
 from vlmeval_findit.engine.config_file import grid_tables, parse_sweep
 from vlmeval_findit.engine.host_config import ExportError, host_config
 from vlmeval_findit.engine.race import ROUNDS, allowance, rounds_of
 from vlmeval_findit.engine.results import Result, SearchError
 from vlmeval_findit.engine.run import Tables
-from vlmeval_findit.engine.search import averages, best_format, format_text, race_calls, search_sweep
+from vlmeval_findit.engine.search import (
+    averages,
+    best_format,
+    format_text,
+    race_calls,
+    search_sweep,
+)
 from vlmeval_findit.engine.yaml_lines import ConfigError
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.runs.scored_run import load_runs
 
 QUERIES = 40
 

@@ -21,11 +21,6 @@ from hypothesis import strategies as st
 from test_pool import NAMES, Clock
 
 from vlmeval_findit.core.routing import Place, home, ranked, spill
-from vlmeval_findit.models.http.asker import ChatAsker, Terms
-from vlmeval_findit.models.http.chat import openrouter_model, server_model
-from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.pool import Pool
 from vlmeval_findit.engine.cluster.executor import RayExecutor
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.executors import ThreadsExecutor
@@ -33,6 +28,11 @@ from vlmeval_findit.engine.line import Line, Siblings, Taken, picture_name
 from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.plan import Unit
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.models.http.chat import openrouter_model, server_model
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.pool import Pool
 
 # --- the rule -------------------------------------------------------------------------------------
 

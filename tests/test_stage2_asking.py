@@ -38,13 +38,13 @@ from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.engine.calls import Cell, ImageHashes, keyed
+from vlmeval_findit.engine.run import Tables
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.marks.style import COLOURS, Shape
 from vlmeval_findit.runs.intervals import compare
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.scored_run import Run
-from vlmeval_findit.engine.calls import Cell, ImageHashes, keyed
-from vlmeval_findit.engine.run import Tables
 
 GOLDEN = Path(__file__).parent / "golden" / "stage2_prompts.txt"
 

@@ -21,13 +21,13 @@ from engine_fakes import FakeHost, FakeModel, demo_sweep, go
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.lock import Lock, is_held
 from vlmeval_findit.core.visible import duration
+from vlmeval_findit.engine.journal.side import side_path
+from vlmeval_findit.engine.journal.tail import JournalTail
+from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.report.followed import Followed
 from vlmeval_findit.report.live_cells import Place, Snapshot, State
 from vlmeval_findit.report.live_page import make_live_page
 from vlmeval_findit.runs.scored_run import load_runs
-from vlmeval_findit.engine.journal.side import side_path
-from vlmeval_findit.engine.journal.tail import JournalTail
-from vlmeval_findit.engine.journal.writer import Journal
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -20,10 +20,10 @@ from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.question import Question
+from vlmeval_findit.engine.calls import prompts_of
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local
 from vlmeval_findit.models.table import MODELS, NANO_CHECKPOINT
-from vlmeval_findit.engine.calls import prompts_of
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -23,12 +23,12 @@ from simulated_races import RATES, races
 
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.statistics import ALPHA
-from vlmeval_findit.runs.intervals import compare
-from vlmeval_findit.runs.scored_run import Run, load_run
 from vlmeval_findit.engine.config import ModelEntry, Race
 from vlmeval_findit.engine.config_file import grid_tables
 from vlmeval_findit.engine.results import Result
 from vlmeval_findit.engine.search import averages, race_calls, search_sweep
+from vlmeval_findit.runs.intervals import compare
+from vlmeval_findit.runs.scored_run import Run, load_run
 
 SEEDS = range(10)
 QUERIES = 50
@@ -48,8 +48,8 @@ def replies(measures: bool, tmp_path: Path, request: pytest.FixtureRequest) -> P
 
 def searched(work_dir: Path, replies: Path, race: Race | None) -> list[Result]:
     """A search over recorded replies; what is not recorded is asked, and then is."""
-    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
     from vlmeval_findit.engine.config import Inference
+    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
 
     table, places = grid_tables()["Scenes_mini"], (work_dir, replies / "calls.jsonl")
     sweep = search_sweep(ModelEntry("FindIt-Nano"), table, QUERIES, places, race=race)

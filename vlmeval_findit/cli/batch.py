@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..models.http.batch.dialects import DIALECTS, BatchKind
 from ..engine.batches import Batching
 from ..engine.config import Sweep
+from ..models.http.batch.dialects import DIALECTS, BatchKind
 
 _HELP = (
     "ask in batches, at half the price where a provider has such an interface: that of the one "

@@ -9,6 +9,11 @@ from typing import Any
 
 from ..benchmarks import parse
 from ..core.image_checks import skips_missing
+from ..engine.calls import given_key
+from ..engine.config import ModelEntry, Sweep
+from ..engine.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
+from ..engine.run import Chosen, Tables
+from ..engine.servers import chat_model, settings
 from ..models.http.chat import (
     ChatModel,
     openrouter_model,
@@ -18,11 +23,6 @@ from ..models.http.estimate import Load
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
 from ..models.table import find_model, local_names
-from ..engine.calls import given_key
-from ..engine.config import ModelEntry, Sweep
-from ..engine.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
-from ..engine.run import Chosen, Tables
-from ..engine.servers import chat_model, settings
 
 
 def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.Namespace) -> int:

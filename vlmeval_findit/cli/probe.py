@@ -23,11 +23,11 @@ from ..doctor.conventions import SPACES, Convention, row_of
 from ..doctor.of_run import RunReplies, replies_of_run
 from ..doctor.probe import FEWEST, by_size, examine, resampled
 from ..doctor.probe_forms import other_form
+from ..engine.config import ModelEntry, Sweep
+from ..engine.config_file import read_sweep
 from ..models.http.services import extra_fields, server_name, server_space
 from ..models.table import MODELS, find_model
 from ..runs.score import checked, open_predictions
-from ..engine.config import ModelEntry, Sweep
-from ..engine.config_file import read_sweep
 from .parsing import Parser
 from .printing import report_spending
 from .probe_saving import saved

@@ -21,14 +21,14 @@ from ..core.vlmevalkit import (
     may_have_model,
     model_names,
 )
+from ..engine.config import ModelEntry, Sweep, questions_of
+from ..engine.dry_run import all_formats
+from ..engine.run import Chosen, Tables
 from ..models.checkpoints import row_of_checkpoint
 from ..models.http.services import openrouter_key
 from ..models.revision import refuse_missing
 from ..models.table import MODELS, check_settings, find_model, local_names
 from ..runs.prediction_names import recorded_file, replay_source
-from ..engine.config import ModelEntry, Sweep, questions_of
-from ..engine.dry_run import all_formats
-from ..engine.run import Chosen, Tables
 from .ways import REPLAY, Way, flag_name
 
 MODEL_COMMAND = "(names: run_findit.py models)"

@@ -25,12 +25,12 @@ from ..core.settings import (
 from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
-from ..models.http.services import extra_fields, openrouter_key, server_name
-from ..models.http.spending import Budget
-from ..models.table import check_settings
 from ..engine.config import Inference, ModelEntry
 from ..engine.host_config import is_ours
 from ..engine.servers import ServersHost
+from ..models.http.services import extra_fields, openrouter_key, server_name
+from ..models.http.spending import Budget
+from ..models.table import check_settings
 from .parsing import HostParser, Parser
 from .printing import report_spending
 from .provider import with_prices

@@ -18,7 +18,6 @@ from ..core.extras import install
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
 from ..core.shipped import config_here_or_shipped
-from ..models.http.spending import Budget
 from ..engine.answering import Host, StoppedError, Surroundings
 from ..engine.config import Inference, Race, Sweep
 from ..engine.config_file import read_sweep
@@ -40,6 +39,7 @@ from ..engine.search import (
 )
 from ..engine.servers import ServersHost
 from ..engine.stopping import stopped_by_signals
+from ..models.http.spending import Budget
 from .batch import add_batch_flag, batch_kind, batching
 from .parsing import Parser
 from .printing import print_rows, report_spending

@@ -10,13 +10,13 @@ from pathlib import Path
 from ..core.exit_status import INTERRUPTED
 from ..core.files import atomic_write
 from ..core.visible import counted
-from ..report.followed import JOURNAL, Followed, planned_rows
-from ..report.live_cells import Place, Planned, Snapshot, State
-from ..report.live_page import make_live_page
 from ..engine.config import Sweep, questions_of
 from ..engine.config_file import read_sweep
 from ..engine.run import Tables, wanted_formats
 from ..engine.yaml_lines import ConfigError
+from ..report.followed import JOURNAL, Followed, planned_rows
+from ..report.live_cells import Place, Planned, Snapshot, State
+from ..report.live_page import make_live_page
 
 
 def watch(what: Sequence[Path], out: Path, every: float) -> int:

@@ -8,8 +8,8 @@ from enum import Enum
 
 from ..benchmarks import baselines
 from ..core.vlmevalkit import may_have_model
-from ..models.table import find_model, local_names
 from ..engine.config import ModelEntry
+from ..models.table import find_model, local_names
 
 REPLAY = "Replay"
 

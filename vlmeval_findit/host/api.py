@@ -21,6 +21,7 @@ from ..core.question import Question
 from ..core.replies import Recorded, recorded
 from ..core.spelling import nearest
 from ..core.work import Work
+from ..engine.model_asker import HostMessage, message_from
 from ..models.http.asker import ChatAsker, Terms
 from ..models.http.chat import (
     ChatModel,
@@ -37,7 +38,6 @@ from ..models.http.services import endpoints, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
 from ..models.prices import Prices, prices_from
 from ..models.table import MODELS
-from ..engine.model_asker import HostMessage, message_from
 from .models import RecordedReply, question_of, recorded_reply
 
 

@@ -22,11 +22,11 @@ from ..core.image_checks import rows_to_leave_out, skips_missing
 from ..core.question import QuestionError
 from ..core.settings import NAMES, settings_from
 from ..core.settings import judge_args as read_judge_args
+from ..engine.calls import Cell, prompts_of, settings_of
+from ..engine.model_asker import HostMessage, host_message
 from ..models.table import check_settings
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
-from ..engine.calls import Cell, prompts_of, settings_of
-from ..engine.model_asker import HostMessage, host_message
 from . import entries
 from .outcomes import OUTCOMES
 

@@ -17,11 +17,11 @@ from ..core.files import file_sha256, sha256_of
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.redaction import scrubbed
+from ..engine.calls import given_key
+from ..engine.host_config import is_ours
 from ..models.http.endpoint import Endpoint
 from ..models.revision import known_revision
 from ..models.table import find_model
-from ..engine.calls import given_key
-from ..engine.host_config import is_ours
 
 
 @dataclass(frozen=True, slots=True)

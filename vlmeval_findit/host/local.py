@@ -14,6 +14,7 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.spelling import nearest
 from ..core.work import Cancellable
+from ..engine.model_asker import HostMessage, message_from
 from ..models.checkpoints import row_of_checkpoint
 from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
@@ -26,7 +27,6 @@ from ..models.local.runner import (
 from ..models.revision import refuse_missing
 from ..models.row import ModelRow
 from ..models.table import MODELS, local_names
-from ..engine.model_asker import HostMessage, message_from
 from .models import FindItModel, RecordedReply, question_of, recorded_reply
 
 Maker = Callable[..., Any]

@@ -28,10 +28,10 @@ from ..core.prediction_reader import PredictionError, read_predictions
 from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
-from ..models.revision import fingerprint
-from ..runs.prediction_names import recorded_file, replay_source
 from ..engine.calls import prompts_of
 from ..engine.model_asker import HostMessage, message_from
+from ..models.revision import fingerprint
+from ..runs.prediction_names import recorded_file, replay_source
 
 
 def recorded_reply(text: str, record: Recorded) -> RecordedReply:

@@ -18,9 +18,9 @@ from ..core.model_names import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.table_facts import is_users_table
+from ..engine.config import ModelEntry
 from ..models.http.services import header_lines, openrouter_key, server_headers
 from ..models.http.spending import Budget
-from ..engine.config import ModelEntry
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run

@@ -15,10 +15,10 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
 from ..core.work import Asker
-from ..models.http.spending import Budget
 from ..engine.config import Inference, ModelEntry
 from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
 from ..engine.model_asker import asker_of
+from ..models.http.spending import Budget
 from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space

@@ -17,9 +17,9 @@ from ..core.run_files import RunFiles
 from ..core.scored_row import add_up
 from ..core.settings import Settings
 from ..core.statistics import Interval
+from ..engine.run import Tables
 from ..runs.score import score
 from ..runs.scored_run import RunError, load_run
-from ..engine.run import Tables
 
 Stamp = tuple[int, int]
 """Time and size of a file: another one says that it was written again."""

@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import socket
 import ssl
 import threading
+from collections.abc import Coroutine
 from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any, TypeVar
 
 import pytest
-from chat_server import NEVER, Answer, ChatServer, completion, in_turn
+from chat_server import Answer, ChatServer, completion, in_turn
 from raw_server import Talk, dripping, raw_server, saying
 
-from vlmeval_findit.models.http import transport
+from vlmeval_findit.models.http import client
+from vlmeval_findit.models.http.client import (
+    LARGEST_REPLY,
+    HttpClient,
+    HttpRequest,
+    retry_after,
+    tls_context,
+)
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.transport import LARGEST_REPLY, Transport, retry_after, tls_context
+
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """As ``asyncio.run``, but it does not wait for the threads that look up names."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+
+
+def request_to(url: str, key: str = "", *pieces: bytes) -> HttpRequest:
+    endpoint = Endpoint(url, key)
+    return HttpRequest("POST", endpoint.url, endpoint.request_headers(), pieces or (b"{}",))
+
+
+def post(timeout: float, url: str, key: str = "") -> bytes:
+    """The body of the reply to one request of a client of its own."""
+
+    async def sent() -> bytes:
+        async with HttpClient(timeout) as session:
+            return await session.send(request_to(url, key))
+
+    return run(sent())
+
 
 OK = b"HTTP/1.1 200 OK\r\n"
 LATE: dict[str, Talk] = {
@@ -34,7 +71,7 @@ LATE: dict[str, Talk] = {
 @pytest.mark.parametrize("talk", LATE.values(), ids=LATE)
 def test_one_deadline_holds_for_all_that_a_server_can_do(talk: Talk) -> None:
     with raw_server(talk) as url, pytest.raises(CallError, match=r"no reply within 0\.3 s") as got:
-        Transport(0.3).post(Endpoint(url), b"{}")
+        post(0.3, url)
     assert got.value.transient
 
 
@@ -43,14 +80,14 @@ def test_the_deadline_holds_for_names_too(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(60) and [])
     try:
         with pytest.raises(CallError, match="no reply within"):
-            Transport(0.3).post(Endpoint("http://findit.invalid/v1"), b"{}")
+            post(0.3, "http://findit.invalid/v1")
     finally:
         over.set()
 
 
 def test_the_deadline_holds_for_tls_too() -> None:
     with raw_server(dripping(b"", b"")) as url, pytest.raises(CallError, match="no reply within"):
-        Transport(0.3).post(Endpoint(url.replace("http:", "https:")), b"{}")
+        post(0.3, url.replace("http:", "https:"))
 
 
 def test_a_connection_that_nobody_accepts_is_given_up() -> None:
@@ -65,7 +102,7 @@ def test_a_connection_that_nobody_accepts_is_given_up() -> None:
             one.connect_ex(("127.0.0.1", port))
             waiting.append(one)
         with pytest.raises(CallError, match="no reply within"):
-            Transport(0.3).post(Endpoint(f"http://127.0.0.1:{port}/v1"), b"{}")
+            post(0.3, f"http://127.0.0.1:{port}/v1")
         for one in waiting:
             one.close()
 
@@ -88,7 +125,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("whole", "why"), BROKEN.values(), ids=BROKEN)
 def test_what_is_no_reply_is_a_broken_connection(whole: bytes, why: str) -> None:
     with raw_server(saying(whole)) as url, pytest.raises(CallError, match=why) as got:
-        Transport(5).post(Endpoint(url), b"{}")
+        post(5, url)
     assert got.value.transient
     assert "\n" not in str(got.value)
 
@@ -96,7 +133,7 @@ def test_what_is_no_reply_is_a_broken_connection(whole: bytes, why: str) -> None
 def test_a_reply_that_is_too_large_is_not_read() -> None:
     large = dripping(OK + b"\r\n", b" " * 2**20)
     with raw_server(large) as url, pytest.raises(CallError, match="larger than") as got:
-        Transport(60).post(Endpoint(url), b"{}")
+        post(60, url)
     assert not got.value.transient
 
 
@@ -104,7 +141,7 @@ def test_a_bomb_does_not_burst() -> None:
     bomb = gzip.compress(b" " * (LARGEST_REPLY + 1))
     script = in_turn(Answer(bomb, headers={"Content-Encoding": "gzip"}))
     with ChatServer(script) as server, pytest.raises(CallError) as got:
-        Transport(60).post(Endpoint(server.url), b"{}")
+        post(60, server.url)
     assert "larger than" in str(got.value) or "no reply" in str(got.value)
     assert server.asked[0].headers["accept-encoding"] == "identity"
 
@@ -113,7 +150,7 @@ def test_a_redirect_does_not_get_the_key() -> None:
     with ChatServer(in_turn(completion("stolen"))) as thief:
         away = Answer(b"", 307, {"Location": f"{thief.url}/chat/completions"})
         with ChatServer(in_turn(away)) as server, pytest.raises(CallError, match="HTTP 307"):
-            Transport(5).post(Endpoint(server.url, "a-key-of-mine"), b"{}")
+            post(5, server.url, "a-key-of-mine")
         assert not thief.asked
 
 
@@ -129,13 +166,13 @@ def test_certificates_are_verified_though_the_host_switches_that_off(
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     with web_server(tls) as web:
         with pytest.raises(CallError, match=r"CERTIFICATE_VERIFY_FAILED|[Cc]ertificate"):
-            Transport(5).post(Endpoint(f"{web.url}v1"), b"{}")
+            post(5, f"{web.url}v1")
         # It is the certificate that was wrong: known, the server is asked (and takes no POST).
         trusting = ssl.create_default_context()
         authority.configure_trust(trusting)
-        monkeypatch.setattr(transport, "tls_context", lambda: trusting)
+        monkeypatch.setattr(client, "tls_context", lambda: trusting)
         with pytest.raises(CallError, match="HTTP 501"):
-            Transport(5).post(Endpoint(f"{web.url}v1"), b"{}")
+            post(5, f"{web.url}v1")
     assert tls_context().verify_mode is ssl.CERT_REQUIRED
     assert tls_context().check_hostname
 
@@ -146,7 +183,7 @@ def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.setenv("NO_PROXY", "other.invalid")
         monkeypatch.setenv("http_proxy", f"http://me:pr0xy-password@{address}")
-        body = Transport(5).post(Endpoint("http://findit.invalid/v1"), b"{}")
+        body = post(5, "http://findit.invalid/v1")
         assert b"by the proxy" in body
         (asked,) = proxy.asked
         assert asked.path == "http://findit.invalid/v1/chat/completions"
@@ -154,30 +191,106 @@ def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("NO_PROXY", "findit.invalid")
         monkeypatch.setenv("http_proxy", f"http://{address}")
         with pytest.raises(CallError, match="no reply"):
-            Transport(5).post(Endpoint("http://findit.invalid/v1"), b"{}")
+            post(5, "http://findit.invalid/v1")
         assert len(proxy.asked) == 1
 
 
-def test_what_is_cancelled_ends_and_nothing_begins() -> None:
-    with ChatServer(in_turn(NEVER)) as server:
-        sending = Transport(600)
-        errors: list[str] = []
+def test_connections_are_kept_and_bodies_come_whole() -> None:
+    seen = []
 
-        def post() -> None:
-            try:
-                sending.post(Endpoint(server.url), b"{}")
-            except CallError as error:
-                errors.append(str(error))
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                seen.append((writer, await reader.readexactly(length)))
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            writer.close()
 
-        thread = threading.Thread(target=post)
-        thread.start()
-        while not server.asked:
-            thread.join(0.005)
-        sending.cancel()
-        thread.join(60)
-        post()
-        assert errors == ["cancelled"] * 2
-        assert len(server.asked) == 1
+    async def talk() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        large = b"x" * 200_000
+        async with HttpClient(60) as session, server:
+            for _ in range(5):
+                asked = [session.send(request_to(url, "", b"[", large, b"]")) for _ in range(4)]
+                assert await asyncio.gather(*asked) == [b"{}"] * 4
+        assert {body for _, body in seen} == {b"[" + large + b"]"}
+
+    run(talk())
+    assert len(seen) == 20
+    assert len({writer for writer, _ in seen}) == 4
+
+
+def test_a_kept_connection_that_the_server_closed_is_no_failure() -> None:
+    """A request on it is sent once more, silently; on a connection of its own it is a failure."""
+    asked = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n{}")
+        asked += 1
+        if asked < 4:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            await reader.read(1)  # takes the next request and hangs up
+        writer.close()
+
+    async def talk() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        async with HttpClient(60) as session, server:
+            for _ in range(3):
+                assert await session.send(request_to(url)) == b"{}"
+            with pytest.raises(CallError, match="ServerDisconnected"):
+                await session.send(request_to(url))
+
+    run(talk())
+    assert asked == 4
+
+
+def test_a_file_goes_as_a_form_and_a_reply_into_a_file() -> None:
+    received = b""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        received = await reader.readuntil(b"the file\r\n--")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async def talk() -> bytes:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        form = {"purpose": "batch", "filename": "a.jsonl"}
+        into = BytesIO()
+        request = request_to(url)._replace(body=BytesIO(b"the file"), form=form, into=into)
+        async with HttpClient(60) as session, server:
+            assert await session.send(request) == b""
+        return into.getvalue()
+
+    assert run(talk()) == b"{}"
+    assert b'name="purpose"\r\n\r\nbatch' in received
+    assert b'filename="a.jsonl"' in received
+
+
+def test_what_is_cancelled_ends_and_closes_its_connection() -> None:
+    closed = threading.Event()
+
+    def talk(connection: socket.socket, done: threading.Event) -> None:
+        while connection.recv(65536):
+            pass
+        closed.set()
+
+    async def cancelled(url: str) -> None:
+        async with HttpClient(600) as session:
+            sending = asyncio.ensure_future(session.send(request_to(url)))
+            await asyncio.sleep(0.1)
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+        assert await asyncio.to_thread(closed.wait, 2)
+
+    with raw_server(talk) as url:
+        run(cancelled(url))
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:

@@ -1,0 +1,219 @@
+"""HTTP for all that asks a service: one session a run, with kept connections and one deadline.
+
+VLMEvalKit switches off certificate checks for the whole process: ours has a context of its own, for
+a key must not travel over a connection that nobody checked, nor follow a redirect.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from types import SimpleNamespace, TracebackType
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+
+from ...core.redaction import remember
+from .completion import CallError, error_of
+
+LARGEST_REPLY = 64 * 2**20
+"""Bytes; a reply beyond is no chat completion."""
+
+LARGEST_FILE = 16 * 2**30
+"""Bytes of a reply that is written to a file."""
+
+KEEP_ALIVE = 4.0
+"""Seconds for which an idle connection is kept: servers close theirs after 5 (uvicorn) or more."""
+
+
+class HttpRequest(NamedTuple):
+    """One request: where it goes, with which headers and body, and where its reply goes.
+
+    A body in pieces is sent piece by piece, never joined.  With a ``form`` the body is its file,
+    under the name that the form says as ``filename``; a reply with a place ``into`` which it goes
+    is returned empty.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: Sequence[bytes] | BinaryIO | None = None
+    form: Mapping[str, str] | None = None
+    into: BinaryIO | None = None
+
+
+class HttpClient:
+    """Sends requests over connections that are kept: ``async with HttpClient(60.0) as client``.
+
+    Args:
+        timeout: seconds for a request and its whole reply, from the look-up of the server's name
+            to the last byte, whatever the server does meanwhile.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._proxies: dict[str, str | None] = {}
+
+    async def __aenter__(self) -> HttpClient:
+        tracing = aiohttp.TraceConfig()
+        tracing.on_connection_reuseconn.append(_note_reuse)
+        self._session = aiohttp.ClientSession(
+            # Without a limit of its own: the scheduler has one for each server.
+            connector=aiohttp.TCPConnector(
+                ssl=tls_context(), limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=300
+            ),
+            timeout=aiohttp.ClientTimeout(total=self._timeout),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trace_configs=[tracing],
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        await self._session.close()
+
+    async def send(self, request: HttpRequest) -> bytes:
+        """The body of a reply with status 200 or 201.
+
+        Raises:
+            CallError: there is none.
+        """
+        try:
+            try:
+                return await self._sent(request, reused := SimpleNamespace(reused=False))
+            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                # The server closed a kept connection before it saw the request.
+                if not reused.reused or not _is_repeatable(request):
+                    raise
+                return await self._sent(request, SimpleNamespace(reused=False))
+        except TimeoutError:
+            why = f"no reply within {self._timeout:g} s"
+            raise CallError(why, transient=True, worked_on=True) from None
+        except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
+            # A refused or broken connection, an unknown host, a certificate, what is not HTTP.
+            reason = getattr(error, "os_error", error)
+            broke = isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerConnectionError)
+            why = f"no reply ({type(reason).__name__}: {reason})"
+            raise CallError(why, transient=True, worked_on=broke) from None
+
+    async def _sent(self, request: HttpRequest, context: SimpleNamespace) -> bytes:
+        headers, body = dict(request.headers), request.body
+        data: Any = Pieces(body) if isinstance(body, Sequence) else body
+        if request.form is not None:
+            del headers["Content-Type"]  # that of a form says where its parts end
+            data = _form(request.form, body)
+        async with self._session.request(
+            request.method,
+            request.url,
+            data=data,
+            headers=headers,
+            allow_redirects=False,
+            proxy=self._proxy(request.url),
+            trace_request_ctx=context,
+        ) as reply:
+            answered = reply.status in (200, 201)
+            said = await _body(reply, request.into if answered else None)
+            if answered:
+                return said
+            after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
+            raise error_of(said, reply.status, reply.reason or "", after)
+
+    def _proxy(self, url: str) -> str | None:
+        """The proxy that the environment names for a URL, looked up once a server."""
+        origin = url[: url.find("/", 8)]
+        if origin not in self._proxies:
+            self._proxies[origin] = proxy_for(url)
+        return self._proxies[origin]
+
+
+class Pieces(aiohttp.payload.Payload):
+    """A JSON body in pieces: that of an image is shared by all requests over it, never copied."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        super().__init__(pieces, content_type="application/json")
+        self._size = sum(map(len, pieces))
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return b"".join(self._value).decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for piece in self._value:
+            await writer.write(piece)
+
+
+async def _note_reuse(session: Any, context: SimpleNamespace, parameters: Any) -> None:
+    context.trace_request_ctx.reused = True
+
+
+def _is_repeatable(request: HttpRequest) -> bool:
+    """Whether its body can be sent once more: a file was read."""
+    return request.body is None or isinstance(request.body, Sequence)
+
+
+def _form(fields: Mapping[str, str], file: Any) -> aiohttp.FormData:
+    form = aiohttp.FormData()
+    for name, value in fields.items():
+        if name != "filename":
+            form.add_field(name, value)
+    form.add_field("file", file, filename=fields["filename"])
+    return form
+
+
+async def _body(reply: aiohttp.ClientResponse, into: BinaryIO | None) -> bytes:
+    pieces, size = [], 0
+    most = LARGEST_REPLY if into is None else LARGEST_FILE
+    async for piece in reply.content.iter_any():
+        if into is None:
+            pieces.append(piece)
+        else:
+            into.write(piece)
+        size += len(piece)
+        if size > most:
+            raise CallError(f"the reply is larger than {most} bytes", reply.status)
+    return b"".join(pieces)
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Certificates are verified, whatever the process says."""
+    return ssl.create_default_context()
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY`` …)."""
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    if not proxy or proxy_bypass(parts.netloc):
+        return None
+    whole = proxy if "://" in proxy else f"http://{proxy}"
+    remember(urlsplit(whole).password or "")
+    return whole
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds that a Retry-After header asks for: a number, or a date; None where it is neither."""
+    try:
+        seconds = float(value or "nan")
+    except ValueError:
+        seconds = _seconds_until(value or "", now)
+    # Also not a number: every comparison with it is false.
+    return seconds if seconds >= 0 else None
+
+
+def _seconds_until(date: str, now: datetime) -> float:
+    try:
+        then = parsedate_to_datetime(date)
+        then = then if then.tzinfo else then.replace(tzinfo=UTC)
+        return max((then - now).total_seconds(), 0.0)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return float("nan")
