@@ -1,0 +1,87 @@
+"""Run a command for as long as the process that started this one lives.
+
+Started by its path, with the standard library only: ``python server_guard.py COMMAND …``.  The
+other end of its standard input is held by who started it.  When that end closes (the holder closed
+it, ended, or was killed), the command's process group gets SIGTERM, and SIGKILL after
+:data:`GRACE` seconds.  Processes that left the group are killed too, where Linux shows them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+GRACE = 20.0
+"""Seconds that a server has to end after SIGTERM."""
+
+_DEATH_SIGNAL, _SUBREAPER = 1, 36
+"""PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
+
+
+def main(command: Sequence[str]) -> int:
+    """Run the command until it ends or standard input does; return its exit status."""
+    _prctl(_SUBREAPER, 1)
+    server = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        process_group=0,
+        preexec_fn=lambda: _prctl(_DEATH_SIGNAL, signal.SIGKILL),
+    )
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(name, lambda *_: _signal(server, signal.SIGTERM))
+    threading.Thread(target=_end_with_holder, args=(server,), daemon=True).start()
+    status = server.wait()
+    _signal(server, signal.SIGKILL)
+    _kill_orphans()
+    return status if status >= 0 else 128 - status
+
+
+def _end_with_holder(server: subprocess.Popen[bytes]) -> None:
+    while os.read(0, 1):
+        pass
+    _signal(server, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        server.wait(GRACE)
+    _signal(server, signal.SIGKILL)
+
+
+def _signal(server: subprocess.Popen[bytes], name: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(server.pid, name)
+
+
+def _kill_orphans() -> None:
+    """Kill what the server started in other process groups: as its reaper we are its parent now."""
+    with suppress(ChildProcessError):
+        while True:
+            for child in _children():
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            os.waitpid(-1, 0)
+
+
+def _children() -> list[int]:
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        with suppress(OSError, ValueError):
+            with open(f"/proc/{int(name)}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                found.append(int(name))
+    return found
+
+
+def _prctl(option: int, value: int) -> None:
+    """Set an attribute of this process; nothing where the system has no prctl."""
+    with suppress(AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,486 @@
+"""Start a model as OpenAI-compatible servers on this machine's GPUs, and end them: ``--serve``.
+
+Each server runs below a guard (:mod:`.server_guard`) which ends it when this process closes a pipe
+or dies, however it dies.  What a server prints is appended to a log of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from ..core.spelling import nearest
+from . import server_guard
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 3600.0
+"""Within which servers have to answer: the weights of the largest models take long to load."""
+
+_LOOK_SECONDS = 0.5
+_CALL_SECONDS = 300.0
+_LAST_LINES = 12
+
+
+class ServingError(RuntimeError):
+    """A server cannot be started, or died before it answered; the message says why."""
+
+
+class Launch(NamedTuple):
+    """One server that is going to be started; ``name`` is what it should call the model."""
+
+    executable: str
+    checkpoint: str
+    name: str
+    port: int
+    tensor_parallel: int
+    revision: str | None
+    dtype: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProgram:
+    """A program that serves models: how it is found, started and asked.
+
+    ``package`` is the distribution whose version is recorded, ``needs`` are others that it serves
+    with.  ``names_models``: it calls the model as it is told, and lists it; else requests say the
+    checkpoint.  ``calls`` are calls at a time that one server is worth.  ``takes_bounds``: a
+    request may say within which areas images are resized.  ``fields`` are more fields of a request
+    whose reply should keep some of its special tokens.
+    """
+
+    name: str
+    package: str
+    install: str
+    command: Callable[[Launch], list[str]]
+    calls: int
+    needs: tuple[str, ...] = ()
+    names_models: bool = True
+    takes_bounds: bool = False
+    takes_revision: bool = True
+    keeps_tokens: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def executable(self) -> str:
+        """Its path: beside this interpreter, else on PATH.
+
+        Raises:
+            ValueError: it is not installed.
+        """
+        beside = os.path.dirname(sys.executable)
+        path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
+        found = shutil.which(self.name, path=path)
+        if found is None:
+            raise ValueError(
+                f"--serve {self.name}: there is no program {self.name} on the PATH: {self.install}"
+            )
+        missing = [package for package in self.needs if _version(found, package) is None]
+        if missing:
+            raise ValueError(
+                f"--serve {self.name}: {', '.join(missing)} is not installed beside {found}: "
+                f"{self.install}"
+            )
+        return found
+
+    @property
+    def described(self) -> str:
+        """Its name, with its version where that is known."""
+        return " ".join(filter(None, (self.name, _version(self.executable, self.package))))
+
+
+def _version(executable: str, package: str) -> str | None:
+    """The version of a package in the environment that an executable is of, without running it."""
+    folder = Path(executable).resolve().parent.parent
+    stem = package.replace("-", "_")
+    found = sorted(folder.glob(f"lib*/python3*/site-packages/{stem}-*.dist-info"))
+    return found[-1].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
+
+
+def _vllm(launch: Launch) -> list[str]:
+    # A checkpoint's own sampling would be applied beside the temperature; 80 images are 64 frames
+    # and some reference shots.
+    return [
+        *(launch.executable, "serve", launch.checkpoint, "--served-model-name", launch.name),
+        *("--host", "127.0.0.1", "--port", str(launch.port)),
+        *("--tensor-parallel-size", str(launch.tensor_parallel)),
+        *("--generation-config", "vllm", "--limit-mm-per-prompt", '{"image": 80}'),
+        *_given("--revision", launch.revision),
+        *_given("--dtype", launch.dtype),
+    ]
+
+
+def _sglang(launch: Launch) -> list[str]:
+    return [
+        *(launch.executable, "serve", "--model-path", launch.checkpoint),
+        *("--served-model-name", launch.name),
+        *("--host", "127.0.0.1", "--port", str(launch.port)),
+        *("--tp-size", str(launch.tensor_parallel), "--sampling-defaults", "openai"),
+        *_given("--revision", launch.revision),
+        *_given("--dtype", launch.dtype),
+    ]
+
+
+def _transformers(launch: Launch) -> list[str]:
+    return [
+        *(launch.executable, "serve", launch.checkpoint),
+        *("--host", "127.0.0.1", "--port", str(launch.port)),
+        *_given("--dtype", launch.dtype),
+    ]
+
+
+def _given(flag: str, value: str | None) -> tuple[str, ...]:
+    return () if value is None else (flag, value)
+
+
+PROGRAMS: Mapping[str, ServerProgram] = {
+    row.name: row
+    for row in (
+        ServerProgram(
+            "vllm",
+            "vllm",
+            "pip install vllm",
+            _vllm,
+            calls=64,
+            takes_bounds=True,
+            keeps_tokens={"skip_special_tokens": False},
+        ),
+        ServerProgram(
+            "sglang",
+            "sglang",
+            "pip install 'sglang[all]'",
+            _sglang,
+            calls=64,
+            keeps_tokens={"skip_special_tokens": False},
+        ),
+        # It leaves special tokens in every reply.
+        ServerProgram(
+            "transformers",
+            "transformers",
+            "pip install 'transformers[serving]'",
+            _transformers,
+            calls=4,
+            needs=("fastapi", "uvicorn"),
+            names_models=False,
+            takes_revision=False,
+        ),
+    )
+}
+"""By their names, which are those of their executables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How models of a run are served.
+
+    ``gpus`` of this machine are used (None: all that it has), ``tensor_parallel`` of them by each
+    server; ``arguments`` are added to a server's command line.
+    """
+
+    program: str
+    gpus: int | None = None
+    tensor_parallel: int = 1
+    arguments: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what cannot be started.
+
+        Raises:
+            ValueError: no such program, or it is not installed; GPUs that are not there, or that
+                do not divide into servers.
+        """
+        if self.program not in PROGRAMS:
+            raise ValueError(f"--serve {self.program}{nearest(self.program, PROGRAMS)}")
+        _ = PROGRAMS[self.program].executable
+        self.devices()
+
+    def devices(self) -> list[str | None]:
+        """The value of CUDA_VISIBLE_DEVICES of each server; None on a machine without GPUs.
+
+        Raises:
+            ValueError: as of :meth:`check`.
+        """
+        here = visible_gpus()
+        wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
+        if each < 1 or wanted < 0:
+            raise ValueError("--gpus and --tensor-parallel are numbers of this machine's GPUs")
+        if wanted > len(here):
+            raise ValueError(f"--gpus {wanted}: this machine shows {len(here)} (nvidia-smi -L)")
+        if wanted % each or (each > 1 and not wanted):
+            raise ValueError(
+                f"--gpus {wanted} cannot be shared out to servers of --tensor-parallel {each}"
+            )
+        if not wanted:
+            return ["" if here else None]
+        return [",".join(here[at : at + each]) for at in range(0, wanted, each)]
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [one.strip() for one in named.split(",") if one.strip() not in ("", "-1")]
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    return [str(number) for number in range(len(lines))] if listed.returncode == 0 else []
+
+
+class Server:
+    """One server below its guard.
+
+    Args:
+        command: starts it.
+        url: its base URL, up to and with ``/v1``.
+        log_file: what it prints is appended there.
+        devices: its CUDA_VISIBLE_DEVICES (None: those of this process).
+    """
+
+    def __init__(
+        self, command: Sequence[str], url: str, log_file: Path, devices: str | None
+    ) -> None:
+        self.url = url
+        self.log_file = log_file
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        environment = dict(os.environ)
+        if devices is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = devices
+        guard = [sys.executable, "-I", "-S", server_guard.__file__]
+        with log_file.open("ab") as output:
+            output.write(f"# {time.strftime('%F %T')} {shlex.join(command)}\n".encode())
+            output.flush()
+            self._log_begin = output.tell()
+            # A session of its own: Ctrl-C at our terminal is not for it.
+            self._guard = subprocess.Popen(
+                [*guard, *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._guard.poll() is None
+
+    def end(self) -> None:
+        """Tell it to end; it has :data:`.server_guard.GRACE` seconds, whether we live or not."""
+        if self._guard.stdin is not None and not self._guard.stdin.closed:
+            self._guard.stdin.close()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has ended, at most so long."""
+        try:
+            self._guard.wait(seconds)
+        except subprocess.TimeoutExpired:
+            log.warning("a server takes long to end; its guard kills it: %s", self.log_file)
+
+    def why_dead(self) -> str:
+        """How it ended, and the last that it printed."""
+        status = self._guard.returncode
+        how = f"status {status}" if status < 129 else signal.Signals(status - 128).name
+        return f"ended with {how}{self.last_lines()}"
+
+    def last_lines(self) -> str:
+        with self.log_file.open("rb") as file:
+            file.seek(max(self._log_begin, self.log_file.stat().st_size - 20_000))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+        shown = "\n  ".join(line[:300] for line in lines[-_LAST_LINES:])
+        return f". The last lines of {self.log_file}:\n  {shown or '(nothing)'}"
+
+
+class LocalServers:
+    """Servers of one model on this machine, from :meth:`start` to :meth:`stop`.
+
+    Args:
+        serving: how it is served.
+        checkpoint: a folder or an identifier.
+        name: that of the results.
+        log_folder: the servers' logs go there.
+        revision, dtype: of the checkpoint (None: the program's choice).
+
+    Raises:
+        ValueError: as of :meth:`Serving.check`.
+    """
+
+    def __init__(
+        self,
+        serving: Serving,
+        checkpoint: str,
+        name: str,
+        log_folder: Path,
+        revision: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        serving.check()
+        self._serving = serving
+        self._program = PROGRAMS[serving.program]
+        self._checkpoint = checkpoint
+        self._name = name
+        self._log_folder = log_folder
+        self._how = revision, dtype
+        self._servers: list[Server] = []
+        self._stopped = threading.Event()
+
+    @property
+    def served_name(self) -> str:
+        """What requests call the model."""
+        return served_name(self._program, self._name, self._checkpoint)
+
+    def __enter__(self) -> LocalServers:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> list[str]:
+        """Start them, wait until each has answered a call, and return their base URLs.
+
+        Raises:
+            ServingError: one of them did not come up, or :meth:`stop` was called meanwhile; none
+                is left.
+        """
+        try:
+            self._launch()
+            deadline = time.monotonic() + START_SECONDS
+            for server in self._servers:
+                self._wait_for(server, deadline)
+        except BaseException:
+            self.stop()
+            raise
+        return self.urls()
+
+    def urls(self) -> list[str]:
+        """The base URLs of those that live.
+
+        Raises:
+            ServingError: all of them died.
+        """
+        living = [server.url for server in self._servers if server.is_alive]
+        if not living and self._servers and not self._stopped.is_set():
+            raise ServingError(f"{self._said} {self._servers[-1].why_dead()}")
+        return living
+
+    def stop(self, wait: bool = True) -> None:
+        """End them all; without ``wait`` their guards see to it."""
+        self._stopped.set()
+        for server in self._servers:
+            server.end()
+        for server in self._servers if wait else ():
+            server.wait(server_guard.GRACE + 5)
+
+    @property
+    def _said(self) -> str:
+        return f"--serve {self._program.name}: the server of {self._name}"
+
+    def _launch(self) -> None:
+        devices = self._serving.devices()
+        revision, dtype = self._how
+        for number, (port, own) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
+            launch = Launch(
+                self._program.executable,
+                self._checkpoint,
+                self._name,
+                port,
+                self._serving.tensor_parallel,
+                revision if self._program.takes_revision else None,
+                dtype,
+            )
+            command = [*self._program.command(launch), *self._serving.arguments]
+            url = f"http://127.0.0.1:{port}/v1"
+            log_file = self._log_folder / f"{self._name}-{number}.log"
+            log.info("starting %s; its log is %s", shlex.join(command), log_file)
+            self._servers.append(Server(command, url, log_file, own))
+
+    def _wait_for(self, server: Server, deadline: float) -> None:
+        """Wait until a server lists the model and answers a call."""
+        why = "has not answered"
+        while time.monotonic() < deadline:
+            if self._stopped.is_set():
+                raise ServingError(f"{self._said} was told to end before it answered")
+            if not server.is_alive:
+                raise ServingError(f"{self._said} {server.why_dead()}")
+            try:
+                self._ask(server.url)
+                return
+            except urllib.error.HTTPError as error:
+                why = f"answers with HTTP {error.code}: {error.read(500).decode(errors='replace')}"
+                if error.code not in (404, 408, 429, 502, 503, 504):
+                    break
+            except (OSError, ValueError, LookupError) as error:
+                why = f"does not answer: {type(error).__name__}: {error}"
+            self._stopped.wait(_LOOK_SECONDS)
+        raise ServingError(f"{self._said} {why}{server.last_lines()}")
+
+    def _ask(self, url: str) -> None:
+        """Have a server list the model and answer one call.
+
+        Raises:
+            OSError, ValueError, LookupError: it does not.
+        """
+        if self._program.names_models:
+            listed = [one["id"] for one in _json(f"{url}/models", None, 10.0)["data"]]
+            if self.served_name not in listed:
+                raise LookupError(f"it lists {listed}, not {self.served_name}")
+        else:
+            _reach(url)
+        asked = {
+            "model": self.served_name,
+            "messages": [{"role": "user", "content": "Say: yes."}],
+            "max_tokens": 4,
+            "temperature": 0.0,
+        }
+        _ = _json(f"{url}/chat/completions", asked, _CALL_SECONDS)["choices"][0]["message"]
+
+
+def served_name(program: ServerProgram, name: str, checkpoint: str) -> str:
+    """What requests to a program's servers call a model."""
+    return name if program.names_models else checkpoint
+
+
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""A proxy of the environment is not for this machine's own addresses."""
+
+
+def _json(url: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with _DIRECT.open(request, timeout=seconds) as reply:
+        return json.loads(reply.read(1 << 20))
+
+
+def _reach(url: str) -> None:
+    """Fail at once where nobody listens."""
+    host, _, port = url.split("/")[2].partition(":")
+    socket.create_connection((host, int(port)), timeout=10.0).close()
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in sockets]
