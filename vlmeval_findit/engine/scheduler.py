@@ -1,0 +1,457 @@
+"""Which item goes to which server next: no clock, no threads, no network.
+
+Whoever runs it asks for what begins (:meth:`Scheduler.next`, until there is nothing), says what
+came of it (:meth:`Scheduler.ended`), and comes back at :meth:`Scheduler.wake_at`.
+
+All items over an image go to one server, found by rendezvous hashing, so that what its prefix cache
+keeps of the image is there; the first goes alone, its siblings when it is home.  A server without
+work takes images that nobody has begun from the one with most of them, and at the end a part of one
+that is begun.  A server that fails is left out, and what waits for it goes to others; the run gives
+up where all are lost.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from itertools import count
+from typing import Any, NamedTuple
+
+from .backlog import Group, Item
+from .outcome import Outcome, Policy
+from .server import Limit, Server
+
+_LARGEST_GROUP = 512
+"""Items over one image that are looked at together: more are several groups."""
+
+_NO_POLICY = Policy()
+
+
+class Assignment(NamedTuple):
+    """An item that goes to a server now.
+
+    ``group`` are the siblings that wait until it is home (None: none do), ``began`` the time.
+    """
+
+    item: Item
+    server: Server
+    group: Group | None
+    began: float
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the first over its image there, and siblings wait for it."""
+        return self.group is not None
+
+
+class Finished(NamedTuple):
+    """An item that goes nowhere any more; ``reason`` says why it has no answer.
+
+    Where the run gave up, an item that was not tried (:attr:`.backlog.Item.was_tried`) is one of
+    which nothing is known.
+    """
+
+    item: Item
+    outcome: Outcome
+    reason: str
+
+
+class Scheduler:
+    """Deals items out to servers; whoever owns it takes :attr:`finished` away.
+
+    Args:
+        items: the content hash of each item's images, and its value; pulled as servers need them,
+            best in the order of images.
+        servers: the largest number of calls that each takes at a time.
+        policy: how servers are dealt with.
+        seed: of the jitter of waits.
+    """
+
+    def __init__(
+        self,
+        items: Iterator[tuple[str, Any]],
+        servers: Mapping[str, int],
+        policy: Policy = _NO_POLICY,
+        seed: int | None = None,
+    ) -> None:
+        self.policy = policy
+        self.servers: dict[str, Server] = {}
+        self.finished: list[Finished] = []
+        self.in_flight = 0
+        self.given_up = ""
+        """Why nothing more begins (empty: it may)."""
+        self.servers_may_come = False
+        """Whether to wait where no server is left."""
+        self._coming = items
+        self._next = next(items, None)
+        self._random = random.Random(seed)
+        self._number = count()
+        self._turn = 0
+        self._waiting: list[tuple[float, int, Item, Server | None]] = []
+        self._homeless: list[Group] = []
+        self._siblings = 0.0
+        for name, limit in servers.items():
+            self.add_server(name, limit)
+
+    # --- servers ----------------------------------------------------------------------------------
+
+    def add_server(self, name: str, limit: int) -> None:
+        """Ask one more server from now on."""
+        limits = Limit(max(limit, 1))
+        server = self.servers[name] = Server(name, limits, self.policy)
+        for group in self._homeless:
+            server.backlog.add(group)
+        self._homeless.clear()
+
+    def remove_server(self, name: str, now: float, reason: str = "it was removed") -> None:
+        """Ask a server nothing more; what is in flight there still comes home."""
+        server = self.servers.pop(name)
+        server.lost = server.lost or reason
+        self._move_all(server, now)
+        self._end_if_lost(now)
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        """By server, how many calls at once it was seen to take."""
+        return {s.name: s.limit.capacity for s in self.servers.values() if s.limit.capacity}
+
+    def _ranked(self, image: str, now: float, without: Server | None = None) -> list[Server]:
+        """Servers in the order in which they are asked about an image: the up ones, or all."""
+        alive = [s for s in self.servers.values() if not s.lost and s is not without]
+        there = [s for s in alive if s.is_up(now)] or alive
+        if not image:
+            return sorted(there, key=lambda s: (s.in_flight + len(s.backlog)) / s.limit.at_once)
+        return sorted(there, key=lambda s: _weight(s.name, image), reverse=True)
+
+    def _give(self, groups: Iterable[Group], now: float) -> None:
+        """Put groups where their images belong."""
+        for group in groups:
+            ranked = self._ranked(group.image, now)
+            if ranked:
+                ranked[0].backlog.add(group)
+            else:
+                self._homeless.append(group)
+
+    def _give_again(self, item: Item, server: Server | None, now: float) -> None:
+        """Put a further attempt at a server, or where else its image belongs."""
+        if server is None or server.lost or not server.is_up(now):
+            ranked = self._ranked(item.image, now)
+            server = ranked[0] if ranked else None
+        if server is None:
+            self._homeless.append(Group(item.image, deque([item])))
+        else:
+            server.backlog.again.append(item)
+
+    def _move_all(self, server: Server, now: float) -> None:
+        """Give what waits at a server to others, if any is up, or it is lost."""
+        others = [s for s in self.servers.values() if s is not server and s.is_up(now)]
+        if not others and not server.lost:
+            return
+        again, groups = server.backlog.give_all()
+        self._give(groups, now)
+        for item in again:
+            self._give_again(item, None, now)
+
+    def _end_if_lost(self, now: float) -> None:
+        """Give up where nobody should wait for any server."""
+        if self.servers_may_come or self.given_up:
+            return
+        if all(server.is_given_up(now) for server in self.servers.values()):
+            reasons = [s.lost or s.reason for s in self.servers.values()]
+            self.give_up(next(filter(None, reasons), "no server is left"), Outcome.HOPELESS)
+
+    # --- what begins ------------------------------------------------------------------------------
+
+    def next(self, now: float) -> Assignment | None:
+        """Begin an item; None: nothing may begin before something comes home, or before
+        :meth:`wake_at`.
+        """
+        while self._waiting and self._waiting[0][0] <= now:
+            _, _, item, server = heapq.heappop(self._waiting)
+            self._give_again(item, server, now)
+        free = [server for server in self.servers.values() if server.has_room(now)]
+        if not free:
+            self._end_if_lost(now)
+            return None
+        ahead = 2 * sum(server.limit.at_once for server in self.servers.values())
+        self._look_ahead(ahead, now)
+        ending = _Ending(self, now) if self._next is None else None
+        self._turn += 1  # no server is always the first to be served
+        turn = self._turn % len(free)
+        free = free[turn:] + free[:turn]
+        for may_help in (False, True):
+            for server in free:
+                if ending is not None and ending.is_too_slow(server):
+                    continue
+                if not may_help:
+                    self._find_image(server, 4 * ahead, ending, now)
+                elif not self._help(server, ending, now):
+                    continue
+                if (begun := self._begin(server)) is not None:
+                    item, group = begun
+                    server.in_flight += 1
+                    server.firsts += group is not None
+                    self.in_flight += 1
+                    return Assignment(item, server, group, now)
+        return None
+
+    def _begin(self, server: Server) -> tuple[Item, Group | None] | None:
+        backlog, hold = server.backlog, self.policy.hold_siblings
+        if backlog.again:
+            return backlog.again.popleft(), None
+        if backlog.new and server.begins_image(self._siblings):
+            return backlog.begin(hold_siblings=hold)
+        if backlog.ready:
+            return backlog.next_ready(hold_siblings=hold)
+        return None
+
+    def _look_ahead(self, items: float, now: float, hungry: Server | None = None) -> None:
+        """Pull so many items, or until this server has an image to begin."""
+        if self._next is None:
+            return
+        waiting = sum(server.backlog.new_items for server in self.servers.values())
+        while self._next is not None and waiting < items:
+            if hungry is not None and hungry.backlog.new:
+                return
+            group = Group(self._next[0], deque())
+            most = _LARGEST_GROUP if group.image else 1
+            while (
+                self._next is not None and self._next[0] == group.image and len(group.items) < most
+            ):
+                group.items.append(Item(*self._next))
+                self._next = next(self._coming, None)
+            waiting += len(group.items)
+            self._siblings += (len(group.items) - 1 - self._siblings) / 16
+            self._give([group], now)
+
+    # --- servers without work of their own --------------------------------------------------------
+
+    def _find_image(self, server: Server, ahead: float, ending: _Ending | None, now: float) -> None:
+        """Find an image to begin for a server that has none: one to come, or another server's."""
+        if server.backlog.new or server.on_trial or not server.begins_image(self._siblings):
+            return
+        self._look_ahead(ahead, now, server)
+        if server.backlog.new:
+            return
+        other = max(self.servers.values(), key=lambda s: s.backlog.new_items)
+        is_behind = (
+            other.backlog.new_items > 2 * other.limit.at_once
+            or not other.has_room(now)
+            or not other.begins_image(self._siblings)
+            or (ending is not None and ending.is_too_slow(other))
+        )
+        if other is not server and is_behind and (group := other.backlog.give_new()):
+            server.backlog.add(group)
+
+    def _help(self, server: Server, ending: _Ending | None, now: float) -> bool:
+        """Take over work that another server has begun and is late with; whether there was any."""
+        others = [s for s in self.servers.values() if s is not server and len(s.backlog)]
+        if not others:
+            return False
+        if server.on_trial:
+            return self._try_with(server, max(others, key=lambda s: len(s.backlog)))
+        other = max(others, key=lambda s: s.last_home(now))
+        is_out = not other.is_up(now) or (ending is not None and ending.is_too_slow(other))
+        if is_out and other.backlog.again:
+            server.backlog.again.append(other.backlog.again.pop())
+            return True
+        # It reads the image once more: that should be worth it.
+        reading = 2 * (server.first_seconds or other.first_seconds)
+        is_late = (
+            not server.backlog.new
+            and 0 < reading < other.last_home(now)
+            and not any(s.backlog.new for s in others)
+        )
+        if not (is_out or is_late):
+            return False
+        begun = other.backlog.begun_items
+        group = other.backlog.give_begun(
+            begun if is_out else (begun - server.backlog.begun_items) // 2
+        )
+        if group is not None:
+            server.backlog.add(group)
+        return group is not None
+
+    def _try_with(self, server: Server, other: Server) -> bool:
+        """Take one item of another server to see whether this one is back."""
+        if other.backlog.again:
+            server.backlog.again.append(other.backlog.again.pop())
+            return True
+        if (group := other.backlog.give_new()) is None:
+            return False
+        server.backlog.again.append(group.items.pop())
+        if group.items:
+            other.backlog.add(group)
+        return True
+
+    # --- what came home ---------------------------------------------------------------------------
+
+    def ended(
+        self,
+        assignment: Assignment,
+        outcome: Outcome,
+        now: float,
+        reason: str = "",
+        *,
+        retry_after: float | None = None,
+        remaining: Any = None,
+    ) -> None:
+        """Note what came of an item.
+
+        Args:
+            assignment: what :meth:`next` began.
+            outcome: what came of it.
+            now: when.
+            reason: why there is no answer.
+            retry_after: seconds that the server asks to wait with this item.
+            remaining: the value from now on, where a part of the item was answered.
+        """
+        item, server, group, _ = assignment
+        server.in_flight -= 1
+        server.firsts -= group is not None
+        self.in_flight -= 1
+        was_on_trial = server.on_trial
+        if remaining is not None:
+            item.value = remaining
+        if group is not None:
+            server.backlog.first_is_home(group, answered=outcome is Outcome.ANSWERED)
+        if outcome is not Outcome.ANSWERED:
+            item.reason = server.reason = reason
+        self._judge(server, outcome, assignment, now, retry_after)
+        if outcome in (Outcome.ANSWERED, Outcome.INVALID):
+            self.finished.append(Finished(item, outcome, reason))
+        else:
+            self._again(item, server, outcome, now, retry_after, is_patient=was_on_trial)
+        if server.is_given_up(now):
+            self._end_if_lost(now)
+
+    def _judge(
+        self,
+        server: Server,
+        outcome: Outcome,
+        assignment: Assignment,
+        now: float,
+        retry_after: float | None,
+    ) -> None:
+        """Note at a server what came of a call; what waits there goes to others if it is out."""
+        began = assignment.began
+        match outcome:
+            case Outcome.ANSWERED:
+                server.answered(began, now, first=assignment.first)
+            case Outcome.INVALID:
+                server.works(began)
+            case Outcome.REFUSED:
+                server.refused(began, now, retry_after)
+            case Outcome.FAILED:
+                if server.failed(began, now, self._random.uniform(0.8, 1.2)):
+                    self._move_all(server, now)
+            case Outcome.DENIED | Outcome.HOPELESS:
+                if outcome is Outcome.HOPELESS or server.denied(began, now):
+                    server.lost = server.lost or server.reason or outcome.value
+                    self._move_all(server, now)
+
+    def _again(
+        self,
+        item: Item,
+        server: Server,
+        outcome: Outcome,
+        now: float,
+        retry_after: float | None,
+        *,
+        is_patient: bool,
+    ) -> None:
+        """Let an item without an answer wait for its next attempt, or finish it."""
+        refused = outcome is Outcome.REFUSED
+        if refused or is_patient or server.lost:
+            item.refusals += 1
+            tries, most = item.refusals, self.policy.refusals
+        else:
+            item.attempts += 1
+            tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
+        others = self._ranked(item.image, now, without=server)
+        if self.given_up or tries >= most or (retry_after or 0.0) > self.policy.longest_wait:
+            self._finish(item, outcome)
+            return
+        if not refused or not server.is_up(now):
+            item.failed_at.add(server.name)
+        elsewhere = next((s for s in others if s.name not in item.failed_at), None)
+        is_denied = outcome in (Outcome.DENIED, Outcome.HOPELESS)
+        if is_denied and elsewhere is None and (others or not server.lost):
+            self._finish(item, outcome)
+            return
+        if refused and server.is_up(now):
+            elsewhere = server
+        if elsewhere is None:
+            item.failed_at.clear()
+            elsewhere = next(iter(others), None)
+        elif elsewhere is not server and elsewhere.is_up(now):
+            retry_after = 0.0
+        first, longest = self.policy.backoff
+        if retry_after is None:
+            wait = min(first * 2 ** (tries - 1), longest) * self._random.uniform(0.5, 1.0)
+        else:
+            wait = retry_after + self._random.uniform(0.0, 0.1 * retry_after + 0.05)
+        heapq.heappush(self._waiting, (now + wait, next(self._number), item, elsewhere))
+
+    def _finish(self, item: Item, outcome: Outcome) -> None:
+        self.finished.append(Finished(item, outcome, item.reason or self.given_up))
+
+    def give_up(self, reason: str, outcome: Outcome = Outcome.FAILED) -> None:
+        """Begin nothing more: what waits is finished, what was not looked at is left alone."""
+        self.given_up = self.given_up or reason
+        items, groups = [item for _, _, item, _ in self._waiting], self._homeless[:]
+        for server in self.servers.values():
+            again, own = server.backlog.give_all()
+            items += again
+            groups += own
+        items += (item for group in groups for item in group.items)
+        items += [Item(*self._next)] if self._next is not None else []
+        self._waiting.clear()
+        self._homeless.clear()
+        self._next, self._coming = None, iter(())
+        for item in items:
+            self._finish(item, outcome)
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    @property
+    def left(self) -> int:
+        """Items that wait, of those that were looked at."""
+        queued = sum(len(server.backlog) for server in self.servers.values())
+        homeless = sum(len(group.items) for group in self._homeless)
+        return queued + len(self._waiting) + homeless
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is in flight and nothing waits."""
+        return not self.in_flight and self._next is None and not self.left
+
+    def wake_at(self, now: float) -> float | None:
+        """When something may begin though nothing comes home; None: never."""
+        times = [self._waiting[0][0]] if self._waiting else []
+        times += (s.back_at for s in self.servers.values() if s.back_at > now and not s.lost)
+        return min(times, default=None)
+
+
+class _Ending:
+    """What is left when no further item comes: a slow server should not begin it."""
+
+    def __init__(self, scheduler: Scheduler, now: float) -> None:
+        servers = [s for s in scheduler.servers.values() if s.is_up(now) and s.seconds]
+        fastest = min((s.seconds for s in servers), default=0.0)
+        fast = [s for s in servers if s.seconds <= 2 * fastest]
+        rate = sum(s.limit.at_once / s.seconds for s in fast)
+        slowest_first = max((s.first_seconds for s in fast), default=0.0)
+        self._seconds = scheduler.left / rate + slowest_first if fast else 0.0
+
+    def is_too_slow(self, server: Server) -> bool:
+        """Whether the fast ones have all home long before this one has answered a call."""
+        return not server.on_trial and 0 < 2 * self._seconds < server.seconds
+
+
+def _weight(server: str, image: str) -> bytes:
+    """The number of a server for an image: the highest goes first (rendezvous hashing)."""
+    return blake2b(f"{server}\0{image}".encode(), digest_size=8).digest()

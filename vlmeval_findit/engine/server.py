@@ -1,0 +1,233 @@
+"""One server as a scheduler sees it: how many calls it takes at a time, and whether it is up."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from .backlog import Backlog
+from .outcome import Policy
+
+_LATE, _JITTER = 2.0, 0.5
+"""How many times as long as usual is late, and seconds that say nothing."""
+
+_CAREFUL = 1 / 8
+"""Growth for a round of answers, of the usual one, next to the number that was refused last."""
+
+_DRIFT = 0.05
+"""Share by which the usual time follows a slower one in a round of answers."""
+
+
+@dataclass(slots=True)
+class Limit:
+    """Calls that a server takes at a time: additive increase, multiplicative decrease, as TCP."""
+
+    ceiling: float
+    found: float = math.inf
+    most: int = 0
+    """The largest number in flight when one was answered."""
+
+    _too_many: float = math.inf
+    _recent: float = 0.0
+    _usual: float = math.inf
+
+    @property
+    def at_once(self) -> int:
+        return max(math.floor(min(self.found, self.ceiling)), 1)
+
+    @property
+    def capacity(self) -> int:
+        """How many it was seen to take; 0: it answered nothing."""
+        return min(self.at_once, self.most)
+
+    def answered(self, seconds: float, in_flight: int) -> None:
+        """Grow by one for a round of answers; where they are late, shrink down to half the ceiling.
+
+        More than half is not given back: large images are slow too.
+        """
+        self.most = max(self.most, in_flight)
+        share = 1 / min(self.at_once, max(in_flight, 1))
+        before = self._recent or seconds
+        self._recent = before + (seconds - before) * share
+        self._usual = min(self._usual * (1 + _DRIFT * share), self._recent)
+        now = min(self.found, self.ceiling)
+        if self._recent > _LATE * self._usual + _JITTER:
+            self.found = max(now - share, min(now, self.ceiling / 2))
+        elif now < self.ceiling and 2 * in_flight >= self.at_once:
+            near = self._too_many - 1 <= now < self._too_many
+            self.found = min(now + share * (_CAREFUL if near else 1), self.ceiling)
+
+    def cut(self, share: float, in_flight: int) -> None:
+        """Lower it, where this share of the last calls was refused."""
+        self._too_many = max(min(self.at_once, in_flight), 2)
+        self.found = max(self._too_many * (1 - share / 2), 1.0)
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    """A server: its limit, its circuit breaker, and the items that wait for it.
+
+    Times are of the scheduler's clock.  ``lost`` says why it is not asked again (empty: it is),
+    ``reason`` what it failed with last.
+    """
+
+    name: str
+    limit: Limit
+    policy: Policy
+    backlog: Backlog = field(default_factory=Backlog)
+    in_flight: int = 0
+    firsts: int = 0
+    """Of those in flight, the first ones over an image whose siblings wait for them."""
+
+    first_seconds: float = 0.0
+    later_seconds: float = 0.0
+    """How long the first call over an image takes, and the others; 0: not known."""
+
+    on_trial: bool = False
+    """The breaker is open; once it has rested, one call tells whether it is back."""
+
+    lost: str = ""
+    reason: str = ""
+    resting_until: float = 0.0
+    paused_until: float = 0.0
+    _window: deque[bool] = field(default_factory=deque)
+    _failures: int = 0
+    _rests: int = 0
+    _pauses: int = 0
+    _denials: int = 0
+    _denied_at: float = -math.inf
+    _cut_at: float = -math.inf
+    _down_since: float | None = None
+    _spoke: bool = False
+    _answers: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long most calls take; 0: not known."""
+        return self.later_seconds or self.first_seconds
+
+    def has_room(self, now: float) -> bool:
+        """Whether it takes another call now."""
+        most = 1 if self.on_trial else self.limit.at_once
+        return self.in_flight < most and now >= self.back_at and not self.lost
+
+    @property
+    def back_at(self) -> float:
+        """When it may be asked again, if it is not now."""
+        return max(self.resting_until, self.paused_until)
+
+    def is_up(self, now: float) -> bool:
+        """Whether it is worth an item: neither left out nor paused."""
+        return not self.lost and not self.on_trial and now >= self.paused_until
+
+    def is_given_up(self, now: float) -> bool:
+        """Whether nobody should wait for it: lost, down for too long, or paused for too long."""
+        patience = self.policy.patience if self._spoke else self.policy.first_patience
+        down = self._down_since is not None and now - self._down_since >= patience
+        return bool(self.lost) or down or self.paused_until - now > self.policy.longest_wait
+
+    def answered(self, began: float, now: float, *, first: bool) -> None:
+        """Note an answer to a call that was in flight until now."""
+        self._remember(refused=False)
+        self._denials = self._pauses = 0
+        self._answers += 1
+        self.works(began)
+        seconds = now - began
+        if first:
+            before = self.first_seconds or seconds
+            self.first_seconds = before + (seconds - before) / 8
+        else:
+            before = self.later_seconds or seconds
+            self.later_seconds = before + (seconds - before) / 8
+            self.first_seconds = self.first_seconds or seconds
+            self.limit.answered(seconds, self.in_flight + 1)
+        if self._answers % self.policy.window == 0:
+            self._rests = max(self._rests - 1, 0)
+
+    def works(self, began: float) -> None:
+        """Note that it does, whether or not it takes a request."""
+        self._close(began)
+        if not self.on_trial:
+            self._down_since = None
+
+    def _close(self, began: float) -> None:
+        """Close the breaker, unless the call was on its way when it opened."""
+        self._spoke = True
+        if began >= self.resting_until:
+            self._failures, self.on_trial = 0, False
+
+    def refused(self, began: float, now: float, retry_after: float | None) -> None:
+        """Lower the limit where many of the last calls were refused; pause where most were.
+
+        What was sent before the last cut says nothing of it.
+        """
+        self._close(began)
+        if began < self._cut_at:
+            return
+        self._remember(refused=True)
+        share = sum(self._window) / len(self._window)
+        if len(self._window) < min(self.limit.at_once, 8) or share <= self.policy.tolerated:
+            return
+        self.limit.cut(share, self.in_flight + 1)
+        self._cut_at = now
+        if share > 0.5:
+            pause = min(self.policy.rest[0] * 2**self._pauses, self.policy.backoff[1])
+            self.paused_until = now + (pause if retry_after is None else retry_after)
+            self._pauses = min(self._pauses + 1, 16)
+            self._window.clear()
+            if self._down_since is None:
+                self._down_since = now
+
+    def failed(self, began: float, now: float, jitter: float) -> bool:
+        """Note a failure; whether the breaker opens, for a time that is spread by ``jitter``.
+
+        A call that was on its way when it opened says nothing more.
+        """
+        if began < self.resting_until:
+            return False
+        self._failures += 1
+        if not self.on_trial and self._failures < self.policy.failures:
+            return False
+        first, longest = self.policy.rest
+        self.resting_until = now + min(first * 2**self._rests, longest) * jitter
+        self.on_trial = True
+        self._rests = min(self._rests + 1, 16)
+        if self._down_since is None:
+            self._down_since = now
+        return True
+
+    def denied(self, began: float, now: float) -> bool:
+        """Note a denial; whether it was the last: calls that flew together are denied together."""
+        if began >= self._denied_at:
+            self._denials += 1
+            self._denied_at = now
+        return self._denials >= self.policy.denials
+
+    def _remember(self, *, refused: bool) -> None:
+        self._window.append(refused)
+        if len(self._window) > self.policy.window:
+            self._window.popleft()
+
+    # --- what to begin ----------------------------------------------------------------------------
+
+    def last_home(self, now: float) -> float:
+        """Seconds until the last call over the images that are begun here would come home."""
+        rounds = (self.backlog.begun_items + len(self.backlog.again)) / self.limit.at_once
+        return max(self.back_at - now, 0.0) + (rounds + 1) * self.seconds
+
+    def begins_image(self, siblings: float) -> bool:
+        """Whether the next call should be the first over another image, of so many siblings each.
+
+        Where ``f`` images are begun a second, ``f * (first + siblings * later)`` calls are in
+        flight, and ``f * first`` of them are first ones: no more, but twice as many where nothing
+        else can be asked.  The siblings that may go should last for as long as a first call takes.
+        """
+        backlog, limit = self.backlog, self.limit.at_once
+        if backlog.open_images >= max(self.policy.open_images * limit, 2):
+            return False
+        ratio = min(self.seconds / self.first_seconds, 1.0) if self.first_seconds else 1.0
+        firsts = math.ceil(limit / (1 + siblings * ratio))
+        if not backlog.ready:
+            return self.firsts < 2 * firsts
+        return self.firsts < firsts and backlog.ready_items < limit / (ratio or 1.0)
