@@ -12,15 +12,15 @@ from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.answering import Planned, Surroundings
+from vlmeval_findit.engine.backend import Backend, ExecutorBackend, LocalBackend
+from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.executors import Executor, LocalExecutor
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.results import Result
 from vlmeval_findit.engine.run import Chosen, run_sweep
 from vlmeval_findit.engine.search import best_format
-from vlmeval_findit.engine.stopping import Stopping
 
 Message = list[dict[str, str]]
 
@@ -56,9 +56,9 @@ def reply_to(message: Message, dataset: str) -> str:
 class FakeHost:
     """A host of one model object, whatever its name in the sweep."""
 
-    def __init__(self, model: Any, executor: Callable[[Any], Executor] | None = None) -> None:
+    def __init__(self, model: Any, backend: Callable[[Any], Any] | None = None) -> None:
         self._model = model
-        self._executor = executor or (lambda model: LocalExecutor(lambda: ModelAsker(model)))
+        self._backend = backend or (lambda model: LocalBackend(lambda: ModelAsker(model)))
 
     def check(self, entry: ModelEntry) -> None:
         pass
@@ -74,8 +74,9 @@ class FakeHost:
 
     version: Mapping[str, str] = {"a host": "1"}
 
-    def executor(self, entry: ModelEntry) -> Executor:
-        return self._executor(self._model)
+    def backend(self, entry: ModelEntry) -> Backend:
+        made = self._backend(self._model)
+        return ExecutorBackend(made) if hasattr(made, "run") else made
 
 
 class Silent:
@@ -116,11 +117,11 @@ def go(
     sweep: Sweep,
     host: Any,
     chosen: Chosen | None = None,
-    stop: Stopping | None = None,
+    stop: CancelToken | None = None,
     watcher: Silent | None = None,
 ) -> list[Result]:
     """Run a sweep in this process."""
-    around = Surroundings(host, watcher or Silent(), stop or Stopping(), best_format)
+    around = Surroundings(host, watcher or Silent(), stop or CancelToken(), best_format)
     return run_sweep(sweep, around, chosen)
 
 

@@ -21,8 +21,9 @@ from engine_fakes import FakeHost, Message, demo_sweep
 
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.engine.backend import LocalBackend
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.executors import LocalExecutor, ThreadsExecutor
+from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.model_asker import ModelAsker
 
@@ -72,7 +73,7 @@ def executor(kind: str, folder: Path) -> Any:
         inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
         return RayExecutor(lambda: ModelAsker(Hanging(folder)), inference)
     if kind == "local":
-        return LocalExecutor(lambda: ModelAsker(Hanging(folder)))
+        return LocalBackend(lambda: ModelAsker(Hanging(folder)))
     asker = Cancelled(folder) if kind == "cancelled" else Hanging(folder)
     return ThreadsExecutor(lambda: [asker], THREADS)
 

@@ -18,9 +18,10 @@ from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.engine.calls import Cell, ImageHashes, Prompts, keys_of
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.keeping import Unanswered, Waiting, calls_left
-from vlmeval_findit.engine.plan import UnitSizes, make_plan, unfinished, units
+from vlmeval_findit.engine.plan import ItemSizes, make_plan, unfinished, work_items
 from vlmeval_findit.engine.run import Tables
+from vlmeval_findit.engine.sink import Waiting
+from vlmeval_findit.engine.unanswered import Unanswered, calls_left
 
 ROWS = 1000
 """Rows of each cell, each about a picture of its own."""
@@ -45,7 +46,7 @@ def main(count: int) -> dict[str, float]:
         plan, unanswered = make_plan(asked, ImageHashes()), Unanswered(journal, False)
         left = calls_left(plan, journal, unanswered)
         waiting, done = Waiting(left.waits), 0
-        for unit in unfinished(units(plan.calls, UnitSizes()), unanswered):
+        for unit in unfinished(work_items(plan.calls, ItemSizes()), unanswered):
             for at in waiting.made(unit.calls):
                 done += sum(1 for _ in keys_of(plan.cells[at], plan.image_hash))
         return {"calls": left.left, "done": done, "took": time.process_time() - start}

@@ -30,9 +30,9 @@ from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.core.work import Stop, Work
 from vlmeval_findit.engine.calls import Call, Keyed
+from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.executors import ThreadsExecutor
-from vlmeval_findit.engine.plan import Unit
-from vlmeval_findit.engine.stopping import Stopping
+from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import openrouter_model, server_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint
@@ -520,13 +520,13 @@ def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:
     with ChatServer(in_turn(error(429, "slow", Retry_After="500"), completion())) as server:
         asking = waiting_asker(server.url)
         call = Call(Keyed("k", (), "", ()), cast(Any, None), 0)
-        stop = Stopping()
+        stop = CancelToken()
         executor = ThreadsExecutor(lambda: [asking], 1)
-        work = patch("vlmeval_findit.engine.executors.work_of", lambda unit: WORK)
+        work = patch("vlmeval_findit.engine.backend.work_of", lambda unit: WORK)
         with work, ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(lambda: list(executor.run([Unit((call,), False)], stop)))
+            coming = pool.submit(lambda: list(executor.run([WorkItem((call,), False)], stop)))
             until(lambda: server.asked)
-            stop.set()
+            stop.request()
             ((_, (answer,)),) = coming.result(60)
         assert answer.error == "HTTP 429: slow"
         assert len(server.asked) == 1

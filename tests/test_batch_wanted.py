@@ -10,15 +10,15 @@ from plan_memory import cells
 from test_plan import cells_of
 
 from vlmeval_findit.benchmarks.findit.grid import Axes
+from vlmeval_findit.engine.backend import single_calls, work_of
 from vlmeval_findit.engine.batch_wanted import Wanted
 from vlmeval_findit.engine.calls import ImageHashes
-from vlmeval_findit.engine.executors import single_calls, work_of
-from vlmeval_findit.engine.plan import Plan, Unit, UnitSizes, make_plan, units
+from vlmeval_findit.engine.plan import ItemSizes, Plan, WorkItem, make_plan, work_items
 from vlmeval_findit.engine.run import Tables
 
 
-def pieces(plan: Plan, shared_from: int = 2) -> list[Unit]:
-    whole = units(plan.calls, UnitSizes(shared_from=shared_from))
+def pieces(plan: Plan, shared_from: int = 2) -> list[WorkItem]:
+    whole = work_items(plan.calls, ItemSizes(shared_from=shared_from))
     return [one for unit in whole for one in single_calls(unit)]
 
 
@@ -45,7 +45,7 @@ def test_what_is_kept_of_a_call_is_small(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         wanted = Wanted(
-            one for unit in units(plan.calls, UnitSizes()) for one in single_calls(unit)
+            one for unit in work_items(plan.calls, ItemSizes()) for one in single_calls(unit)
         )
         size = tracemalloc.get_traced_memory()[0]
     finally:

@@ -24,8 +24,9 @@ from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
+from vlmeval_findit.engine.backend import Backend, ExecutorBackend, LocalBackend
 from vlmeval_findit.engine.config import ModelEntry
-from vlmeval_findit.engine.executors import Executor, LocalExecutor, ThreadsExecutor
+from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.model_asker import answer_from
 from vlmeval_findit.engine.run import UnfinishedError
@@ -55,7 +56,7 @@ class Asking:
 
 
 EXECUTORS = {
-    "local": lambda asker: LocalExecutor(lambda: asker),
+    "local": lambda asker: LocalBackend(lambda: asker),
     "threads": lambda asker: ThreadsExecutor(lambda: [asker, asker], threads=2),
 }
 
@@ -188,8 +189,8 @@ def test_the_other_models_go_on(stop: Stop, tmp_path: Path) -> None:
     askers = {"FullImage": stop_at(3, stop), "OpenCV-Detector": Asking()}
 
     class Both(FakeHost):
-        def executor(self, entry: ModelEntry) -> Executor:
-            return LocalExecutor(lambda: askers[entry.name])
+        def backend(self, entry: ModelEntry) -> Backend:
+            return LocalBackend(lambda: askers[entry.name])
 
     with pytest.raises(UnfinishedError) as unfinished:
         go(demo_sweep(tmp_path, TWO_MODELS), Both(None))
@@ -211,10 +212,10 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
         return good
 
     class Both(FakeHost):
-        def executor(self, entry: ModelEntry) -> Executor:
+        def backend(self, entry: ModelEntry) -> Backend:
             if threads:
-                return ThreadsExecutor(lambda: [load(entry.name)], 2)
-            return LocalExecutor(lambda: load(entry.name))
+                return ExecutorBackend(ThreadsExecutor(lambda: [load(entry.name)], 2))
+            return LocalBackend(lambda: load(entry.name))
 
     sweep = demo_sweep(tmp_path, TWO_MODELS)
     results, status = results_of(sweep, Both(None), None)

@@ -31,10 +31,11 @@ from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.engine.calls import Cell, ImageHashes, Prompts, keyed, keys_of
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.keeping import Unanswered, Waiting, calls_left
-from vlmeval_findit.engine.plan import Plan, UnitSizes, make_plan, unfinished, units
+from vlmeval_findit.engine.plan import ItemSizes, Plan, make_plan, unfinished, work_items
 from vlmeval_findit.engine.run import Tables
 from vlmeval_findit.engine.search import STAGES
+from vlmeval_findit.engine.sink import Waiting
+from vlmeval_findit.engine.unanswered import Unanswered, calls_left
 
 Settings = Mapping[str, Any]
 
@@ -269,7 +270,7 @@ def test_the_hash_of_all_messages_is_worked_out_once(tables: Tables) -> None:
 
 
 def test_units_hold_every_call_once_in_order(plan: Plan) -> None:
-    cut = list(units(plan.calls, UnitSizes(variants=4, batch=3)))
+    cut = list(work_items(plan.calls, ItemSizes(variants=4, batch=3)))
     assert [call for unit in cut for call in unit.calls] == list(plan.calls)
     assert max(len(unit.calls) for unit in cut) == 4
     for unit in cut:
@@ -281,7 +282,7 @@ def test_units_hold_every_call_once_in_order(plan: Plan) -> None:
 
 def test_a_single_format_is_cut_into_batches(tables: Tables, images: ImageHashes) -> None:
     cells = cells_of(tables, ["Demo_insdet", "Demo_video"], Axes(("xyxy",), ("json",)))
-    cut = list(units(make_plan(cells, images).calls, UnitSizes(batch=4)))
+    cut = list(work_items(make_plan(cells, images).calls, ItemSizes(batch=4)))
     assert [len(unit.calls) for unit in cut if not unit.shares_images] == [4, 3, 4]
 
 
@@ -289,14 +290,14 @@ def test_few_calls_over_one_image_are_part_of_a_batch(tables: Tables, images: Im
     """The demonstration asks two or three labels of most of its photographs."""
     cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     calls = list(make_plan(cells, images).calls)
-    assert [len(u.calls) for u in units(calls, UnitSizes(batch=8, shared_from=8))] == [8, 8, 3]
-    shared = [unit for unit in units(calls, UnitSizes(batch=8)) if unit.shares_images]
+    assert [len(u.calls) for u in work_items(calls, ItemSizes(batch=8, shared_from=8))] == [8, 8, 3]
+    shared = [unit for unit in work_items(calls, ItemSizes(batch=8)) if unit.shares_images]
     assert len(shared) > 3
 
 
 def test_what_is_left_keeps_its_units(plan: Plan) -> None:
-    sizes = UnitSizes(variants=4, batch=3)
-    whole = list(units(plan.calls, sizes))
+    sizes = ItemSizes(variants=4, batch=3)
+    whole = list(work_items(plan.calls, sizes))
     left = {call.key for unit in whole[5:] for call in unit.calls}
     assert list(unfinished(whole, left)) == whole[5:]
     assert not list(unfinished(whole, set()))

@@ -272,7 +272,7 @@ def test_dropped_formats_are_set_apart_by_the_leaderboard(
 
 
 def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
-    from vlmeval_findit.engine.executors import LocalExecutor
+    from vlmeval_findit.engine.backend import LocalBackend
     from vlmeval_findit.engine.model_asker import ModelAsker
 
     loaded = []
@@ -281,7 +281,7 @@ def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
         loaded.append(1)
         return ModelAsker(Skilled(SKILLS))
 
-    go(race_sweep(tmp_path), FakeHost(None, lambda _: LocalExecutor(load)))
+    go(race_sweep(tmp_path), FakeHost(None, lambda _: LocalBackend(load)))
     assert len(loaded) == 2
 
 

@@ -17,8 +17,8 @@ from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 import vlmeval_findit
 from vlmeval_findit.core.plugins import FILES_VARIABLE
 from vlmeval_findit.core.work import Answer, Kept, Stop, Work
+from vlmeval_findit.engine.backend import failures
 from vlmeval_findit.engine.cluster.replica import SETTINGS, Came, Piece, Replica, Scorer, Sheet
-from vlmeval_findit.engine.executors import failures
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.side import Side, side_path
 from vlmeval_findit.engine.model_asker import ModelAsker

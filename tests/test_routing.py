@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from test_pool import NAMES, Clock
 
 from vlmeval_findit.core.routing import Place, home, ranked, spill
+from vlmeval_findit.engine.backend import image_name
 from vlmeval_findit.engine.cluster.executor import RayExecutor
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.executors import ThreadsExecutor
-from vlmeval_findit.engine.line import Line, Siblings, Taken, picture_name
+from vlmeval_findit.engine.line import Line, Siblings, Taken
 from vlmeval_findit.engine.model_asker import ModelAsker
-from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.http.asker import ChatAsker, Terms
 from vlmeval_findit.models.http.chat import openrouter_model, server_model
@@ -152,9 +153,9 @@ class Named:
         self.number = number
 
 
-def units(pictures: Sequence[str], formats: int) -> Iterator[Unit]:
+def work_items(pictures: Sequence[str], formats: int) -> Iterator[WorkItem]:
     return (
-        Unit((Named(picture, number),), True)  # type: ignore[arg-type]
+        WorkItem((Named(picture, number),), True)  # type: ignore[arg-type]
         for picture in pictures
         for number in range(formats)
     )
@@ -166,7 +167,7 @@ def line_of(
     formats: int = 19,
     siblings: Siblings = Siblings.AFTER_THE_FIRST,
 ) -> Line:
-    made = Line(units([f"p{n}" for n in range(pictures)], formats), lambda: places, siblings)
+    made = Line(work_items([f"p{n}" for n in range(pictures)], formats), lambda: places, siblings)
     made.fill(32)
     return made
 
@@ -174,23 +175,23 @@ def line_of(
 def test_the_first_of_a_picture_is_asked_alone_and_others_are_not_held_up() -> None:
     line = line_of([Place("a", 8)])
     begun = [line.take(), line.take(), line.take()]
-    assert [one and picture_name(one.unit) for one in begun] == ["p0", "p1", None]
+    assert [one and image_name(one.unit) for one in begun] == ["p0", "p1", None]
     first, second, _ = begun
     assert first is not None
     assert second is not None
     line.done(second)  # whatever came of it: a failure, too
     after = [line.take() for _ in range(8)]
-    assert [one and picture_name(one.unit) for one in after] == ["p1"] * 7 + [None]
+    assert [one and image_name(one.unit) for one in after] == ["p1"] * 7 + [None]
     line.done(first)
     again = line.take()
     assert again is not None
-    assert picture_name(again.unit) == "p0"
+    assert image_name(again.unit) == "p0"
 
 
 def test_beside_each_other_where_nobody_keeps_anything() -> None:
     line = line_of([Place("0", 8)], siblings=Siblings.AT_ONCE)
     took = [line.take() for _ in range(9)]
-    assert [one and picture_name(one.unit) for one in took] == ["p0"] * 8 + [None]
+    assert [one and image_name(one.unit) for one in took] == ["p0"] * 8 + [None]
 
 
 @given(
@@ -211,7 +212,7 @@ def test_every_call_is_asked_once_within_the_limits(
         while (taken := line.take()) is not None:
             running.append(taken)
             (call,) = taken.unit.calls
-            seen[picture_name(taken.unit), call.number] += 1  # type: ignore[attr-defined]
+            seen[image_name(taken.unit), call.number] += 1  # type: ignore[attr-defined]
             busy = Counter(one.place for one in running)
             assert all(busy[place.name] <= place.limit for place in places)
         if not running:
@@ -223,7 +224,7 @@ def test_every_call_is_asked_once_within_the_limits(
 
 
 def test_without_pictures_calls_go_wherever_there_is_room() -> None:
-    line = Line(units([""] * 20, 1), lambda: [Place("a", 2), Place("b", 2)])
+    line = Line(work_items([""] * 20, 1), lambda: [Place("a", 2), Place("b", 2)])
     line.fill(8)
     took = [line.take() for _ in range(5)]
     assert Counter(one and one.place for one in took) == {"a": 2, "b": 2, None: 1}

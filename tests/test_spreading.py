@@ -10,10 +10,10 @@ import pytest
 
 from vlmeval_findit.core.work import Answer, Kept
 from vlmeval_findit.engine.calls import Call, Keyed
+from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.cluster.replica import Came
 from vlmeval_findit.engine.cluster.spreading import Spreading, Ways
-from vlmeval_findit.engine.plan import Unit
-from vlmeval_findit.engine.stopping import Stopping
+from vlmeval_findit.engine.plan import WorkItem
 
 
 class FakeRay:
@@ -46,16 +46,16 @@ class FakeRay:
         return [Came(at, 0, Kept("")) for at in range(pieces)]
 
 
-def units(count: int) -> list[Unit]:
+def work_items(count: int) -> list[WorkItem]:
     """As many calls, each about a picture of its own."""
     cell: Any = None
     asked = (Keyed(str(at), (Path(f"{at}.png"),), "", (str(at),)) for at in range(count))
-    return [Unit((Call(one, cell, at, (0,)),), False) for at, one in enumerate(asked)]
+    return [WorkItem((Call(one, cell, at, (0,)),), False) for at, one in enumerate(asked)]
 
 
 def spread(ray: FakeRay, names: str, count: int) -> dict[str, Answer]:
     ways = Ways(ray, {name: ray.actor(name) for name in names}, [])
-    came = Spreading(ways, iter(units(count)), Stopping()).answers()
+    came = Spreading(ways, iter(work_items(count)), CancelToken()).answers()
     both = [pair for unit, answers in came for pair in zip(unit.calls, answers, strict=True)]
     assert len({call.key for call, _ in both}) == len(both), "each once"
     return {call.key: answer for call, answer in both}

@@ -38,6 +38,7 @@ from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import Answer, CancelledError, Work
 from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
@@ -45,7 +46,6 @@ from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 from vlmeval_findit.engine.model_asker import ModelAsker, answer_from
 from vlmeval_findit.engine.servers import ServersHost
-from vlmeval_findit.engine.stopping import Stopping
 
 CALLS = 4 * (19 + 6)
 
@@ -277,8 +277,8 @@ def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path
 def test_asked_to_stop_it_keeps_what_is_on_its_way(
     undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
-    stop = Stopping()
-    model = FakeModel(lambda number, text: stop.set() if number == 10 else None)
+    stop = CancelToken()
+    model = FakeModel(lambda number, text: stop.request() if number == 10 else None)
     host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
     with pytest.raises(StoppedError, match="run again to go on"):
         go(demo_sweep(tmp_path), host, stop=stop)
@@ -612,7 +612,7 @@ def test_the_journal_alone_makes_the_files(undisturbed: dict[str, str], tmp_path
 
 
 def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
-    stop = Stopping()
+    stop = CancelToken()
 
     class Slow(FakeModel):
         def cancelled_by(self, told: Any) -> None:
@@ -621,7 +621,7 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
         def generate_batch(self, messages: Any, dataset: str) -> list[Any]:
             replies = [self.generate(message, dataset) for message in messages]
             if self.calls > 8:
-                stop.set()
+                stop.request()
             if self.told():
                 raise CancelledError
             return replies

@@ -17,7 +17,7 @@ from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.exit_status import INTERRUPTED
 from vlmeval_findit.core.visible import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
-from vlmeval_findit.engine.executors import LocalExecutor
+from vlmeval_findit.engine.backend import LocalBackend
 from vlmeval_findit.engine.journal.reading import records
 
 
@@ -88,7 +88,7 @@ def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
         def answers_together(self, *, shares_images: bool) -> bool:
             return False
 
-    host = FakeHost(Ending(), lambda asker: LocalExecutor(lambda: asker))
+    host = FakeHost(Ending(), lambda asker: LocalBackend(lambda: asker))
     assert run(demo_sweep(tmp_path), host, None, tmp_path / "b.yaml") == status
     assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
 

@@ -12,9 +12,9 @@ from caching_server import CachingServer
 from engine_fakes import Silent, go
 
 from vlmeval_findit.benchmarks.findit.grid import all_tables
-from vlmeval_findit.engine import executors, line
+from vlmeval_findit.engine import backend, line
 from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.engine.plan import Unit
+from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.search import search_sweep
 from vlmeval_findit.engine.servers import ServersHost
 
@@ -49,7 +49,7 @@ def search(folder: Path, pictures: int, keeps: int) -> Cost:
     return Cost(len(watcher.answers), tokens, seconds)
 
 
-def nameless(unit: Unit) -> str:
+def nameless(unit: WorkItem) -> str:
     """As it was: nobody knows which calls are over the same picture."""
     return ""
 
@@ -61,8 +61,8 @@ def test_a_search_costs_a_sixth_of_the_image_tokens(
     if not measures:
         pytest.skip("measures only with --benchmark-enable")
     routed = search(tmp_path / "routed", PICTURES, keeps)
-    monkeypatch.setattr(line, "picture_name", nameless)
-    monkeypatch.setattr(executors, "picture_name", nameless)
+    monkeypatch.setattr(line, "image_name", nameless)
+    monkeypatch.setattr(backend, "image_name", nameless)
     in_turn = search(tmp_path / "in turn", PICTURES, keeps)
     assert routed.calls == in_turn.calls == 19 * PICTURES
     print(

@@ -19,6 +19,7 @@ from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
 from ..core.shipped import config_here_or_shipped
 from ..engine.answering import Host, StoppedError, Surroundings
+from ..engine.cancel import cancelled_by_signals
 from ..engine.config import Inference, Race, Sweep
 from ..engine.config_file import read_sweep
 from ..engine.host_config import host_config
@@ -38,7 +39,6 @@ from ..engine.search import (
     write_formats,
 )
 from ..engine.servers import ServersHost
-from ..engine.stopping import stopped_by_signals
 from ..models.http.spending import Budget
 from .batch import add_batch_flag, batch_kind, batching
 from .parsing import Parser
@@ -199,9 +199,10 @@ def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -
         raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
+    from ..engine.backend import ExecutorBackend
     from ..engine.cluster.executor import RayExecutor
 
-    return VLMEvalKitHost(inference, RayExecutor, budget)
+    return VLMEvalKitHost(inference, lambda *how: ExecutorBackend(RayExecutor(*how)), budget)
 
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
@@ -222,7 +223,7 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
 
 def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
     """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
-    with stopped_by_signals(_say) as stop, SweepProgress() as progress:
+    with cancelled_by_signals(_say) as stop, SweepProgress() as progress:
         around = Surroundings(host, progress, stop, best_format)
         try:
             results = run_sweep(sweep, around, chosen)

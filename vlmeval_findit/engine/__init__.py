@@ -7,13 +7,13 @@
 ``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together
 ``model_asker``       one piece of work and one model object: the adapter to what it can do
-``executors``         who answers: this process, threads; ``cluster``: a Ray cluster
+``backend``           who answers: a model in this process; ``executors``: threads; ``cluster``: Ray
 ``servers``           OpenAI-compatible servers as the host of a sweep
 ``dry_run``           what a run would do, counted
 ``outputs``           where results go, what run they are of, what lies there already
 ``cell_files``        from the journal to prediction files and scores
-``keeping``           what becomes of answers: kept, and cells written when they are complete
-``stopping``          Ctrl-C once, and twice
+``sink``              what becomes of answers: kept, and cells written when they are complete
+``cancel``            Ctrl-C once, and twice
 ``run``               a whole sweep; ``search``: the one that finds the best format
 ====================  ===========================================================================
 

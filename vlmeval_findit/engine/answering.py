@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -12,21 +12,23 @@ from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
+from .backend import Backend, run_sync
 from .batch_ledger import Ledger, refuse_calls_in_batches
 from .batches import BatchExecutor
 from .calls import Call, ImageHash, keys_of
+from .cancel import CancelToken
 from .cell_files import finished_cell
 from .cluster.replica import Sheet, sheet_of
 from .config import ModelEntry, Sweep
-from .executors import Executor, until
+from .executors import until
 from .finished import Memory
 from .journal.lines import Record
 from .journal.writer import Journal
-from .keeping import Calls, Keeping, Unanswered, Waiting, answer_calls, calls_left
 from .outputs import Output, begin, found_here, made_before, record_of
-from .plan import UnitSizes, make_plan, unfinished, units
+from .plan import ItemSizes, make_plan, unfinished, work_items
 from .results import Result
-from .stopping import Stopping
+from .sink import ResultSink, Waiting
+from .unanswered import OpenCalls, Unanswered, calls_left
 
 
 class StoppedError(RuntimeError):
@@ -62,7 +64,7 @@ class Host(Protocol):
     def version(self) -> Mapping[str, str]:
         """The program that the models are of, as identities record it."""
 
-    def executor(self, entry: ModelEntry) -> Executor:
+    def backend(self, entry: ModelEntry) -> Backend:
         """Who answers its calls; nothing is loaded before the first."""
 
 
@@ -103,7 +105,7 @@ class Surroundings:
 
     host: Host
     watcher: Watcher
-    stop: Stopping
+    stop: CancelToken
     pick: PickWinner
 
 
@@ -131,7 +133,7 @@ Made = Callable[[int, Output], None]
 
 
 @runtime_checkable
-class Cluster(Executor, Protocol):
+class Cluster(Protocol):
     """What an executor can do beside that has other machines: it keeps its answers itself, beside
     the journal, and scores cells there.
     """
@@ -142,7 +144,7 @@ class Cluster(Executor, Protocol):
     def opened(self) -> AbstractContextManager[None]:
         """It is started once for all that is done within."""
 
-    def finished(self, places: Iterable[int], stop: Stopping) -> Iterator[tuple[int, Result]]:
+    def finished(self, places: Iterable[int], stop: CancelToken) -> Iterator[tuple[int, Result]]:
         """Write the files of cells, by their places, as far as it can."""
 
 
@@ -162,10 +164,10 @@ def run_model(
     if known and not outputs:
         _tell(engine, entry, Planned(0, 0, 0), known)
         return []
-    executor = engine.around.host.executor(entry)
-    if isinstance(executor, Cluster):
-        with executor.opened():
-            last, written = _on_cluster(engine, entry, outputs, executor, known)
+    backend = engine.around.host.backend(entry)
+    if (cluster := _cluster(backend)) is not None:
+        with cluster.opened():
+            last, written = _on_cluster(engine, entry, outputs, backend, known)
     else:
         written = dict[int, Result]()
 
@@ -173,28 +175,35 @@ def run_model(
             written[at] = written_result(engine, output)
             engine.memory.keep(output, written[at])
 
-        last = ask(engine, entry, outputs, executor, write, known)
+        last = ask(engine, entry, outputs, backend, write, known)
     results = [written[at] for at in sorted(written)]
     if last is not None:
         raise ModelStoppedError(entry.name, last, results)
     return results
 
 
+def _cluster(backend: Backend) -> Cluster | None:
+    executor = getattr(backend, "executor", None)
+    return executor if isinstance(executor, Cluster) else None
+
+
 def _on_cluster(
     engine: Engine,
     entry: ModelEntry,
     outputs: Sequence[Output],
-    executor: Cluster,
+    backend: Backend,
     known: Sequence[Result],
 ) -> tuple[Answer | None, dict[int, Result]]:
     """The answer that ended it, if one did, and the results of the cells: written on the cluster
     where that is the same as here, as it is where rows are scored one by one.
     """
     made: dict[int, Output] = {}
-    last = ask(engine, entry, outputs, executor, made.__setitem__, known)
+    last = ask(engine, entry, outputs, backend, made.__setitem__, known)
     stop, results = engine.around.stop, dict[int, Result]()
     apart = [at for at, one in made.items() if benchmark_of(one.cell.question).at_a_time]
-    for at, result in executor.finished(apart, stop):
+    cluster = _cluster(backend)
+    assert cluster is not None
+    for at, result in cluster.finished(apart, stop):
         engine.around.watcher.scored(result)
         results[at] = result
     for at in until(stop, (at for at in made if at not in results)):
@@ -227,18 +236,18 @@ def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None
     Raises:
         ValueError: some are on their way in other batches.
     """
-    executor = engine.around.host.executor(entry)
+    executor = getattr(engine.around.host.backend(entry), "executor", None)
     if isinstance(executor, BatchExecutor):
         plan = make_plan([output.cell for output in outputs], engine.hashes)
         left = Unanswered(engine.journal, engine.sweep.confidences)
-        executor.submit(unfinished(units(plan.calls, UnitSizes()), left), engine.around.stop)
+        executor.submit(unfinished(work_items(plan.calls, ItemSizes()), left), engine.around.stop)
 
 
 def ask(
     engine: Engine,
     entry: ModelEntry,
     outputs: Sequence[Output],
-    executor: Executor,
+    backend: Backend,
     made: Made,
     known: Sequence[Result] = (),
 ) -> Answer | None:
@@ -288,20 +297,43 @@ def ask(
         identity = by[id(call.cell)]
         return record_of(call.cell, call.row, answer, call.asked, identity, call.cell.confidences)
 
-    keeping = Keeping(journal, waiting, around.watcher.answered, write, record)
-    keeping.write_complete()
-    if isinstance(executor, Cluster):
-        executor.gets(sheet_of(journal.path, outputs, plan))
+    sink = ResultSink(journal, waiting, around.watcher.answered, write, record)
+    sink.write_complete()
+    if (cluster := _cluster(backend)) is not None:
+        cluster.gets(sheet_of(journal.path, outputs, plan))
     inference = engine.sweep.inference
-    sizes = UnitSizes(inference.variants, inference.batch_size)
-    answer_calls(Calls(plan, unanswered, sizes), executor, keeping, around.stop)
-    keeping.take_in()
-    around.watcher.took(entry.name, executor.took)
-    if keeping.error is not None:
-        raise keeping.error
-    if keeping.last is None and around.stop.is_set() and done < len(outputs):
+    calls = OpenCalls(plan, unanswered, ItemSizes(inference.variants, inference.batch_size))
+    # An interruption must not come between a reply and the journal.
+    with around.stop.shielded():
+        run_sync(answer_calls(calls, backend, sink, around.stop))
+        sink.take_in()
+    around.watcher.took(entry.name, backend.capacity)
+    if sink.error is not None:
+        raise sink.error
+    if sink.last is None and around.stop.requested and done < len(outputs):
         raise _stopped(engine)
-    return keeping.last
+    return sink.last
+
+
+async def answer_calls(
+    calls: OpenCalls, backend: Backend, sink: ResultSink, cancel: CancelToken
+) -> None:
+    """Make the calls that are left of a plan, and hand their answers to a sink.
+
+    The sink says in the end whether all could be made and kept.
+    """
+    for result in calls.unreadable():
+        sink.take(result)
+    if sink.ended:
+        return
+    # The others of a run go on where one model ends.
+    own = CancelToken(cancel)
+    async with aclosing(backend.answer(calls.items(), own)) as results:
+        async for result in results:
+            sink.take(result)
+            if sink.ended:
+                # What is on its way is paid for: it still comes, and is kept where there is room.
+                own.request()
 
 
 def _stopped(engine: Engine) -> StoppedError:

@@ -6,7 +6,7 @@ import time
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from .stopping import Stopping
+from .cancel import CancelToken
 
 _LOOK_UP = 0.1
 """Seconds after which one who waits looks whether the run is to stop."""
@@ -37,7 +37,7 @@ class Packing:
 class Rests:
     """Waits that get longer: a second, two, four, up to ``poll``."""
 
-    def __init__(self, poll: float, stop: Stopping) -> None:
+    def __init__(self, poll: float, stop: CancelToken) -> None:
         self._poll = poll
         self._stop = stop
         self._next = 1.0
@@ -50,7 +50,7 @@ class Rests:
         """
         until = time.monotonic() + min(self._next, self._poll)
         self._next *= 2
-        while (left := until - time.monotonic()) > 0 or self._stop.is_set():
-            if self._stop.is_set():
+        while (left := until - time.monotonic()) > 0 or self._stop.requested:
+            if self._stop.requested:
                 raise AskedToStopError
             time.sleep(min(left, _LOOK_UP))

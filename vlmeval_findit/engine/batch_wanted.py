@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .calls import Call, Cell, Keying
-from .plan import Unit
+from .plan import WorkItem
 
 
 class _Alike(NamedTuple):
@@ -27,7 +27,7 @@ class Wanted:
         units: the calls, one each; the content of their pictures does not change any more.
     """
 
-    def __init__(self, units: Iterable[Unit]) -> None:
+    def __init__(self, units: Iterable[WorkItem]) -> None:
         self._calls: dict[str, tuple[_Alike, int]] = {}
         self._hashes: dict[Path, str] = {}
         self._keying: dict[Cell, Keying] = {}
@@ -43,12 +43,12 @@ class Wanted:
     def __iter__(self) -> Iterator[str]:
         return iter(self._calls)
 
-    def __getitem__(self, key: str) -> Unit:
+    def __getitem__(self, key: str) -> WorkItem:
         (cell, wanted_by, shares_images), row = self._calls[key]
         if cell not in self._keying:
             self._keying[cell] = Keying(cell, self._hashes.__getitem__)
         call = Call(self._keying[cell](row), cell, row, wanted_by)
-        return Unit((call,), shares_images)
+        return WorkItem((call,), shares_images)
 
     def __delitem__(self, key: str) -> None:
         del self._calls[key]
@@ -57,6 +57,6 @@ class Wanted:
         return self._calls.keys()
 
     @property
-    def first(self) -> Unit:
+    def first(self) -> WorkItem:
         """The first of them; there is one."""
         return self[next(iter(self))]

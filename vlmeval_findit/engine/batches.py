@@ -18,12 +18,13 @@ from ..core.work import Answer, Stop
 from ..models.http.batch.dialects import BatchKind
 from ..models.http.completion import CallError
 from ..models.http.spending import Budget, SpendingError
+from .backend import single_calls, work_of
 from .batch_ledger import Ledger, Noted, Route, refuse_other_routes
 from .batch_parts import AskedToStopError, Packing, Rests
 from .batch_wanted import Wanted
-from .executors import Answered, single_calls, until, work_of
-from .plan import Unit
-from .stopping import Stopping
+from .cancel import CancelToken
+from .executors import Answered, until
+from .plan import WorkItem
 
 if TYPE_CHECKING:
     from ..models.http.batch.asker import BatchAsker
@@ -61,7 +62,7 @@ class BatchExecutor:
         self._budget = budget
         self.took: Mapping[str, int] = {}
 
-    def submit(self, units: Iterable[Unit], stop: Stopping) -> None:
+    def submit(self, units: Iterable[WorkItem], stop: CancelToken) -> None:
         """Have calls on their way, and wait for no answer; :meth:`run` says what was wrong.
 
         Raises:
@@ -73,7 +74,7 @@ class BatchExecutor:
                 for _ in run.sent():
                     pass
 
-    def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
+    def run(self, units: Iterable[WorkItem], stop: CancelToken) -> Iterator[Answered]:
         run = self._of(units, stop)
         if run is None:
             return
@@ -85,7 +86,7 @@ class BatchExecutor:
             # Whatever has no answer: its run ends with why.
             yield run.wanted.first, [Answer("", error=str(error), stop=_stop(error))]
 
-    def _of(self, units: Iterable[Unit], stop: Stopping) -> _Run | None:
+    def _of(self, units: Iterable[WorkItem], stop: CancelToken) -> _Run | None:
         wanted = Wanted(one for unit in until(stop, units) for one in single_calls(unit))
         if not wanted:
             return None
@@ -105,7 +106,7 @@ class _Run:
     asker: BatchAsker
     ledger: Ledger
     wanted: Wanted
-    stop: Stopping
+    stop: CancelToken
     poll: float
     budget: Budget
     going: list[Noted] = field(default_factory=list)
@@ -179,7 +180,7 @@ class _Run:
         packing = Packing()
         dialect = self.asker.service.dialect
         for key in [key for key in self.wanted if key not in covered]:
-            if self.stop.is_set():
+            if self.stop.requested:
                 raise AskedToStopError
             unit = self.wanted[key]
             work = work_of(unit)
@@ -283,7 +284,7 @@ class _Run:
                 unit = self.wanted[key]
                 why = f"the batch has no result of it ({look.said})"
                 yield unit, [self.asker.answer(work_of(unit), one.id, result, why)]
-                if self.stop.is_set():
+                if self.stop.requested:
                     # Perhaps it could not be kept: what is not noted is fetched again.
                     raise AskedToStopError
                 del self.wanted[key]

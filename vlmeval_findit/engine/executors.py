@@ -1,4 +1,4 @@
-"""Who answers: this process, or threads over one or more askers.
+"""Who answers: threads over one or more askers.
 
 An executor takes units as it can do them and gives back their answers, in any order.  It holds few
 calls at a time: when it is told to stop it takes no more, and what it has taken is answered and
@@ -8,7 +8,6 @@ Whatever an asker does, every call that was begun has an answer: an exception is
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,30 +17,17 @@ from threading import Condition, Thread
 from typing import Protocol, TypeVar
 
 from ..core.routing import Place
-from ..core.work import (
-    Answer,
-    Asker,
-    Cancellable,
-    CancelledError,
-    Placing,
-    Stop,
-    Stoppable,
-    Work,
-    said,
-)
-from .line import Line, Siblings, Taken, picture_name
-from .plan import Unit
-from .stopping import Stopping
-
-log = logging.getLogger(__name__)
+from ..core.work import Answer, Asker, Placing, Stoppable
+from .backend import answers_of, not_loaded, single_calls
+from .cancel import CancelToken
+from .line import Line, Siblings, Taken
+from .plan import WorkItem
 
 GRACE = 1.0
 """Seconds that replies have which are just coming in when everything is given up."""
 
 T = TypeVar("T")
-Answered = tuple[Unit, list[Answer]]
-Loader = Callable[[], Asker]
-"""Makes an asker: loads a model.  Another process may call it, so it is a plain picklable value."""
+Answered = tuple[WorkItem, Sequence[Answer]]
 
 
 class Executor(Protocol):
@@ -52,7 +38,7 @@ class Executor(Protocol):
 
     took: Mapping[str, int]
 
-    def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
+    def run(self, units: Iterable[WorkItem], stop: CancelToken) -> Iterator[Answered]:
         """Every unit, or its calls one by one, with answers, in any order; fewer once stopped.
 
         Raises:
@@ -60,86 +46,12 @@ class Executor(Protocol):
         """
 
 
-def work_of(unit: Unit) -> Work:
-    """A unit as plain values."""
-    first = unit.calls[0].cell
-    return Work(
-        messages=tuple(call.message for call in unit.calls),
-        questions=tuple(call.cell.question for call in unit.calls),
-        settings=first.settings,
-        shares_images=unit.shares_images,
-        pictures=tuple(picture_name(one) for one in single_calls(unit)),
-        confidences=first.confidences,
-    )
-
-
-def single_calls(unit: Unit) -> list[Unit]:
-    """A unit's calls one by one, for an asker that gains nothing from having them together.
-
-    Each can then be kept as soon as it is answered.
-    """
-    return [Unit((call,), unit.shares_images) for call in unit.calls]
-
-
-def until(stop: Stopping, items: Iterable[T]) -> Iterator[T]:
+def until(stop: CancelToken, items: Iterable[T]) -> Iterator[T]:
     """Units, or whatever it is, as long as nobody asks to stop."""
     for item in items:
-        if stop.is_set():
+        if stop.requested:
             return
         yield item
-
-
-def failures(unit: Unit, error: BaseException) -> list[Answer]:
-    """An exception as what came of every call of a unit."""
-    return [Answer("", error=said(error))] * len(unit.calls)
-
-
-def answers_of(ask: Callable[[Work], list[Answer]], unit: Unit) -> list[Answer]:
-    """An answer to each call of a unit, whatever the asker does; an exception is failures."""
-    count = len(unit.calls)
-    try:
-        answers = list(ask(work_of(unit)))
-    except (Exception, SystemExit) as error:
-        return failures(unit, error)
-    if len(answers) != count or not all(isinstance(answer, Answer) for answer in answers):
-        return [Answer("", error=f"not {count} answers to {count} messages")] * count
-    return answers
-
-
-def not_loaded(unit: Unit, error: BaseException) -> Answered:
-    """What ends the run of a model that cannot be loaded: other models go on."""
-    log.debug("a model cannot be loaded", exc_info=error)
-    return unit, [Answer("", error=said(error), stop=Stop.NOT_LOADED)] * len(unit.calls)
-
-
-class LocalExecutor:
-    """One model in this process, loaded once, when the first unit comes.
-
-    One that is :class:`.Cancellable` does not finish what it has begun when the run is to stop:
-    nobody pays for it, and it may take minutes.
-    """
-
-    def __init__(self, load: Loader) -> None:
-        self._load = load
-        self.took: Mapping[str, int] = {}
-        self._asker: Asker | None = None
-
-    def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
-        for unit in until(stop, units):
-            try:
-                asker = self._asker = self._asker or self._load()
-            except (Exception, SystemExit) as error:
-                yield not_loaded(unit, error)
-                return
-            if isinstance(asker, Cancellable):
-                asker.cancelled_by(stop.is_set)
-            together = asker.answers_together(shares_images=unit.shares_images)
-            for piece in until(stop, [unit] if together else single_calls(unit)):
-                try:
-                    answers = answers_of(asker.ask, piece)
-                except CancelledError:
-                    return
-                yield piece, answers
 
 
 class ThreadsExecutor:
@@ -160,7 +72,7 @@ class ThreadsExecutor:
         self._askers: Sequence[Asker] = ()
         self.took: Mapping[str, int] = {}
 
-    def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
+    def run(self, units: Iterable[WorkItem], stop: CancelToken) -> Iterator[Answered]:
         coming = until(stop, (piece for unit in units for piece in single_calls(unit)))
         first = next(coming, None)
         if first is None:
@@ -169,11 +81,11 @@ class ThreadsExecutor:
         try:
             askers = self._askers = self._askers or self._load()
         except (Exception, SystemExit) as error:
-            yield not_loaded(first, error)
+            yield first, not_loaded(first, error).answers
             return
         crew = _Crew(chain([first], coming), askers, self._threads, stop)
         try:
-            with stop.shielded(crew.wake):
+            with stop.on_request(lambda: crew.wake() if stop.now else None):
                 yield from crew.answers()
         finally:
             crew.dismiss()
@@ -192,7 +104,7 @@ class _Crew:
     """
 
     def __init__(
-        self, coming: Iterator[Unit], askers: Sequence[Asker], threads: int, stop: Stopping
+        self, coming: Iterator[WorkItem], askers: Sequence[Asker], threads: int, stop: CancelToken
     ) -> None:
         self._askers = askers
         self._threads = threads
@@ -205,11 +117,11 @@ class _Crew:
         self._out = 0
         self._dismissed = False
         # A simple queue: a signal's handler may put something in while its lock is taken.
-        self._home: SimpleQueue[tuple[Unit, list[Answer] | BaseException | None] | None]
+        self._home: SimpleQueue[tuple[WorkItem, Sequence[Answer] | BaseException | None] | None]
         self._home = SimpleQueue()
         for asker in askers:
             if isinstance(asker, Stoppable):
-                asker.stops_with(stop.is_set)
+                asker.stops_with(lambda: stop.requested)
             if isinstance(asker, Placing):
                 asker.expect(threads)
         for _ in range(self._workers):
@@ -264,7 +176,7 @@ class _Crew:
             out -= 1
             unit, answers = came
             # A call that was given up did not fail.
-            if isinstance(answers, list) and not any(answer.error for answer in answers):
+            if isinstance(answers, tuple) and not any(answer.error for answer in answers):
                 yield unit, answers
 
     def _places(self) -> list[Place]:
@@ -275,23 +187,23 @@ class _Crew:
 
     def _work(self) -> None:
         while (taken := self._take()) is not None:
-            answers: list[Answer] | BaseException | None = None
-            if not self._stop.is_set():
+            answers: Sequence[Answer] | BaseException | None = None
+            if not self._stop.requested:
                 try:
                     answers = self._answers(taken)
                 except BaseException as error:
                     answers = error
             with self._changed:
                 self._line.done(taken)
-                if self._stop.is_set():
+                if self._stop.requested:
                     self._line.drop()
                 self._changed.notify()
             self._home.put((taken.unit, answers))
 
-    def _answers(self, taken: Taken) -> list[Answer]:
+    def _answers(self, taken: Taken) -> Sequence[Answer]:
         alone = len(self._askers) == 1
         asker = self._askers[0 if alone else int(taken.place)]
-        unit = Unit(taken.unit.calls, taken.has_siblings)
+        unit = WorkItem(taken.unit.calls, taken.has_siblings)
         return answers_of(lambda work: asker.ask(work._replace(place=taken.place)), unit)
 
     def _take(self) -> Taken | None:

@@ -9,8 +9,8 @@ from typing import Any
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from .answering import Host
+from .backend import Backend
 from .config import ModelEntry
-from .executors import Executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +36,5 @@ class Hosts:
     def version(self) -> Mapping[str, str]:
         return self.main.version
 
-    def executor(self, entry: ModelEntry) -> Executor:
-        return self.of(entry).executor(entry)
+    def backend(self, entry: ModelEntry) -> Backend:
+        return self.of(entry).backend(entry)

@@ -17,7 +17,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..core.routing import Place, has_room, is_half_free, owner
-from .plan import Unit
+from .backend import image_name
+from .plan import WorkItem
 
 _AHEAD = 8
 """Pictures a place to look at: among so many is as good as always one for every place."""
@@ -43,7 +44,7 @@ class Picture:
     """
 
     name: str
-    units: deque[Unit]
+    units: deque[WorkItem]
     calls: int = 0
     adopted_by: str = ""
     asked: set[str] = field(default_factory=set)
@@ -53,7 +54,7 @@ class Picture:
 class Taken(NamedTuple):
     """A unit that is asked now, and where it belongs."""
 
-    unit: Unit
+    unit: WorkItem
     place: str
     picture: Picture
 
@@ -63,15 +64,9 @@ class Taken(NamedTuple):
         return self.picture.calls > 1
 
 
-def picture_name(unit: Unit) -> str:
-    """A name of the content of a unit's images; empty where it has none, or several."""
-    names = {call.asked.image_sha256 for call in unit.calls}
-    return "+".join(names.pop()) if len(names) == 1 else ""
-
-
-def pictures_of(units: Iterable[Unit]) -> Iterator[Picture]:
+def pictures_of(units: Iterable[WorkItem]) -> Iterator[Picture]:
     """Units that follow each other over the same images, together."""
-    for name, group in groupby(units, key=picture_name):
+    for name, group in groupby(units, key=image_name):
         if name:
             together = deque(group)
             yield Picture(name, together, sum(len(unit.calls) for unit in together))
@@ -90,7 +85,7 @@ class Line:
 
     def __init__(
         self,
-        coming: Iterator[Unit],
+        coming: Iterator[WorkItem],
         places: Callable[[], Sequence[Place]],
         siblings: Siblings = Siblings.AFTER_THE_FIRST,
     ) -> None:

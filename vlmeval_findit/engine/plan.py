@@ -20,7 +20,7 @@ from typing import NamedTuple
 from .calls import Call, Cell, ImageHash, Keyed, Keying, unread
 
 
-class Unit(NamedTuple):
+class WorkItem(NamedTuple):
     """Calls that go to a model together; ``shares_images``: over the same images."""
 
     calls: tuple[Call, ...]
@@ -144,7 +144,7 @@ def make_plan(cells: Sequence[Cell], image_hash: ImageHash) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitSizes:
+class ItemSizes:
     """How many calls go to a model together: over one image, and of one question.
 
     Calls over one image go together where there are ``shared_from`` of them; fewer are part of a
@@ -157,7 +157,7 @@ class UnitSizes:
     shared_from: int = 2
 
 
-def units(calls: Iterable[Call], sizes: UnitSizes) -> Iterator[Unit]:
+def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
     """Cut calls into units: those that share their images, else a batch of one question.
 
     Neighbours with the same images and scene belong together.  Where an image has one
@@ -168,27 +168,27 @@ def units(calls: Iterable[Call], sizes: UnitSizes) -> Iterator[Unit]:
         together = tuple(group)
         if len(together) >= sizes.shared_from:
             if batch:
-                yield Unit(tuple(batch), shares_images=False)
+                yield WorkItem(tuple(batch), shares_images=False)
                 batch = []
             for start in range(0, len(together), sizes.variants):
-                yield Unit(together[start : start + sizes.variants], shares_images=True)
+                yield WorkItem(together[start : start + sizes.variants], shares_images=True)
             continue
         for call in together:
             if batch and not _joins(batch, call, sizes):
-                yield Unit(tuple(batch), shares_images=False)
+                yield WorkItem(tuple(batch), shares_images=False)
                 batch = []
             batch.append(call)
     if batch:
-        yield Unit(tuple(batch), shares_images=False)
+        yield WorkItem(tuple(batch), shares_images=False)
 
 
-def _joins(batch: Sequence[Call], call: Call, sizes: UnitSizes) -> bool:
+def _joins(batch: Sequence[Call], call: Call, sizes: ItemSizes) -> bool:
     return len(batch) < sizes.batch and batch[-1].cell is call.cell
 
 
-def unfinished(whole: Iterable[Unit], left: Container[str]) -> Iterator[Unit]:
+def unfinished(whole: Iterable[WorkItem], left: Container[str]) -> Iterator[WorkItem]:
     """The units with those of their calls that are left; units without any are gone."""
     for unit in whole:
         calls = tuple(call for call in unit.calls if call.key in left)
         if calls:
-            yield Unit(calls, unit.shares_images)
+            yield WorkItem(calls, unit.shares_images)

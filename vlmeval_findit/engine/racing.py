@@ -18,10 +18,10 @@ from ..core.identity_file import read_identity
 from ..core.question import Question
 from ..runs.score import RunScore
 from .answering import Engine, ModelStoppedError, ask, run_model, written_result
+from .backend import Backend
 from .calls import keys_of
 from .cell_files import in_memory
 from .config import ModelEntry, Race
-from .executors import Executor
 from .outputs import Output, begin
 from .race import ROUNDS, Out, allowance, rounds_of, standings
 from .results import Dropped, Result, refuse_unanswered, result_of
@@ -92,11 +92,11 @@ class Racing:
         new = [Lane(one, tuple(rounds_of(one.cell, self._race.seed))) for one in outputs]
         runners, uneven = _by_format([*self._front, *new])
         results = run_model(self._engine, self._entry, uneven) if uneven else []
-        executor = self._engine.around.host.executor(self._entry)
+        backend = self._engine.around.host.backend(self._entry)
         for number in range(1, 1 + len(ROUNDS)):
             if len(runners) == 1:
                 break
-            runners = self._asked(runners, number, executor, results)
+            runners = self._asked(runners, number, backend, results)
             runners, dropped = self._decided(runners, number)
             results += dropped
         self._front, *others = runners.values()
@@ -104,7 +104,7 @@ class Racing:
         for of in others:
             results += self._written(of, None)
         if self._stages == len(self._engine.sweep.stages):
-            whole = self._asked({"": self._front}, len(ROUNDS), executor, results)
+            whole = self._asked({"": self._front}, len(ROUNDS), backend, results)
             results += self._written(whole[""], None)
         return results
 
@@ -127,7 +127,7 @@ class Racing:
         return {one.format: runners[one.format] for one in now.going}, dropped
 
     def _asked(
-        self, runners: Runners, number: int, executor: Executor, results: list[Result]
+        self, runners: Runners, number: int, backend: Backend, results: list[Result]
     ) -> Runners:
         """The formats after they were asked what a round has more than their last one.
 
@@ -143,7 +143,7 @@ class Racing:
         def note(at: int, output: Output) -> None:
             begun[output.path] = output
 
-        made = ask(self._engine, self._entry, asking, executor, note)
+        made = ask(self._engine, self._entry, asking, backend, note)
         if made is not None:
             raise ModelStoppedError(self._entry.name, made, results)
         return {

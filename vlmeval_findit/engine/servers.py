@@ -26,9 +26,10 @@ from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import endpoints, header_lines, served_as
 from ..models.http.spending import Budget
+from .backend import Backend, ExecutorBackend
 from .batches import BatchExecutor, Batching
 from .config import Inference, ModelEntry
-from .executors import Executor, ThreadsExecutor
+from .executors import ThreadsExecutor
 
 if TYPE_CHECKING:
     from ..models.http.asker import ChatAsker
@@ -118,11 +119,12 @@ class ServersHost:
     def version(self) -> Mapping[str, str]:
         return {}
 
-    def executor(self, entry: ModelEntry) -> Executor:
+    def backend(self, entry: ModelEntry) -> Backend:
         batching = self._batching
         if batching is not None:
             load = partial(self._batch_asker, entry, batching)
-            return BatchExecutor(load, batching.journal, self._inference.poll, self._budget)
+            poll = self._inference.poll
+            return ExecutorBackend(BatchExecutor(load, batching.journal, poll, self._budget))
 
         def asker() -> ChatAsker:
             # Not at the top: what asks is not imported where nothing is asked.
@@ -133,7 +135,7 @@ class ServersHost:
             return ChatAsker(chat_model(entry), servers, terms, self._budget)
 
         threads = max(len(self._urls), 1) * self._inference.threads
-        return ThreadsExecutor(lambda: [asker()], threads)
+        return ExecutorBackend(ThreadsExecutor(lambda: [asker()], threads))
 
     def _batch_asker(self, entry: ModelEntry, batching: Batching) -> BatchAsker:
         from ..models.http.batch.asker import BatchAsker

@@ -13,7 +13,7 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -29,27 +29,21 @@ from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, Asker
-from ..engine.answering import ModelStoppedError
+from ..engine.answering import ModelStoppedError, answer_calls
+from ..engine.backend import Backend, ExecutorBackend, Loader, LocalBackend, run_sync
 from ..engine.calls import Call, Cell, ImageHash, ImageHashes, keys_of
+from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt_others, count_failed, prediction_rows
-from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
+from ..engine.executors import ThreadsExecutor
 from ..engine.journal.lines import Record
 from ..engine.journal.lookup import JournalView, Lookup
 from ..engine.journal.reading import delete, records
 from ..engine.journal.writer import Journal
-from ..engine.keeping import (
-    Calls,
-    Keeping,
-    Left,
-    Unanswered,
-    Waiting,
-    answer_calls,
-    calls_left,
-)
 from ..engine.model_asker import asker_of
 from ..engine.outputs import Output, begin, found_here, made_before, prepare_output, record_of
-from ..engine.plan import UnitSizes, make_plan
-from ..engine.stopping import stopped_by_signals
+from ..engine.plan import ItemSizes, make_plan
+from ..engine.sink import ResultSink, Waiting
+from ..engine.unanswered import Left, OpenCalls, Unanswered, calls_left
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
@@ -57,7 +51,7 @@ from .ranks import Ranks
 
 log = get_logger("FindIt")
 
-_SIZES = UnitSizes(batch=32, shared_from=8)
+_SIZES = ItemSizes(batch=32, shared_from=8)
 """What a local model gets at a time: four batches of a CPU, or all queries of a crowded picture."""
 
 _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
@@ -284,26 +278,24 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
         return
     arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
     load: Loader = lambda: model.asker(arguments)  # noqa: E731
-    executor: Executor = LocalExecutor(load)
+    backend: Backend = LocalBackend(load)
     if run.entry.is_api:
-        executor = ThreadsExecutor(lambda: [load()], how.threads)
+        backend = ExecutorBackend(ThreadsExecutor(lambda: [load()], how.threads))
 
     def record(call: Call, answer: Answer) -> Record:
         return record_of(cell, call.row, answer, call.asked, output.identity, cell.confidences)
 
-    calls = Calls(plan, unanswered, _SIZES)
-    with CallsBar(cell, left) as bar, stopped_by_signals() as stop:
+    calls = OpenCalls(plan, unanswered, _SIZES)
+    with CallsBar(cell, left) as bar, cancelled_by_signals() as stop:
         # The host scores, when the whole file is written.
-        keeping = Keeping(journal, Waiting(left.waits), bar.answered, lambda at: None, record)
-        try:
-            answer_calls(calls, executor, keeping, stop)
-        except KeyboardInterrupt:
-            stop.set()
-    if keeping.error is not None:
-        raise keeping.error
-    if keeping.last is not None:
-        raise ModelStoppedError(cell.model, keeping.last, [])
-    if stop.is_set():
+        sink = ResultSink(journal, Waiting(left.waits), bar.answered, lambda at: None, record)
+        with suppress(KeyboardInterrupt), stop.shielded():
+            run_sync(answer_calls(calls, backend, sink, stop))
+    if sink.error is not None:
+        raise sink.error
+    if sink.last is not None:
+        raise ModelStoppedError(cell.model, sink.last, [])
+    if stop.requested:
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
         raise SystemExit(INTERRUPTED)
 

@@ -15,8 +15,9 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
 from ..core.work import Asker
+from ..engine.backend import Backend, ExecutorBackend, Loader, LocalBackend
 from ..engine.config import Inference, ModelEntry
-from ..engine.executors import Executor, Loader, LocalExecutor, ThreadsExecutor
+from ..engine.executors import ThreadsExecutor
 from ..engine.model_asker import asker_of
 from ..models.http.spending import Budget
 from .api import API_CLASSES
@@ -24,7 +25,7 @@ from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
 from .registration import register
 
-MakeExecutor = Callable[[Loader, Inference], Executor]
+MakeBackend = Callable[[Loader, Inference], Backend]
 
 
 class VLMEvalKitHost:
@@ -32,7 +33,7 @@ class VLMEvalKitHost:
 
     Args:
         inference: how calls are made.
-        make: an executor from a loader; None answers in this process.
+        make: a backend from a loader; None answers in this process.
         budget: what all models over HTTP may spend together (None: only count).
 
     Raises:
@@ -42,7 +43,7 @@ class VLMEvalKitHost:
     def __init__(
         self,
         inference: Inference,
-        make: MakeExecutor | None = None,
+        make: MakeBackend | None = None,
         budget: Budget | None = None,
     ) -> None:
         register()
@@ -100,7 +101,7 @@ class VLMEvalKitHost:
     def version(self) -> Mapping[str, str]:
         return host_version()
 
-    def executor(self, entry: ModelEntry) -> Executor:
+    def backend(self, entry: ModelEntry) -> Backend:
         made = with_space(entry_of(entry.name), _space(entry))
         arguments = {**made.arguments, **entry.settings, **entry.resources}
         is_ours = made.cls in API_CLASSES
@@ -111,8 +112,8 @@ class VLMEvalKitHost:
         if self._make is not None and not is_ours:
             return self._make(load, self._inference)
         if made.is_api:
-            return ThreadsExecutor(lambda: [load()], self._inference.threads)
-        return LocalExecutor(load)
+            return ExecutorBackend(ThreadsExecutor(lambda: [load()], self._inference.threads))
+        return LocalBackend(load)
 
 
 def _space(entry: ModelEntry) -> Any:

@@ -24,13 +24,14 @@ from uuid import uuid4
 
 from ...core.plugins import loaded_files
 from ...core.work import said
+from ..backend import Loader, not_loaded, single_calls
+from ..cancel import CancelToken
 from ..config import Inference
-from ..executors import Answered, Loader, not_loaded, single_calls, until
+from ..executors import Answered, until
 from ..finished import code_sha256
 from ..journal.side import side_path
-from ..plan import Unit
+from ..plan import WorkItem
 from ..results import Result
-from ..stopping import Stopping
 from .ray import cluster, import_ray
 from .replica import Came, Piece, Ready, Replica, Scorer, Sheet
 from .spreading import Spreading, Ways
@@ -64,7 +65,7 @@ class RayExecutor:
         """The cluster; within it :meth:`run` and :meth:`finished` start none of their own."""
         return cluster(self._ray)
 
-    def run(self, units: Iterable[Unit], stop: Stopping) -> Iterator[Answered]:
+    def run(self, units: Iterable[WorkItem], stop: CancelToken) -> Iterator[Answered]:
         coming = iter(units)
         first = next(coming, None)
         if first is None:
@@ -74,18 +75,17 @@ class RayExecutor:
             try:
                 replicas, together = self._replicas()
             except self._ray.exceptions.RayError as error:
-                yield not_loaded(first, error)
+                yield first, not_loaded(first, error).answers
                 return
             pieces = (
                 piece
                 for unit in chain([first], coming)
                 for piece in ([unit] if together[unit.shares_images] else single_calls(unit))
             )
-            with stop.shielded():
-                ways = Ways(self._ray, replicas, sheet)
-                yield from Spreading(ways, until(stop, pieces), stop).answers()
-                if not stop.now:
-                    self._close(replicas.values())
+            ways = Ways(self._ray, replicas, sheet)
+            yield from Spreading(ways, until(stop, pieces), stop).answers()
+            if not stop.now:
+                self._close(replicas.values())
 
     def _close(self, actors: Iterable[Any]) -> None:
         """Have replicas leave their files as they should be, and their processors to others."""
@@ -98,7 +98,7 @@ class RayExecutor:
                 log.warning("a replica did not end as it should: %s", said(error))
             self._ray.kill(actor)
 
-    def finished(self, places: Iterable[int], stop: Stopping) -> Iterator[tuple[int, Result]]:
+    def finished(self, places: Iterable[int], stop: CancelToken) -> Iterator[tuple[int, Result]]:
         """Write the files of cells all of whose answers the journal has.
 
         None begins after a stop.  One that could not be written there is left out.

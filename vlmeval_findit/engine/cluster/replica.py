@@ -1,6 +1,6 @@
 """What runs on the machines of a cluster: replicas that keep what they answer, and the scoring.
 
-A replica is the executor of one machine (:class:`.LocalExecutor`) that keeps its answers in a file
+A replica is the executor of one machine (:class:`.LocalBackend`) that keeps its answers in a file
 of its own beside the journal (:mod:`..journal.side`).  So the driver sends places of calls, and
 gets back that they are answered; no words pass through it.
 """
@@ -17,18 +17,18 @@ from typing import NamedTuple
 from ...core.plugins import FILES_VARIABLE, named_files
 from ...core.replies import Recorded, recorded
 from ...core.work import NOT_MADE, Answer, Kept
+from ..backend import Loader, LocalBackend, WorkResult, run_sync
 from ..calls import Call, Keying
+from ..cancel import CancelToken
 from ..cell_files import finished_cell
-from ..executors import Loader, LocalExecutor
 from ..finished import code_sha256
 from ..journal.lines import Record
 from ..journal.lookup import JournalView
 from ..journal.side import Side
 from ..journal.writer import SEGMENT
 from ..outputs import Output, record_of
-from ..plan import Plan, Unit
+from ..plan import Plan, WorkItem
 from ..results import Result
-from ..stopping import Stopping
 
 SEALED_FROM = 1 << 20
 """Bytes of lines that a replica compresses at its end; the driver takes in fewer line by line."""
@@ -123,12 +123,12 @@ class Replica:
 
     def __init__(self, load: Loader, around: Surroundings, token: str) -> None:
         os.environ.update(around.environment)
-        self._stop = Stopping()
+        self._stop = CancelToken()
         self._sheet: Sheet | None = None
         self._side = Side(around.journal, token)
         asker = load()
         self._together = {way: asker.answers_together(shares_images=way) for way in (True, False)}
-        self._executor = LocalExecutor(lambda: asker)
+        self._backend = LocalBackend(lambda: asker)
 
     def ready(self) -> Ready:
         """Say who is there."""
@@ -147,7 +147,7 @@ class Replica:
             self._sheet, hashes = sheet, sheet.hashes.__getitem__
             self._keyings = [Keying(one.cell, hashes) for one in sheet.outputs]
         came: list[Came] = []
-        units: list[Unit] = []
+        units: list[WorkItem] = []
         numbers: dict[str, tuple[int, int]] = {}
         for number, piece in enumerate(pieces):
             left = []
@@ -159,30 +159,34 @@ class Replica:
                 else:
                     left.append(call)
             if left:
-                units.append(Unit(tuple(left), piece.shares_images))
-        for unit, answers in self._executor.run(units, self._stop):
-            if any(answer.stop is not None for answer in answers):
-                self._stop.set()
-            kept = self._kept(sheet, unit, answers)
-            for call, answer in zip(unit.calls, kept, strict=True):
-                came.append(Came(*numbers[call.key], answer))
+                units.append(WorkItem(tuple(left), piece.shares_images))
+
+        async def answered() -> None:
+            async for result in self._backend.answer(units, self._stop):
+                if any(answer.stop is not None for answer in result.answers):
+                    self._stop.request()
+                for call, answer in zip(result.calls, self._kept(sheet, result), strict=True):
+                    came.append(Came(*numbers[call.key], answer))
+
+        run_sync(answered())
         return came
 
-    def _kept(self, sheet: Sheet, unit: Unit, answers: Sequence[Answer]) -> Sequence[Answer]:
+    def _kept(self, sheet: Sheet, result: WorkResult) -> Sequence[Answer]:
         """The answers as they go home: those that were made are kept here, where there is room."""
-        both = list(zip(unit.calls, answers, strict=True))
+        answers = result.answers
+        both = list(zip(result.calls, answers, strict=True))
         try:
             made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
             self._side.append(_record(sheet, *pair) for pair in made)
         except OSError:
             # The driver has a reserve for what was on its way.
-            self._stop.set()
+            self._stop.request()
             return answers
         return [answer if answer.stop in NOT_MADE else _kept(answer) for answer in answers]
 
     def stop(self) -> None:
         """Begin no further call; another thread calls it."""
-        self._stop.set()
+        self._stop.request()
 
     def close(self) -> None:
         """Have all that was kept on the disk; what is much is sealed."""

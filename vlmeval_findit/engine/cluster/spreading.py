@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..executors import GRACE, Answered, failures
+from ..backend import failures
+from ..cancel import CancelToken
+from ..executors import GRACE, Answered
 from ..line import Picture, pictures_of
-from ..plan import Unit
-from ..stopping import Stopping
+from ..plan import WorkItem
 from .replica import Came, Piece
 
 _LOOK = 0.25
@@ -31,15 +32,15 @@ class _Pictures:
         pieces: what is to be asked.
     """
 
-    def __init__(self, pieces: Iterator[Unit]) -> None:
+    def __init__(self, pieces: Iterator[WorkItem]) -> None:
         self._coming = pictures_of(pieces)
         self._open: dict[str, Picture] = {}
 
-    def take(self, name: str, most: int) -> list[Unit]:
+    def take(self, name: str, most: int) -> list[WorkItem]:
         """At most so many pieces for a replica: of the picture that it is at, then of further ones;
         where no more come, of one that another has begun.
         """
-        found: list[Unit] = []
+        found: list[WorkItem] = []
         while len(found) < most and (picture := self._next(name)) is not None:
             found.append(picture.units.popleft())
         return found
@@ -60,7 +61,7 @@ class _Bundle(NamedTuple):
     """Pieces that a replica answers now, since when; ``retries``: so often after its death."""
 
     name: str
-    pieces: Sequence[Unit]
+    pieces: Sequence[WorkItem]
     began: float
     retries: int
 
@@ -82,19 +83,19 @@ class Spreading:
         stop: asked whether more may begin.
     """
 
-    def __init__(self, ways: Ways, pieces: Iterator[Unit], stop: Stopping) -> None:
+    def __init__(self, ways: Ways, pieces: Iterator[WorkItem], stop: CancelToken) -> None:
         self._ray, self._replicas, self._sheet = ways
         self._stop = stop
         self._sizes = dict.fromkeys(ways.replicas, 1)
         self._running: dict[Any, _Bundle] = {}
-        self._again: dict[str, deque[Unit]] = {name: deque() for name in ways.replicas}
+        self._again: dict[str, deque[WorkItem]] = {name: deque() for name in ways.replicas}
         self._pictures = _Pictures(pieces)
 
     def answers(self) -> Iterator[Answered]:
         """What was asked, with answers, as it comes home; without what had not begun at a stop."""
         told = False
         while not self._stop.now:
-            if not self._stop.is_set():
+            if not self._stop.requested:
                 self._send()
             elif not told:
                 self._tell_to_stop()
@@ -131,7 +132,7 @@ class Spreading:
             elif pieces := self._pictures.take(name, self._sizes[name]):
                 self._begin(name, pieces, retries=0)
 
-    def _begin(self, name: str, pieces: Sequence[Unit], retries: int) -> None:
+    def _begin(self, name: str, pieces: Sequence[WorkItem], retries: int) -> None:
         sent = [
             Piece(tuple((call.wanted_by[0], call.row) for call in one.calls), one.shares_images)
             for one in pieces
@@ -162,4 +163,4 @@ class Spreading:
         self._sizes[name] = max(1, min(fitting, 2 * self._sizes[name], _MOST))
         if came:
             calls = tuple(pieces[one.piece].calls[one.call] for one in came)
-            yield Unit(calls, shares_images=False), [one.answer for one in came]
+            yield WorkItem(calls, shares_images=False), [one.answer for one in came]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hanging_sweep import QUICK, THREADS, hanging, one_line
 
-from vlmeval_findit.engine.stopping import Stopping, stopped_by_signals
+from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
@@ -51,10 +51,10 @@ def test_twice_what_came_is_kept_and_it_ends_at_once(
 def test_handlers_are_put_back_and_told_once() -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
     told: list[str] = []
-    with stopped_by_signals(told.append) as stop:
-        assert not stop.is_set()
+    with cancelled_by_signals(told.append) as stop:
+        assert not stop.requested
         signal.raise_signal(signal.SIGTERM)
-        assert stop.is_set()
+        assert stop.requested
         assert not stop.now
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -67,8 +67,8 @@ def test_other_threads_have_no_signals() -> None:
     seen: list[bool] = []
 
     def run() -> None:
-        with stopped_by_signals() as stop:
-            seen.append(stop.is_set())
+        with cancelled_by_signals() as stop:
+            seen.append(stop.requested)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -77,38 +77,61 @@ def test_other_threads_have_no_signals() -> None:
 
 
 def test_an_interruption_waits_for_what_is_shielded() -> None:
-    stop = Stopping()
-    woken: list[str] = []
+    stop = CancelToken()
+    told: list[str] = []
     with pytest.raises(KeyboardInterrupt):  # noqa: SIM117, PT012
-        with stop.shielded(lambda: woken.append("outer")):
-            with stop.shielded(lambda: woken.append("inner")):
+        with stop.shielded(), stop.on_request(lambda: told.append("outer")):
+            with stop.shielded(), stop.on_request(lambda: told.append("inner")):
                 stop.interrupt()
-                woken.append("went on")
-            woken.append("and on")
-    assert woken == ["outer", "inner", "went on", "and on"]
+                told.append("went on")
+            told.append("and on")
+    assert told == ["outer", "inner", "went on", "and on"]
     with pytest.raises(KeyboardInterrupt):
         stop.interrupt()
 
 
+def test_what_is_exposed_is_interrupted_within_a_shield() -> None:
+    stop = CancelToken()
+    told: list[str] = []
+    with pytest.raises(KeyboardInterrupt), stop.shielded():  # noqa: PT012
+        with pytest.raises(KeyboardInterrupt), CancelToken(stop).exposed():  # noqa: PT012
+            stop.interrupt()
+            told.append("went on")
+        with pytest.raises(KeyboardInterrupt), stop.exposed():
+            told.append("began")
+    assert not told
+
+
+def test_who_comes_late_is_called_at_once() -> None:
+    stop = CancelToken()
+    told: list[str] = []
+    stop.request()
+    with stop.on_request(lambda: told.append("late")):
+        assert told == ["late"]
+    stop.request()
+    assert told == ["late"], "who is gone is not called"
+
+
 def test_an_exception_is_not_replaced_by_an_interruption() -> None:
-    stop = Stopping()
+    stop = CancelToken()
     with pytest.raises(ZeroDivisionError), stop.shielded():  # noqa: PT012
         stop.interrupt()
         raise ZeroDivisionError
 
 
 def test_a_part_stops_with_the_whole_and_not_the_other_way_round() -> None:
-    whole = Stopping()
-    part = Stopping(whole)
-    part.set()
-    assert part.is_set()
-    assert not whole.is_set()
-    other = Stopping(whole)
-    whole.set()
-    assert other.is_set()
+    whole = CancelToken()
+    part = CancelToken(whole)
+    part.request()
+    assert part.requested
+    assert not whole.requested
+    other = CancelToken(whole)
+    whole.request()
+    assert other.requested
     woken: list[bool] = []
-    with pytest.raises(KeyboardInterrupt), part.shielded(lambda: woken.append(True)):
-        whole.interrupt()
+    with pytest.raises(KeyboardInterrupt), part.shielded():  # noqa: SIM117
+        with part.on_request(lambda: woken.append(True)):
+            whole.interrupt()
     assert woken
     assert part.now
     assert other.now

@@ -1,0 +1,213 @@
+"""Who answers calls: :class:`Backend`, and the model in this process.
+
+A backend takes items as it can do them and yields their answers, in any order.  It looks few items
+ahead: when it is told to stop it takes no more, and what it has begun comes home, so that a sweep
+can stop at any point without losing a reply that was paid for.  Whatever goes wrong with a call,
+it has an answer: an exception is a failed one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Semaphore, Thread
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ..core.work import Answer, Asker, Cancellable, CancelledError, Stop, Work, said
+from .calls import Call
+from .cancel import CancelToken
+from .plan import WorkItem
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Loader = Callable[[], Asker]
+"""Loads a model.  Another process may call it, so it is a plain picklable value."""
+
+
+class WorkResult(NamedTuple):
+    """Calls that came home together, each with its answer."""
+
+    calls: tuple[Call, ...]
+    answers: tuple[Answer, ...]
+
+
+class Backend(Protocol):
+    """Answers calls: a model in this process, HTTP servers, a provider's batch service, Ray."""
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """By server, how many calls at once it was seen to take."""
+
+    def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        """Yield every call of the items with its answer; fewer once a stop was requested.
+
+        Items are pulled on the loop's thread, one after the other, a bounded number ahead.  A
+        failed call is an answer with an error.  After a request to stop nothing begins any more and
+        what is at servers comes home; after an interruption (``cancel.now``) it ends at once.
+        """
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where a loop is running already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
+def image_name(item: WorkItem) -> str:
+    """A name of the content of an item's images; empty where it has none, or several."""
+    names = {call.asked.image_sha256 for call in item.calls}
+    return "+".join(names.pop()) if len(names) == 1 else ""
+
+
+def work_of(item: WorkItem) -> Work:
+    """An item as plain values."""
+    first = item.calls[0].cell
+    return Work(
+        messages=tuple(call.message for call in item.calls),
+        questions=tuple(call.cell.question for call in item.calls),
+        settings=first.settings,
+        shares_images=item.shares_images,
+        pictures=tuple(image_name(one) for one in single_calls(item)),
+        confidences=first.confidences,
+    )
+
+
+def single_calls(item: WorkItem) -> list[WorkItem]:
+    """An item's calls one by one, for a backend that gains nothing from having them together.
+
+    Each can then be kept as soon as it is answered.
+    """
+    return [WorkItem((call,), item.shares_images) for call in item.calls]
+
+
+def failures(item: WorkItem, error: BaseException) -> tuple[Answer, ...]:
+    """An exception as what came of every call of an item."""
+    return (Answer("", error=said(error)),) * len(item.calls)
+
+
+def answers_of(ask: Callable[[Work], list[Answer]], item: WorkItem) -> tuple[Answer, ...]:
+    """An answer to each call of an item, whatever the model does; an exception is failures."""
+    count = len(item.calls)
+    try:
+        answers = tuple(ask(work_of(item)))
+    except (Exception, SystemExit) as error:
+        return failures(item, error)
+    if len(answers) != count or not all(isinstance(answer, Answer) for answer in answers):
+        return (Answer("", error=f"not {count} answers to {count} messages"),) * count
+    return answers
+
+
+def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
+    """What ends the run of a model that cannot be loaded: other models go on."""
+    log.debug("a model cannot be loaded", exc_info=error)
+    answer = Answer("", error=said(error), stop=Stop.NOT_LOADED)
+    return WorkResult(item.calls, (answer,) * len(item.calls))
+
+
+class LocalBackend:
+    """One model in this process, loaded once, when the first item comes.
+
+    It is asked on the loop's own thread: CUDA's current device and torch's grad mode belong to a
+    thread, and nothing else wants the loop meanwhile.  A model that is :class:`.Cancellable` does
+    not finish what it has begun when the run is to stop: nobody pays for it, and it may take
+    minutes.
+    """
+
+    def __init__(self, load: Loader) -> None:
+        self._load = load
+        self._asker: Asker | None = None
+        self.capacity: Mapping[str, int] = {}
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        for item in items:
+            if cancel.requested:
+                return
+            try:
+                with cancel.exposed():
+                    asker = self._asker = self._asker or self._load()
+            except KeyboardInterrupt:
+                if cancel.now:
+                    return
+                raise
+            except (Exception, SystemExit) as error:
+                yield not_loaded(item, error)
+                return
+            if isinstance(asker, Cancellable):
+                asker.cancelled_by(lambda: cancel.requested)
+            together = asker.answers_together(shares_images=item.shares_images)
+            for piece in [item] if together else single_calls(item):
+                if cancel.requested:
+                    return
+                try:
+                    with cancel.exposed():
+                        answers = answers_of(asker.ask, piece)
+                except CancelledError:
+                    return
+                except KeyboardInterrupt:
+                    if cancel.now:
+                        return
+                    raise
+                yield WorkResult(piece.calls, answers)
+                await asyncio.sleep(0)  # a turn of the loop, for what else is due
+
+
+_GIVEN_UP = 1.5
+"""Seconds after an interruption until an executor's thread is left to itself."""
+
+
+class ExecutorBackend:
+    """An executor of the old kind, in a thread, as a backend.  Goes with the last of them."""
+
+    def __init__(self, executor: Any) -> None:
+        self.executor = executor
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        took: Mapping[str, int] = self.executor.took
+        return took
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        loop, home = asyncio.get_running_loop(), asyncio.Queue[Any]()
+        taken = Semaphore(0)
+
+        def send(what: Any) -> None:
+            with suppress(RuntimeError):  # the loop is gone: nobody waits for it any more
+                loop.call_soon_threadsafe(home.put_nowait, what)
+
+        def run() -> None:
+            try:
+                for item, answers in self.executor.run(items, cancel):
+                    send(WorkResult(item.calls, tuple(answers)))
+                    taken.acquire()
+            except BaseException as error:
+                send(error)
+            else:
+                send(None)
+
+        def give_up() -> None:
+            if cancel.now:
+                loop.call_soon_threadsafe(loop.call_later, _GIVEN_UP, send, None)
+
+        Thread(target=run, daemon=True).start()
+        with cancel.on_request(give_up):
+            while (came := await home.get()) is not None:
+                if isinstance(came, KeyboardInterrupt) and cancel.now:
+                    return
+                if isinstance(came, BaseException):
+                    raise came
+                yield came
+                taken.release()

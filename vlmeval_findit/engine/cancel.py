@@ -1,0 +1,152 @@
+"""How a run is cancelled: Ctrl-C or SIGTERM once, and what is on its way from servers still comes
+home; twice, and that is given up too.  A model in this process ends between two tokens.
+
+Nothing polls: who waits registers a callback (:meth:`CancelToken.on_request`), which wakes its
+event loop.  The second signal is a KeyboardInterrupt in the main thread, so that nothing there can
+hold it up.  Who has replies to bring home shields itself, and is interrupted when it is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+class CancelToken:
+    """Whether a run should stop, and how soon.
+
+    Args:
+        parent: the token of a run that this one is part of, and stops with.
+    """
+
+    def __init__(self, parent: CancelToken | None = None) -> None:
+        self._parent = parent
+        self._requested = False
+        self._now = False
+        self._shielded = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def requested(self) -> bool:
+        """Whether no further call should begin."""
+        return self._requested or (self._parent is not None and self._parent.requested)
+
+    @property
+    def now(self) -> bool:
+        """Whether calls on their way should be given up too."""
+        return self._now or (self._parent is not None and self._parent.now)
+
+    def request(self) -> None:
+        """Begin no further call."""
+        self._requested = True
+        self._tell()
+
+    def interrupt(self) -> None:
+        """Give up what is on its way too; a signal handler may call this.
+
+        Raises:
+            KeyboardInterrupt: the main thread is not shielded from it.
+        """
+        self._requested = self._now = True
+        self._tell()
+        if not self._shielded:
+            raise KeyboardInterrupt
+
+    def _tell(self) -> None:
+        for callback in list(self._callbacks):
+            callback()
+
+    @contextmanager
+    def on_request(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call back when a stop is requested, and again when everything should be given up.
+
+        Args:
+            callback: called at once if a stop was requested already, else perhaps from a signal
+                handler or another thread: ``loop.call_soon_threadsafe(event.set)``, or the like.
+        """
+        owners: list[CancelToken] = []
+        owner: CancelToken | None = self
+        while owner is not None:
+            owner._callbacks.append(callback)
+            owners.append(owner)
+            owner = owner._parent
+        try:
+            if self.requested:
+                callback()
+            yield
+        finally:
+            for owner in owners:
+                owner._callbacks.remove(callback)
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Let an interruption of the main thread wait until this is done.
+
+        Raises:
+            KeyboardInterrupt: there was one meanwhile, and nothing further out is shielded.
+        """
+        with self._shield(True):
+            yield
+
+    @contextmanager
+    def exposed(self) -> Iterator[None]:
+        """Let an interruption through, within what is shielded: nothing here is worth waiting for.
+
+        Raises:
+            KeyboardInterrupt: somebody interrupted.
+        """
+        with self._shield(False):
+            if self.now:
+                raise KeyboardInterrupt
+            yield
+
+    @contextmanager
+    def _shield(self, wanted: bool) -> Iterator[None]:
+        root = self
+        while root._parent is not None:
+            root = root._parent
+        before, root._shielded = root._shielded, wanted
+        try:
+            yield
+        finally:
+            root._shielded = before
+        if root._now and not before:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[CancelToken]:
+    """A token that Ctrl-C and SIGTERM request a stop of, the first time, and interrupt, the second.
+
+    Args:
+        told: takes one line when the first signal comes; it is called from the signal's handler.
+    """
+    cancel = CancelToken()
+
+    def handle(number: int, frame: object) -> None:
+        if cancel.requested:
+            cancel.interrupt()
+        else:
+            cancel.request()
+            told(
+                "stopping; calls on their way to servers are still kept, what is being generated "
+                "here is not (again: stop at once)"
+            )
+
+    # Not the loop's own handlers: those would wait for a model that holds up the loop.
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {
+            number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+    try:
+        yield cancel
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,100 @@
+"""What of a plan is left to ask."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterator, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..core.work import Answer
+from .backend import WorkResult
+from .calls import unread
+from .journal.writer import Journal
+from .plan import ItemSizes, Plan, WorkItem, unfinished, work_items
+
+log = logging.getLogger(__name__)
+
+
+class Unanswered(Container[str]):
+    """The keys whose answers a journal does not have as they are wanted.
+
+    Args:
+        journal: what is answered.
+        confidences: whether log-probabilities are wanted.
+    """
+
+    def __init__(self, journal: Journal, confidences: bool) -> None:
+        self._journal = journal
+        self._confidences = confidences
+
+    def __contains__(self, key: object) -> bool:
+        return not self._journal.serves(str(key), confidences=self._confidences)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCalls:
+    """The calls of a plan whose keys are in ``keys``."""
+
+    plan: Plan
+    keys: Container[str]
+    sizes: ItemSizes
+
+    def unreadable(self) -> Iterator[WorkResult]:
+        """Those whose images cannot be read, each with its failure."""
+        for call in self.plan.unread:
+            if call.key in self.keys:
+                why = next(filter(None, map(unread, call.asked.image_sha256)))
+                answer = Answer("", error=f"an image cannot be read: {why}")
+                yield WorkResult((call,), (answer,))
+
+    def items(self) -> Iterator[WorkItem]:
+        """The others, cut into items as if the whole plan were asked."""
+        for item in unfinished(work_items(self.plan.calls, self.sizes), self.keys):
+            calls = tuple(
+                call for call in item.calls if not any(map(unread, call.asked.image_sha256))
+            )
+            if calls:
+                yield WorkItem(calls, item.shares_images)
+
+
+class Left(NamedTuple):
+    """How much of a plan is left.
+
+    ``left`` are the calls of ``calls`` that are; ``waits[i]`` are those that the cell ``i`` waits
+    for.  ``known`` are the places of cells of which the journal has answers, ``noted`` the keys
+    among some that were asked for.
+    """
+
+    calls: int
+    left: int
+    waits: tuple[int, ...]
+    known: frozenset[int]
+    noted: frozenset[str]
+
+
+def calls_left(
+    plan: Plan, journal: Journal, left: Container[str], noted: Set[str] = frozenset()
+) -> Left:
+    """Count the calls that are left, in one walk through the plan; ``noted`` are keys to look for.
+
+    A call that is left although the journal has its answer is one that has no log-probabilities.
+    """
+    calls = again = count = 0
+    waits, known, found = [0] * len(plan.cells), set[int](), set[str]()
+    for call in plan.calls:
+        calls += 1
+        if call.key in journal:
+            known.update(call.wanted_by)
+        if call.key in left:
+            count += 1
+            again += call.key in journal
+            if call.key in noted:
+                found.add(call.key)
+            for at in call.wanted_by:
+                waits[at] += 1
+    if again:
+        log.warning(
+            "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
+        )
+    return Left(calls, count, tuple(waits), frozenset(known), frozenset(found))
