@@ -264,19 +264,30 @@ def formats_tried(board: Board) -> dict[str, int]:
 
 
 def tried_lines(board: Board) -> list[str]:
-    """A sentence for every model that was asked in several formats, and what its best was chosen
-    on."""
-    return [
-        f"{model}: one of {tried} formats that were tried, "
-        + (
-            f"chosen on {board.chosen_on}"
-            if board.chosen_on
-            else "on the queries that it is reported on: the best of many is optimistic; "
-            f"{FLAG} {HALF}, or {FLAG} DATASET, chooses on other queries"
-        )
+    """A sentence for models that were asked in several formats, and what the best was chosen on."""
+    chosen = (
+        f"chosen on {board.chosen_on}"
+        if board.chosen_on
+        else "on the queries that it is reported on: the best of many is optimistic; "
+        f"{FLAG} {HALF}, or {FLAG} DATASET, chooses on other queries"
+    )
+    return _together(
+        (model, f"one of {tried} formats that were tried, {chosen}")
         for model, tried in formats_tried(board).items()
         if tried > 1
-    ]
+    )
+
+
+def _together(said: Iterable[tuple[str, str]]) -> list[str]:
+    """Write sentences of (whom, what), those that say the same as one.
+
+    >>> _together([("A", "failed"), ("B", "is forced"), ("C", "failed")])
+    ['A, C: failed', 'B: is forced']
+    """
+    whom: dict[str, list[str]] = {}
+    for name, what in said:
+        whom.setdefault(what, []).append(name)
+    return [f"{', '.join(dict.fromkeys(names))}: {what}" for what, names in whom.items()]
 
 
 def part_lines(board: Board) -> list[str]:
@@ -360,12 +371,15 @@ def forced_lines(board: Board) -> list[str]:
 
 
 def doctor_lines(board: Board) -> list[str]:
-    """A sentence for every comparable run whose coordinate space is in doubt."""
-    return [
-        f"{one.run.model}, {one.run.question.name}: {said}"
-        for one in board.sweep
-        if (said := one.run.basis.doctor)
-    ]
+    """A sentence for every doubt about coordinate spaces, with the comparable runs it is about."""
+    runs: dict[tuple[str, str], list[str]] = {}
+    for one in board.sweep:
+        if said := one.run.basis.doctor:
+            runs.setdefault((one.run.model, said), []).append(one.run.question.name)
+    return _together(
+        (f"{model} on {of[0]}" if len(of) == 1 else f"{model} ({len(of)} runs)", said)
+        for (model, said), of in runs.items()
+    )
 
 
 def header_of(rows: Iterable[TableRow]) -> list[str]:

@@ -150,18 +150,19 @@ def as_latex(board: Board) -> str:
     return "\n".join(
         [
             "% needs \\usepackage{booktabs,graphicx}",
-            *(_latex_table(board, one) for one in board.shown),
+            *(_latex_table(board, one, at == 0) for at, one in enumerate(board.shown)),
         ]
     )
 
 
-def _latex_table(board: Board, metric: Metric) -> str:
+def _latex_table(board: Board, metric: Metric, is_first: bool) -> str:
     names = [_latex(name) for name in board.names()]
     tried = formats_tried(board)
+    caption = _caption(board) if is_first else f"Notes as under {board.shown[0].title}."
     lines = [
         r"\begin{table*}",
         r"\centering",
-        rf"\caption{{{_latex(f'{metric.title}. {_caption(board)}')}}}",
+        rf"\caption{{{_latex(f'{metric.title}. {caption}')}}}",
         r"\resizebox{\textwidth}{!}{%",
         rf"\begin{{tabular}}{{rl{'r' * (len(names) + bool(tried))}}}",
         r"\toprule",
