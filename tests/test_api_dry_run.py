@@ -73,6 +73,20 @@ def test_what_a_run_would_send_is_counted(lmu: Path) -> None:
     assert f"at most {19 * 8000:,} out" in done.stdout
 
 
+def test_whose_prices_is_said_only_where_something_is_priced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(command: str, *more: str) -> str:
+        model = ["--model", "Mine=tiny", "--base-url", "http://127.0.0.1:9/v1", "--dry-run", *more]
+        assert main([*command.split(), *model]) == 0
+        return capsys.readouterr().out
+
+    probe = f"probe --limit 20 --work-dir {tmp_path}"
+    assert "Tokens are estimates.\n" in said(probe)
+    assert "prices" not in said(probe)
+    assert f"Tokens are estimates; prices are those of {AS_OF}" in said(probe, "--prices", "1,2")
+
+
 def test_limits_servers_and_unknown_models(lmu: Path) -> None:
     data = ["--data", "FindIt_Demo_xyxy_json"]
     limited = dry_run(lmu, *data, "--model", "GPT-5.4", "--limit", "3")

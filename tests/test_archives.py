@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import struct
 import signal
 import tarfile
 import time
@@ -398,6 +399,28 @@ def test_damaged_zip() -> None:
     body = zip_of({"1.jpg": jpeg()})
     with pytest.raises(ArchiveError, match="damaged archive"):
         take_zip(io.BytesIO(body[:-30]), WantedMembers({"1.jpg": "1.jpg"}), lambda n, c: None, 9999)
+
+
+def zip_with_a_directory_of(size: int) -> bytes:
+    """A zip (64-bit form) that says that its central directory has ``size`` bytes, all zeros."""
+    record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, size, 0)
+    where = struct.pack("<4sLQL", b"PK\6\7", 0, size, 1)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return bytes(size) + record + where + end
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_central_directory_that_would_fill_the_memory(
+    tmp_path: Path, web: Web, ranges: bool
+) -> None:
+    body = zip_with_a_directory_of(17 << 20)
+    web.serve("flickr30k-images.zip", Answer(body, ranges=ranges))
+    work = errand(web, tmp_path, ["77.jpg"])
+    arrived: list[int] = []
+    work.client.got = arrived.append
+    whys = bring(work, SOURCES["Flickr30k"], ["77.jpg"], None)
+    assert "central directory has 17,825,792 bytes, more than" in whys["77.jpg"]
+    assert not ranges or sum(arrived) < 2 << 20, "Refused before it is asked for."
 
 
 def test_names_that_stay_inside() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from chat_server import ChatServer, completion
+from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.formats import Format, format_of
@@ -317,6 +317,22 @@ def test_a_server_is_asked_for_the_name_that_it_knows(
         asked = len(server.asked)
         assert main(["search", "--dry-run", *flags, *where, *places]) == 0
         assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_search_rests_on_no_response_format(refuses: bool, tmp_path: Path) -> None:
+    """A server that ignores the field, or refuses it with 500, is searched whole and free."""
+
+    def script(asked: Asked, number: int) -> Answer:
+        held = "response_format" in asked.body
+        return error(500, "no grammar here") if held and refuses else completion("[]")
+
+    places = ["--work-dir", str(tmp_path / "w"), "--journal", str(tmp_path / "calls.jsonl")]
+    places += ["--out", str(tmp_path / "best.yaml"), "--dataset", "Demo", "--limit", "1"]
+    with ChatServer(script) as server:
+        assert main(["search", "--model", "Qwen3-VL", "--base-url", server.url, *places]) == 0
+        assert server.asked
+        assert not any("response_format" in asked.body for asked in server.asked)
 
 
 def test_two_names_for_one_model_are_refused(

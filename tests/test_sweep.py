@@ -619,8 +619,10 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
             self.told = told
 
         def generate_batch(self, messages: Any, dataset: str) -> list[Any]:
+            before = self.calls
             replies = [self.generate(message, dataset) for message in messages]
             if self.calls > 8:
+                self.answered = before
                 stop.request()
             if self.told():
                 raise CancelledError
@@ -631,8 +633,9 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     batches = replace(demo_sweep(tmp_path).inference, batch_size=4, variants=4)
     sweep = demo_sweep(tmp_path, inference=batches)
     with pytest.raises(StoppedError):
-        go(sweep, FakeHost(Slow()), stop=stop)
+        go(sweep, FakeHost(slow := Slow()), stop=stop)
     kept = len(list(records(sweep.journal)))
+    assert kept == slow.answered, "Nothing of the batch that was cancelled, nor asked again singly."
     model = FakeModel()
     results = go(sweep, FakeHost(model))
     assert 0 < kept < model.calls + kept == sum(result.rows for result in results)

@@ -45,8 +45,9 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
         space = group.chat.space(group.cells[0].question)
         manner = group.chat.manner(space)
         print(f"{one.name}  as {manner.model}, {space.as_dict()}\n  {_line(one.load or Load())}")
-    print(f"all\n  {_line(_sum(dry.counts))}")
-    print(f"{_ESTIMATES} Replies that an earlier run left are not taken off.")
+    sums = _sum(dry.counts)
+    print(f"all\n  {_line(sums)}")
+    print(f"{_estimates(sums)} Replies that an earlier run left are not taken off.")
     return 0
 
 
@@ -59,7 +60,11 @@ def _key(entry: ModelEntry) -> dict[str, Any]:
     return given_key(entry.settings, known_revision(local) or local if local else None)
 
 
-_ESTIMATES = f"Tokens are estimates; prices are those of {AS_OF} where none were given."
+def _estimates(sums: Load) -> str:
+    """What the figures rest on; whose the prices are only where something was priced."""
+    if not sums.usd_in and not sums.usd_out_at_most:
+        return "Tokens are estimates."
+    return f"Tokens are estimates; prices are those of {AS_OF} where none were given."
 
 
 def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
@@ -93,8 +98,9 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         f"{calls:,} model calls, {left:,} of them to be made"
     )
     if any(one.load for one in dry.counts):
-        print(f"over HTTP: {_line(_sum(dry.counts))}. {_ESTIMATES}")
-        if half:
+        load = _sum(dry.counts)
+        print(f"over HTTP: {_line(load)}. {_estimates(load)}")
+        if half and load.usd_in:
             print("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
         print(f"{dry.missing:,} images are not there yet: equal ones are counted by their names,")

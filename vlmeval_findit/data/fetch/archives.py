@@ -247,7 +247,7 @@ def take_zip(
     See :func:`take_tar` for arguments and errors; ``file`` must be seekable.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(cast(IO[bytes], _BoundedReads(file))) as archive:
             for info, name in _zip_members(archive, wanted):
                 why = (
                     refused(info.orig_filename)
@@ -263,6 +263,29 @@ def take_zip(
                 settle(name)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise ArchiveError(f"damaged archive: {error}") from None
+
+
+_LONGEST_DIRECTORY = 1 << 24
+"""Bytes of a zip's central directory, which zipfile reads at once and keeps as objects: room for
+150,000 ordinary paths.  The worst one of this length (365,000 entries without names) takes 115 MiB.
+"""
+
+
+class _BoundedReads:
+    """A seekable file of which nothing longer than a directory may be is read at once."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LONGEST_DIRECTORY:
+            raise ArchiveError(
+                f"its central directory has {size:,} bytes, more than {_LONGEST_DIRECTORY:,}"
+            )
+        return self._file.read(size)
 
 
 def _zip_members(
