@@ -6,8 +6,8 @@ import gzip
 import io
 import json
 import os
-import struct
 import signal
+import struct
 import tarfile
 import time
 from collections.abc import Iterator
