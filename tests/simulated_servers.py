@@ -133,9 +133,8 @@ class Simulation:
                 in_flight[name] -= 1
                 if reply.outcome is Outcome.ANSWERED:
                     known[name].add(begun.item.image)
-                scheduler.ended(
-                    begun, reply.outcome, self.now, reply.reason, retry_after=reply.retry_after
-                )
+                why = "" if reply.outcome is Outcome.ANSWERED else reply.reason
+                scheduler.ended(begun, reply.outcome, self.now, why, retry_after=reply.retry_after)
                 self.last_home = self.now
         else:
             raise AssertionError("no end in sight")

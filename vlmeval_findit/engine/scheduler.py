@@ -22,7 +22,14 @@ from typing import Any, NamedTuple
 
 from .backlog import Group, Item
 from .outcome import Outcome, Policy
+from .overflow import Overflow
 from .server import Limit, Server
+
+_AHEAD = 8
+"""Rounds of items, of all limits together, to look through for an image of a server's own."""
+
+_REFUSALS_HERE = 3
+"""Refusals of an item after which another server is asked, if there is one."""
 
 _LARGEST_GROUP = 512
 """Items over one image that are looked at together: more are several groups."""
@@ -90,7 +97,7 @@ class Scheduler:
         self._random = random.Random(seed)
         self._number = count()
         self._turn = 0
-        self._waiting: list[tuple[float, int, Item, Server | None]] = []
+        self._waiting: list[tuple[float, int, Item, Server]] = []
         self._homeless: list[Group] = []
         self._siblings = 0.0
         for name, limit in servers.items():
@@ -176,27 +183,31 @@ class Scheduler:
         if not free:
             self._end_if_lost(now)
             return None
-        ahead = 2 * sum(server.limit.at_once for server in self.servers.values())
-        self._look_ahead(ahead, now)
-        ending = _Ending(self, now) if self._next is None else None
+        servers = list(self.servers.values())
+        overflow = Overflow(servers, self._siblings, now, is_end=self._next is None)
         self._turn += 1  # no server is always the first to be served
         turn = self._turn % len(free)
-        free = free[turn:] + free[:turn]
-        for may_help in (False, True):
-            for server in free:
-                if ending is not None and ending.is_too_slow(server):
-                    continue
-                if not may_help:
-                    self._find_image(server, 4 * ahead, ending, now)
-                elif not self._help(server, ending, now):
-                    continue
-                if (begun := self._begin(server)) is not None:
-                    item, group = begun
-                    server.in_flight += 1
-                    server.firsts += group is not None
-                    self.in_flight += 1
-                    return Assignment(item, server, group, now)
+        free = [one for one in free[turn:] + free[:turn] if not overflow.is_too_slow(one)]
+        for server in free:
+            if not server.backlog.new and server.begins_image(self._siblings):
+                self._look_ahead(server, now)
+                overflow.adopt_image(server)
+            if (begun := self._begin(server)) is not None:
+                return self._assignment(server, *begun, now)
+        for server in free:
+            if overflow.help_out(server) and (begun := self._begin(server)) is not None:
+                return self._assignment(server, *begun, now)
         return None
+
+    def _assignment(
+        self, server: Server, item: Item, group: Group | None, now: float
+    ) -> Assignment:
+        if not server.in_flight:
+            server.silent_since = now
+        server.in_flight += 1
+        server.firsts += group is not None
+        self.in_flight += 1
+        return Assignment(item, server, group, now)
 
     def _begin(self, server: Server) -> tuple[Item, Group | None] | None:
         backlog, hold = server.backlog, self.policy.hold_siblings
@@ -208,14 +219,12 @@ class Scheduler:
             return backlog.next_ready(hold_siblings=hold)
         return None
 
-    def _look_ahead(self, items: float, now: float, hungry: Server | None = None) -> None:
-        """Pull so many items, or until this server has an image to begin."""
-        if self._next is None:
-            return
-        waiting = sum(server.backlog.new_items for server in self.servers.values())
-        while self._next is not None and waiting < items:
-            if hungry is not None and hungry.backlog.new:
-                return
+    def _look_ahead(self, hungry: Server, now: float) -> None:
+        """Pull items until this server has an image to begin, or too many wait for others."""
+        servers = self.servers.values()
+        room = _AHEAD * sum(server.limit.at_once for server in servers)
+        room -= sum(server.backlog.new_items for server in servers)
+        while self._next is not None and room > 0 and not hungry.backlog.new:
             group = Group(self._next[0], deque())
             most = _LARGEST_GROUP if group.image else 1
             while (
@@ -223,69 +232,9 @@ class Scheduler:
             ):
                 group.items.append(Item(*self._next))
                 self._next = next(self._coming, None)
-            waiting += len(group.items)
+            room -= len(group.items)
             self._siblings += (len(group.items) - 1 - self._siblings) / 16
             self._give([group], now)
-
-    # --- servers without work of their own --------------------------------------------------------
-
-    def _find_image(self, server: Server, ahead: float, ending: _Ending | None, now: float) -> None:
-        """Find an image to begin for a server that has none: one to come, or another server's."""
-        if server.backlog.new or server.on_trial or not server.begins_image(self._siblings):
-            return
-        self._look_ahead(ahead, now, server)
-        if server.backlog.new:
-            return
-        other = max(self.servers.values(), key=lambda s: s.backlog.new_items)
-        is_behind = (
-            other.backlog.new_items > 2 * other.limit.at_once
-            or not other.has_room(now)
-            or not other.begins_image(self._siblings)
-            or (ending is not None and ending.is_too_slow(other))
-        )
-        if other is not server and is_behind and (group := other.backlog.give_new()):
-            server.backlog.add(group)
-
-    def _help(self, server: Server, ending: _Ending | None, now: float) -> bool:
-        """Take over work that another server has begun and is late with; whether there was any."""
-        others = [s for s in self.servers.values() if s is not server and len(s.backlog)]
-        if not others:
-            return False
-        if server.on_trial:
-            return self._try_with(server, max(others, key=lambda s: len(s.backlog)))
-        other = max(others, key=lambda s: s.last_home(now))
-        is_out = not other.is_up(now) or (ending is not None and ending.is_too_slow(other))
-        if is_out and other.backlog.again:
-            server.backlog.again.append(other.backlog.again.pop())
-            return True
-        # It reads the image once more: that should be worth it.
-        reading = 2 * (server.first_seconds or other.first_seconds)
-        is_late = (
-            not server.backlog.new
-            and 0 < reading < other.last_home(now)
-            and not any(s.backlog.new for s in others)
-        )
-        if not (is_out or is_late):
-            return False
-        begun = other.backlog.begun_items
-        group = other.backlog.give_begun(
-            begun if is_out else (begun - server.backlog.begun_items) // 2
-        )
-        if group is not None:
-            server.backlog.add(group)
-        return group is not None
-
-    def _try_with(self, server: Server, other: Server) -> bool:
-        """Take one item of another server to see whether this one is back."""
-        if other.backlog.again:
-            server.backlog.again.append(other.backlog.again.pop())
-            return True
-        if (group := other.backlog.give_new()) is None:
-            return False
-        server.backlog.again.append(group.items.pop())
-        if group.items:
-            other.backlog.add(group)
-        return True
 
     # --- what came home ---------------------------------------------------------------------------
 
@@ -311,6 +260,7 @@ class Scheduler:
         """
         item, server, group, _ = assignment
         server.in_flight -= 1
+        server.silent_since = now
         server.firsts -= group is not None
         self.in_flight -= 1
         was_on_trial = server.on_trial
@@ -371,30 +321,35 @@ class Scheduler:
         else:
             item.attempts += 1
             tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
-        others = self._ranked(item.image, now, without=server)
-        if self.given_up or tries >= most or (retry_after or 0.0) > self.policy.longest_wait:
+        if self.given_up or tries >= most:
             self._finish(item, outcome)
             return
-        if not refused or not server.is_up(now):
+        is_too_long = (retry_after or 0.0) > self.policy.longest_wait
+        is_patient_here = refused and server.is_up(now) and item.refusals < _REFUSALS_HERE
+        if is_too_long or not is_patient_here:
             item.failed_at.add(server.name)
-        elsewhere = next((s for s in others if s.name not in item.failed_at), None)
+        others = self._ranked(item.image, now, without=server)
+        untried = [other for other in others if other.name not in item.failed_at]
         is_denied = outcome in (Outcome.DENIED, Outcome.HOPELESS)
-        if is_denied and elsewhere is None and (others or not server.lost):
+        if not untried and (is_too_long or (is_denied and (others or not server.lost))):
             self._finish(item, outcome)
             return
-        if refused and server.is_up(now):
-            elsewhere = server
-        if elsewhere is None:
+        where, wait = server, self._wait(tries, retry_after)
+        if server.name in item.failed_at and untried:
+            where = untried[0]
+            if where.is_up(now):
+                wait = self._random.uniform(0.0, 0.05)
+        elif server.name in item.failed_at:
             item.failed_at.clear()
-            elsewhere = next(iter(others), None)
-        elif elsewhere is not server and elsewhere.is_up(now):
-            retry_after = 0.0
+            where = others[0] if others else server
+        heapq.heappush(self._waiting, (now + wait, next(self._number), item, where))
+
+    def _wait(self, tries: int, retry_after: float | None) -> float:
+        """Seconds before an item goes to a server again, spread so that not all come together."""
+        if retry_after:
+            return retry_after + self._random.uniform(0.0, 0.1 * retry_after + 0.05)
         first, longest = self.policy.backoff
-        if retry_after is None:
-            wait = min(first * 2 ** (tries - 1), longest) * self._random.uniform(0.5, 1.0)
-        else:
-            wait = retry_after + self._random.uniform(0.0, 0.1 * retry_after + 0.05)
-        heapq.heappush(self._waiting, (now + wait, next(self._number), item, elsewhere))
+        return min(first * 2 ** (tries - 1), longest) * self._random.uniform(0.5, 1.0)
 
     def _finish(self, item: Item, outcome: Outcome) -> None:
         self.finished.append(Finished(item, outcome, item.reason or self.given_up))
@@ -433,23 +388,20 @@ class Scheduler:
         """When something may begin though nothing comes home; None: never."""
         times = [self._waiting[0][0]] if self._waiting else []
         times += (s.back_at for s in self.servers.values() if s.back_at > now and not s.lost)
+        if self._next is None and any(s.has_room(now) for s in self.servers.values()):
+            times += self._late_at(now)
         return min(times, default=None)
 
+    def _late_at(self, now: float) -> Iterator[float]:
+        """When to see whether a silent server is late with what waits there, so that others help.
 
-class _Ending:
-    """What is left when no further item comes: a slow server should not begin it."""
-
-    def __init__(self, scheduler: Scheduler, now: float) -> None:
-        servers = [s for s in scheduler.servers.values() if s.is_up(now) and s.seconds]
-        fastest = min((s.seconds for s in servers), default=0.0)
-        fast = [s for s in servers if s.seconds <= 2 * fastest]
-        rate = sum(s.limit.at_once / s.seconds for s in fast)
-        slowest_first = max((s.first_seconds for s in fast), default=0.0)
-        self._seconds = scheduler.left / rate + slowest_first if fast else 0.0
-
-    def is_too_slow(self, server: Server) -> bool:
-        """Whether the fast ones have all home long before this one has answered a call."""
-        return not server.on_trial and 0 < 2 * self._seconds < server.seconds
+        Each time is as far ahead as the silence has lasted, so that there are few.
+        """
+        servers = self.servers.values()
+        usual = min((server.seconds for server in servers if server.seconds), default=1.0)
+        for server in servers:
+            if server.in_flight and server.backlog.begun_items:
+                yield now + max(now - server.silent_since, usual)
 
 
 def _weight(server: str, image: str) -> bytes:

@@ -21,20 +21,23 @@ _DRIFT = 0.05
 
 @dataclass(slots=True)
 class Limit:
-    """Calls that a server takes at a time: additive increase, multiplicative decrease, as TCP."""
+    """Calls that a server takes at a time: additive increase, multiplicative decrease, as TCP.
 
-    ceiling: float
-    found: float = math.inf
+    ``ceiling`` is never passed, ``at_once`` is what it is now, ``most`` the largest number in
+    flight when one was answered.
+    """
+
+    ceiling: int
+    at_once: int = 0
     most: int = 0
-    """The largest number in flight when one was answered."""
-
+    _found: float = 0.0
     _too_many: float = math.inf
     _recent: float = 0.0
     _usual: float = math.inf
 
-    @property
-    def at_once(self) -> int:
-        return max(math.floor(min(self.found, self.ceiling)), 1)
+    def __post_init__(self) -> None:
+        self.at_once = self.ceiling
+        self._found = float(self.ceiling)
 
     @property
     def capacity(self) -> int:
@@ -51,17 +54,20 @@ class Limit:
         before = self._recent or seconds
         self._recent = before + (seconds - before) * share
         self._usual = min(self._usual * (1 + _DRIFT * share), self._recent)
-        now = min(self.found, self.ceiling)
         if self._recent > _LATE * self._usual + _JITTER:
-            self.found = max(now - share, min(now, self.ceiling / 2))
-        elif now < self.ceiling and 2 * in_flight >= self.at_once:
-            near = self._too_many - 1 <= now < self._too_many
-            self.found = min(now + share * (_CAREFUL if near else 1), self.ceiling)
+            self._set(max(self._found - share, min(self._found, self.ceiling / 2)))
+        elif self._found < self.ceiling and 2 * in_flight >= self.at_once:
+            near = self._too_many - 1 <= self._found < self._too_many
+            self._set(self._found + share * (_CAREFUL if near else 1))
 
     def cut(self, share: float, in_flight: int) -> None:
         """Lower it, where this share of the last calls was refused."""
         self._too_many = max(min(self.at_once, in_flight), 2)
-        self.found = max(self._too_many * (1 - share / 2), 1.0)
+        self._set(self._too_many * (1 - share / 2))
+
+    def _set(self, found: float) -> None:
+        self._found = min(max(found, 1.0), self.ceiling)
+        self.at_once = math.floor(self._found)
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +89,9 @@ class Server:
     first_seconds: float = 0.0
     later_seconds: float = 0.0
     """How long the first call over an image takes, and the others; 0: not known."""
+
+    silent_since: float = 0.0
+    """Since when nothing came home, where calls are in flight."""
 
     on_trial: bool = False
     """The breaker is open; once it has rested, one call tells whether it is back."""
@@ -109,8 +118,12 @@ class Server:
 
     def has_room(self, now: float) -> bool:
         """Whether it takes another call now."""
-        most = 1 if self.on_trial else self.limit.at_once
-        return self.in_flight < most and now >= self.back_at and not self.lost
+        return (
+            self.in_flight < (1 if self.on_trial else self.limit.at_once)
+            and now >= self.resting_until
+            and now >= self.paused_until
+            and not self.lost
+        )
 
     @property
     def back_at(self) -> float:
@@ -166,16 +179,18 @@ class Server:
         if began < self._cut_at:
             return
         self._remember(refused=True)
-        share = sum(self._window) / len(self._window)
-        if len(self._window) < min(self.limit.at_once, 8) or share <= self.policy.tolerated:
+        refusals, known = sum(self._window), len(self._window)
+        is_chance = refusals <= self.policy.tolerated * known + 2
+        if known < min(self.limit.at_once, 8) or is_chance:
             return
+        share = refusals / known
         self.limit.cut(share, self.in_flight + 1)
         self._cut_at = now
+        self._window.clear()
         if share > 0.5:
             pause = min(self.policy.rest[0] * 2**self._pauses, self.policy.backoff[1])
             self.paused_until = now + (pause if retry_after is None else retry_after)
             self._pauses = min(self._pauses + 1, 16)
-            self._window.clear()
             if self._down_since is None:
                 self._down_since = now
 
@@ -211,10 +226,14 @@ class Server:
 
     # --- what to begin ----------------------------------------------------------------------------
 
+    def seconds_by(self, now: float) -> float:
+        """How long most calls take: at least as long as it has been silent."""
+        return max(self.seconds, now - self.silent_since if self.in_flight else 0.0)
+
     def last_home(self, now: float) -> float:
         """Seconds until the last call over the images that are begun here would come home."""
         rounds = (self.backlog.begun_items + len(self.backlog.again)) / self.limit.at_once
-        return max(self.back_at - now, 0.0) + (rounds + 1) * self.seconds
+        return max(self.back_at - now, 0.0) + (rounds + 1) * self.seconds_by(now)
 
     def begins_image(self, siblings: float) -> bool:
         """Whether the next call should be the first over another image, of so many siblings each.

@@ -1,0 +1,508 @@
+"""Which item goes to which server: against simulated servers, on a clock of the test's own."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from itertools import groupby
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated_servers import (
+    Behaviour,
+    Call,
+    Reply,
+    Simulation,
+    answers,
+    caches,
+    fails,
+    flaps,
+    from_time,
+    images,
+    sometimes,
+    takes,
+)
+
+from vlmeval_findit.engine.outcome import Outcome, Policy, outcome_of
+from vlmeval_findit.engine.scheduler import Assignment, Scheduler
+
+GOOD = answers(0.5)
+NEVER_AGAIN = Policy(rest=(math.inf, math.inf), patience=0.0, first_patience=0.0)
+
+
+def with_one(bad: Behaviour, good: Behaviour = GOOD) -> Simulation:
+    """4,000 calls at eight servers of 16, one of them odd: 15.6 s where all are well."""
+    servers = {f"s{at}": (16, good) for at in range(7)} | {"bad": (16, bad)}
+    return Simulation(servers, images(100, 40)).run()
+
+
+def all_that_begins(scheduler: Scheduler, now: float = 0.0) -> list[Assignment]:
+    return list(iter(lambda: scheduler.next(now), None))
+
+
+# --- whatever happens -----------------------------------------------------------------------------
+
+ENDINGS = st.sampled_from(
+    [Outcome.FAILED, Outcome.REFUSED, Outcome.DENIED, Outcome.HOPELESS, Outcome.INVALID]
+)
+SECONDS = st.sampled_from([0.01, 1.0, 30.0])
+BEHAVIOURS = st.one_of(
+    st.builds(answers, st.sampled_from([0.1, 1.0, 10.0])),
+    st.builds(fails, ENDINGS, SECONDS),
+    st.builds(from_time, st.floats(0, 20), st.builds(fails, ENDINGS, SECONDS)),
+    st.builds(flaps, st.sampled_from([1.0, 3.0, 100.0])),
+    st.builds(sometimes, st.floats(0, 1), st.builds(fails, ENDINGS, SECONDS)),
+    st.builds(takes, st.integers(1, 8)),
+    st.builds(caches),
+    st.sampled_from([0.0, 5.0, 700.0]).map(
+        lambda after: lambda call: Reply(Outcome.REFUSED, 0.1, retry_after=after)
+    ),
+)
+
+
+@st.composite
+def simulations(draw: st.DrawFn) -> Simulation:
+    """Servers of every kind, which may come and go; plans with and without images."""
+    sizes = draw(st.lists(st.integers(1, 20), max_size=30))
+    plan = [f"image {at}" if at % 7 else "" for at, size in enumerate(sizes) for _ in range(size)]
+    limits = st.tuples(st.integers(1, 12), BEHAVIOURS)
+    servers = {f"s{at}": draw(limits) for at in range(draw(st.integers(1, 5)))}
+    events: dict[float, Any] = {}
+    if draw(st.booleans()):
+        servers["later"] = draw(limits)
+        limit = servers["later"][0]
+        events[draw(st.floats(0.1, 20))] = lambda run, now: run.add_server("later", limit)
+    if draw(st.booleans()):
+        events[draw(st.floats(0.1, 20))] = lambda run, now: (
+            run.remove_server("s0", now) if "s0" in run.servers else None
+        )
+    policy = Policy(hold_siblings=draw(st.booleans()))
+    items = [(image, number) for number, image in enumerate(plan)]
+    return Simulation(servers, items, policy, draw(st.integers(0, 9)), events)
+
+
+@settings(max_examples=200, deadline=None)
+@given(simulations())
+def test_every_item_is_answered_once_or_fails_with_its_reason(simulation: Simulation) -> None:
+    """The simulation itself checks limits, that it ends, and that nothing wakes in vain."""
+    simulation.run()
+    looked_at = simulation.values
+    assert sorted(looked_at + [value for _, value in simulation.not_pulled]) == [
+        value for _, value in simulation.items
+    ]
+    assert not simulation.not_pulled or simulation.scheduler.given_up
+    for one in simulation.finished:
+        assert (one.outcome is Outcome.ANSWERED) == (not one.reason)
+
+
+@settings(max_examples=50, deadline=None)
+@given(simulations(), st.integers(1, 8), st.sampled_from([0.1, 1.0]))
+def test_where_one_server_is_well_everything_is_answered(
+    simulation: Simulation, limit: int, seconds: float
+) -> None:
+    """Unless another one lies, and says that the requests are wrong."""
+    simulation.servers = {**simulation.servers, "well": (limit, answers(seconds))}
+    simulation.run()
+    assert simulation.outcomes.keys() <= {Outcome.ANSWERED, Outcome.INVALID}
+    assert not simulation.scheduler.given_up
+
+
+# --- as fast as servers are -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("servers", "limit", "pictures"), [(1, 128, 100), (8, 64, 300), (16, 64, 600)]
+)
+@pytest.mark.parametrize("prompts", [40, 1])
+def test_servers_have_work_all_the_time(
+    servers: int, limit: int, pictures: int, prompts: int
+) -> None:
+    items = images(pictures * 40 // prompts, prompts)
+    run = Simulation({f"s{at}": (limit, answers()) for at in range(servers)}, items).run()
+    assert len(items) / (servers * limit) / run.last_home > 0.9
+    assert set(run.readings.values()) == {1}
+
+
+def test_caching_servers_read_every_image_once_and_do_not_wait_for_it() -> None:
+    """First calls take five times as long as others; 77 % of what is possible for 300 images."""
+    servers = {f"s{at}": (64, caches(1.0, 0.2)) for at in range(8)}
+    for pictures, share in ((300, 0.7), (1500, 0.9)):
+        run = Simulation(servers, images(pictures, 40)).run()
+        assert set(run.readings.values()) == {1}
+        assert pictures * (1.0 + 39 * 0.2) / (8 * 64) / run.last_home > share
+
+
+def test_few_images_are_open_at_a_time() -> None:
+    """Caches are bounded: 50 images of 19 prompts at two servers that keep eight of them."""
+    policy, most = Policy(), Counter[str]()
+    scheduler = Scheduler(iter(images(50, 19)), {"a": 8, "b": 8}, policy)
+    now = 0.0
+    while not scheduler.done:
+        flying = all_that_begins(scheduler, now)
+        for server in scheduler.servers.values():
+            most[server.name] = max(most[server.name], server.backlog.open_images)
+        now += 1.0
+        for begun in flying:
+            scheduler.ended(begun, Outcome.ANSWERED, now)
+    assert max(most.values()) <= policy.open_images * 8 + 1
+
+
+def operations(servers: int, limit: int, pictures: int) -> float:
+    """Lines of ours that run for a call."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal lines
+        if "/engine/" not in frame.f_code.co_filename:
+            return None
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        Simulation(
+            {f"s{at}": (limit, answers()) for at in range(servers)}, images(pictures, 40)
+        ).run()
+    finally:
+        sys.settrace(before)
+    return lines / (pictures * 40)
+
+
+def test_a_decision_costs_as_much_whatever_is_open() -> None:
+    usual = operations(2, 8, 10)
+    assert operations(2, 8, 80) < 1.3 * usual, "more images"
+    assert operations(2, 256, 80) < 1.3 * usual, "more calls in flight"
+    assert operations(16, 8, 80) < 4 * usual, "more servers"
+
+
+# --- servers that are ill -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "seconds", "most_calls"),
+    [
+        (fails(), 19, 20),
+        (fails(Outcome.REFUSED), 19, 30),
+        (fails(Outcome.DENIED), 19, 20),
+        (fails(Outcome.HOPELESS), 19, 16),
+        (from_time(5, fails(), GOOD), 19, 200),
+        (from_time(5, fails(Outcome.DENIED), GOOD), 19, 200),
+        (flaps(3), 19, 400),
+        (answers(5), 21, 60),
+        (fails(seconds=60), 61, 4),
+        (from_time(5, fails(seconds=60), GOOD), 67, 220),
+        (lambda call: Reply(Outcome.REFUSED, 0.01, retry_after=3600), 19, 30),
+    ],
+    ids=[
+        *("dead", "refuses all", "denies", "hopeless", "dies", "key taken away", "flaps", "slow"),
+        *("hangs", "begins to hang", "asks for an hour"),
+    ],
+)
+def test_one_of_eight_costs_little(bad: Behaviour, seconds: float, most_calls: int) -> None:
+    """Without it 17.9 s are possible; calls that hang come home when they time out."""
+    run = with_one(bad)
+    assert run.outcomes == {Outcome.ANSWERED: 4000}
+    assert run.last_home < seconds
+    assert run.calls["bad"] <= most_calls
+    assert sum(run.readings.values()) < 140
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.REFUSED])
+@pytest.mark.parametrize("retry_after", [None, 1.0])
+def test_random_failures_cost_little(outcome: Outcome, retry_after: float | None) -> None:
+    bad = sometimes(0.05, lambda call: Reply(outcome, 0.02, retry_after), answers(0.2))
+    run = Simulation({"a": (32, bad)}, images(25, 40)).run()
+    assert run.outcomes == {Outcome.ANSWERED: 1000}
+    assert run.last_home < 1.5 * 1000 * 0.2 / 32
+    assert run.scheduler.servers["a"].limit.at_once == 32
+
+
+def test_a_server_takes_as_many_as_it_takes() -> None:
+    run = Simulation({f"s{at}": (16, takes(6, 0.5)) for at in range(8)}, images(100, 40)).run()
+    assert run.outcomes == {Outcome.ANSWERED: 4000}
+    assert run.last_home < 1.15 * 4000 * 0.5 / (8 * 6)
+    assert sum(run.calls.values()) < 1.2 * 4000
+    assert all(5 <= one <= 8 for one in run.scheduler.capacity.values())
+
+
+def test_an_account_with_a_rate_is_used_up_to_it() -> None:
+    free = 0.0
+
+    def behaviour(call: Call) -> Reply:
+        nonlocal free
+        free = max(free, call.now - 1.0)
+        if free > call.now:
+            return Reply(Outcome.REFUSED, 0.02, retry_after=0.5)
+        free += 1 / 12
+        return Reply(Outcome.ANSWERED, 0.5)
+
+    run = Simulation({"a": (64, behaviour)}, images(25, 40)).run()
+    assert run.outcomes == {Outcome.ANSWERED: 1000}
+    assert run.last_home < 1.2 * 1000 / 12
+
+
+def test_retry_after_is_for_the_call_that_was_refused() -> None:
+    begun: list[float] = []
+
+    def behaviour(call: Call) -> Reply:
+        begun.append(call.now)
+        if call.number == 5:
+            return Reply(Outcome.REFUSED, 0.1, retry_after=20.0)
+        return Reply(Outcome.ANSWERED, 1.0)
+
+    Simulation({"a": (4, behaviour)}, images(40, 1)).run()
+    assert begun[-1] > 20.0
+    assert begun[-2] < 12.0, "the others did not wait"
+
+
+# --- a breaker for each server --------------------------------------------------------------------
+
+
+def one_server(limit: int = 4, items: int = 100, **policy: Any) -> Scheduler:
+    return Scheduler(iter(images(items, 1)), {"a": limit}, Policy(**policy))
+
+
+def ask(scheduler: Scheduler, outcome: Outcome, now: float, reason: str = "no") -> Assignment:
+    begun = scheduler.next(now)
+    assert begun is not None
+    said = "" if outcome is Outcome.ANSWERED else reason
+    scheduler.ended(begun, outcome, now, said)
+    return begun
+
+
+def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call_tries_it() -> None:
+    scheduler = one_server(failures=3, rest=(1.0, 8.0), patience=1e9, first_patience=1e9)
+    now = 0.0
+    for _ in range(3):
+        ask(scheduler, Outcome.FAILED, now)
+    rests = []
+    for _ in range(6):
+        assert scheduler.next(now) is None
+        before, now = now, scheduler.servers["a"].back_at
+        rests.append(now - before)
+        begun = scheduler.next(now)
+        assert begun is not None
+        assert scheduler.next(now) is None, "one call at a time"
+        scheduler.ended(begun, Outcome.FAILED, now, "no")
+    for rest, expected in zip(rests, (1, 2, 4, 8, 8, 8), strict=True):
+        assert 0.8 * expected <= rest <= 1.2 * expected
+    now = scheduler.servers["a"].back_at
+    ask(scheduler, Outcome.ANSWERED, now)
+    assert scheduler.next(now)
+    assert scheduler.next(now), "it is as good as before"
+
+
+def test_failures_are_counted_in_a_row() -> None:
+    scheduler = one_server(failures=3)
+    for _ in range(10):
+        for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.ANSWERED):
+            ask(scheduler, outcome, 0.0)
+        for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.INVALID):
+            ask(scheduler, outcome, 0.0)
+    assert not scheduler.servers["a"].on_trial
+
+
+def test_what_was_on_its_way_when_a_server_was_left_out_says_nothing() -> None:
+    scheduler = one_server(limit=20, failures=5)
+    flying = [scheduler.next(0.0) for _ in range(20)]
+    for begun in flying:
+        assert begun is not None
+        scheduler.ended(begun, Outcome.FAILED, 0.1, "no")
+    assert scheduler.servers["a"].back_at < 0.1 + 1.3, "one rest, not sixteen"
+
+
+def test_three_denials_without_an_answer_end_a_server_and_together_they_are_one() -> None:
+    scheduler = one_server(limit=4)
+    flying = [scheduler.next(0.0) for _ in range(4)]
+    for begun in flying:
+        assert begun is not None
+        scheduler.ended(begun, Outcome.DENIED, 1.0, "who?")
+    ask(scheduler, Outcome.ANSWERED, 2.0)
+    for _ in range(2):
+        ask(scheduler, Outcome.DENIED, 3.0, "who?")
+    assert not scheduler.given_up
+    ask(scheduler, Outcome.DENIED, 4.0, "HTTP 401: who?")
+    assert scheduler.given_up == "HTTP 401: who?"
+    assert scheduler.next(5.0) is None
+    assert scheduler.done
+
+
+def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None:
+    scheduler = Scheduler(iter(images(9, 1)), {"a": 1, "b": 1})
+    first = ask(scheduler, Outcome.HOPELESS, 0.0, "pay")
+    assert not scheduler.given_up
+    other = ask(scheduler, Outcome.ANSWERED, 1.0)
+    assert {first.server.name, other.server.name} == {"a", "b"}
+    ask(scheduler, Outcome.HOPELESS, 1.0, "pay here")
+    assert scheduler.given_up
+    tried = [one for one in scheduler.finished if one.item.was_tried]
+    assert [one.outcome for one in tried] == [Outcome.ANSWERED, Outcome.HOPELESS]
+
+
+def test_a_denied_item_is_answered_elsewhere_or_fails() -> None:
+    run = Simulation({"a": (1, fails(Outcome.DENIED)), "b": (1, answers())}, images(9, 1)).run()
+    assert run.outcomes == {Outcome.ANSWERED: 9}
+    scheduler = one_server()
+    ask(scheduler, Outcome.DENIED, 0.0, "not this model")
+    assert [(one.outcome, one.reason) for one in scheduler.finished] == [
+        (Outcome.DENIED, "not this model")
+    ]
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_a_run_gives_up_where_all_servers_are_down_for_too_long(said: bool) -> None:
+    """One that never said a word has a wrong address; one that did may load a large model."""
+    servers = {name: (4, from_time(5.0 if said else 0.0, fails())) for name in "ab"}
+    run = Simulation(servers, images(50, 10)).run()
+    assert run.scheduler.given_up == "no"
+    assert run.now == pytest.approx(630 if said else 75, rel=0.2)
+    assert run.outcomes[Outcome.ANSWERED] == (0 if not said else run.outcomes[Outcome.ANSWERED])
+
+
+def test_a_server_that_comes_back_in_time_answers_everything() -> None:
+    def behaviour(call: Call) -> Reply:
+        return (fails() if 10 < call.now < 400 else GOOD)(call)
+
+    run = Simulation({"a": (8, behaviour)}, images(50, 10)).run()
+    assert run.outcomes == {Outcome.ANSWERED: 500}
+
+
+def test_a_request_that_fails_again_and_again_fails() -> None:
+    def behaviour(call: Call) -> Reply:
+        return fails()(call) if call.number % 2 else GOOD(call)
+
+    scheduler = Scheduler(iter([("", 0)]), {"a": 1}, Policy(attempts=4, failures=9))
+    now = 0.0
+    for _ in range(4):
+        now = scheduler.wake_at(now) or now
+        ask(scheduler, Outcome.FAILED, now, "HTTP 500: no")
+    (one,) = scheduler.finished
+    assert (one.outcome, one.reason, one.item.attempts) == (Outcome.FAILED, "HTTP 500: no", 4)
+    assert now > 0.5 * (0.5 + 1 + 2), "it waited longer and longer"
+
+
+def test_nobody_waits_for_an_hour() -> None:
+    run = Simulation(
+        {"a": (1, sometimes(0.1, lambda call: Reply(Outcome.REFUSED, 0.1, 3600.0)))}, images(50, 1)
+    ).run()
+    assert set(run.outcomes) == {Outcome.ANSWERED, Outcome.REFUSED}
+    assert run.now < 100
+
+
+# --- servers come and go --------------------------------------------------------------------------
+
+
+def test_the_first_server_begins_while_others_are_to_come() -> None:
+    def add(name: str) -> Any:
+        return lambda run, now: run.add_server(name, 8)
+
+    servers = {f"later {at}": (8, answers()) for at in range(3)}
+    events = {float(10 * at): add(name) for at, name in enumerate(servers, 1)}
+    run = Simulation(servers, images(30, 20), events=events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scheduler, "servers_may_come", True, raising=False)
+        original = Scheduler.__init__
+
+        def may_come(self: Scheduler, *args: Any) -> None:
+            original(self, *args)
+            self.servers_may_come = True
+
+        patch.setattr(Scheduler, "__init__", may_come)
+        run.run()
+    assert run.outcomes == {Outcome.ANSWERED: 600}
+    assert min(run.calls.values()) > 50
+    assert run.last_home < 50
+
+
+def test_without_a_server_it_is_over() -> None:
+    scheduler = Scheduler(iter(images(3, 2)), {})
+    assert scheduler.next(0.0) is None
+    assert scheduler.given_up == "no server is left"
+    assert scheduler.done
+
+
+def test_what_a_removed_server_had_goes_to_others() -> None:
+    events = {2.0: lambda run, now: run.remove_server("a", now)}
+    run = Simulation(
+        {"a": (4, answers()), "b": (4, answers())}, images(20, 10), events=events
+    ).run()
+    assert run.outcomes == {Outcome.ANSWERED: 200}
+    assert run.calls["a"] < 20
+
+
+def test_one_that_is_not_tried_again_is_retired_after_so_many_failures() -> None:
+    run = Simulation({"a": (2, fails()), "b": (2, answers())}, images(20, 5), NEVER_AGAIN).run()
+    assert run.outcomes == {Outcome.ANSWERED: 100}
+    assert run.calls["a"] <= 6
+    run = Simulation({"a": (2, fails()), "b": (2, fails())}, images(20, 5), NEVER_AGAIN).run()
+    assert run.scheduler.given_up == "no"
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+def where(names: str, count: int = 200) -> dict[str, str]:
+    """By image, the server that its call goes to."""
+    scheduler = Scheduler(iter(images(count, 1)), dict.fromkeys(names, count))
+    begun = all_that_begins(scheduler)
+    return {one.item.image: one.server.name for one in begun}
+
+
+def test_an_image_belongs_to_the_same_server_whoever_lists_them() -> None:
+    found = where("abc")
+    assert found == where("cab")
+    assert min(Counter(found.values()).values()) > 40
+    without = where("ab")
+    assert all(without[image] == name for image, name in found.items() if name != "c")
+
+
+def test_the_first_over_an_image_goes_alone_and_its_siblings_when_it_is_home() -> None:
+    scheduler = Scheduler(iter(images(1, 5)), {"a": 8})
+    first = scheduler.next(0.0)
+    assert first is not None
+    assert first.first
+    assert scheduler.next(0.0) is None
+    scheduler.ended(first, Outcome.FAILED, 1.0, "no")
+    again = scheduler.next(1.0)
+    assert again is not None
+    assert again.first, "where the first got no answer, the next one is the first"
+    assert scheduler.next(1.0) is None
+    scheduler.ended(again, Outcome.ANSWERED, 2.0)
+    rest = all_that_begins(scheduler, 3.0)
+    assert [one.first for one in rest] == [False] * 4
+
+
+def test_siblings_need_not_wait_where_servers_keep_nothing() -> None:
+    scheduler = Scheduler(iter(images(1, 5)), {"a": 8}, Policy(hold_siblings=False))
+    assert [one.first for one in all_that_begins(scheduler)] == [False] * 5
+
+
+def test_items_over_an_image_follow_each_other() -> None:
+    scheduler = Scheduler(iter(images(9, 4)), {"a": 1})
+    order = []
+    for at in range(36):
+        order.append(ask(scheduler, Outcome.ANSWERED, float(at)).item.image)
+    assert [image for image, _ in groupby(order)] == [f"image {at}" for at in range(9)]
+
+
+def test_what_is_left_of_an_item_goes_on() -> None:
+    scheduler = Scheduler(iter([("x", "abcd")]), {"a": 1, "b": 1})
+    begun = scheduler.next(0.0)
+    assert begun is not None
+    scheduler.ended(begun, Outcome.FAILED, 1.0, "died", remaining="cd")
+    other = scheduler.next(scheduler.wake_at(1.0) or 0.0)
+    assert other is not None
+    assert (other.item.value, other.server is begun.server) == ("cd", False)
+
+
+def test_statuses_have_outcomes() -> None:
+    assert {outcome_of(status) for status in (500, 502, 504, 520, 408, 0)} == {Outcome.FAILED}
+    assert {outcome_of(status) for status in (429, 503, 529)} == {Outcome.REFUSED}
+    assert {outcome_of(status) for status in (400, 413, 422)} == {Outcome.INVALID}
+    assert {outcome_of(status) for status in (401, 403, 404)} == {Outcome.DENIED}
+    assert outcome_of(402) is Outcome.HOPELESS

@@ -1,0 +1,94 @@
+"""What servers without work of their own take over from others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .server import Server
+
+
+class Overflow:
+    """Work that is better done elsewhere, at one moment.
+
+    Args:
+        servers: all that are asked.
+        siblings: items over an image beside its first, of late.
+        now: the time.
+        is_end: no further item comes: a slow server should not begin what others end earlier.
+    """
+
+    def __init__(
+        self, servers: Sequence[Server], siblings: float, now: float, *, is_end: bool
+    ) -> None:
+        self._servers = servers
+        self._siblings = siblings
+        self._now = now
+        self._seconds = self._seconds_left() if is_end else 0.0
+
+    def _seconds_left(self) -> float:
+        """Until the fast servers would have all home that waits; 0: nobody knows."""
+        known = [one for one in self._servers if one.seconds and one.is_up(self._now)]
+        fastest = min((one.seconds for one in known), default=0.0)
+        fast = [one for one in known if one.seconds <= 2 * fastest]
+        if not fast:
+            return 0.0
+        rate = sum(one.limit.at_once / one.seconds for one in fast)
+        left = sum(len(one.backlog) for one in self._servers)
+        return left / rate + max(one.first_seconds for one in fast)
+
+    def is_too_slow(self, server: Server) -> bool:
+        """Whether the fast ones have all home long before this one has answered a call."""
+        return not server.on_trial and 0 < 2 * self._seconds < server.seconds_by(self._now)
+
+    def adopt_image(self, server: Server) -> None:
+        """Take an image that nobody has begun from the server with most, if it is behind."""
+        if server.backlog.new or server.on_trial:
+            return
+        other = max(self._servers, key=lambda one: one.backlog.new_items)
+        is_behind = (
+            other.backlog.new_items > 2 * other.limit.at_once
+            or not other.has_room(self._now)
+            or not other.begins_image(self._siblings)
+            or self.is_too_slow(other)
+        )
+        if is_behind and (group := other.backlog.give_new()):
+            server.backlog.add(group)
+
+    def help_out(self, server: Server) -> bool:
+        """Take over work that another server has begun and is late with; whether there was any."""
+        others = [one for one in self._servers if one is not server and len(one.backlog)]
+        if not others:
+            return False
+        if server.on_trial:
+            return self._try_with(server, max(others, key=lambda one: len(one.backlog)))
+        other = max(others, key=lambda one: one.last_home(self._now))
+        is_out = not other.is_up(self._now) or self.is_too_slow(other)
+        if is_out and other.backlog.again:
+            server.backlog.again.append(other.backlog.again.pop())
+            return True
+        # The image is read once more: that should be worth it.
+        reading = 2 * (server.first_seconds or other.first_seconds)
+        has_new = any(one.backlog.new for one in self._servers)
+        is_late = not has_new and 0 < reading < other.last_home(self._now)
+        begun = other.backlog.begun_items
+        if is_out:
+            group = other.backlog.give_begun(begun)
+        elif is_late:
+            group = other.backlog.give_begun((begun - server.backlog.begun_items) // 2)
+        else:
+            return False
+        if group is not None:
+            server.backlog.add(group)
+        return group is not None
+
+    def _try_with(self, server: Server, other: Server) -> bool:
+        """Take one item of another server to see whether this one is back."""
+        if other.backlog.again:
+            server.backlog.again.append(other.backlog.again.pop())
+            return True
+        if (group := other.backlog.give_new()) is None:
+            return False
+        server.backlog.again.append(group.items.pop())
+        if group.items:
+            other.backlog.add(group)
+        return True
