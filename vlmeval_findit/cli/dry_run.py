@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import Progress
 
 from ..benchmarks import parse
 from ..core.image_checks import skips_missing
 from ..engine.calls import given_key
 from ..engine.config import ModelEntry, Sweep
+from ..engine.counting import Track
 from ..engine.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
 from ..engine.run import Chosen, Tables
 from ..engine.servers import chat_model, settings
@@ -23,6 +28,8 @@ from ..models.http.estimate import Load
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
 from ..models.table import find_model, local_names
+
+T = TypeVar("T")
 
 
 def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.Namespace) -> int:
@@ -38,8 +45,9 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
         chat = chat_model(entry) if called else openrouter_model(entry.name)
         for name in names:
             cell = tables.cell(chat.name, parse(name), args.limit, {})
-            groups.append(Group(f"{entry.name}  {name}", chat.name, (cell,), chat))
-    dry = count(groups)
+            groups.append(Group(f"{entry.name}  {name}", (cell,), chat))
+    with _tracked() as track:
+        dry = count(groups, track=track)
     for group, one in zip(groups, dry.counts, strict=True):
         assert group.chat is not None
         space = group.chat.space(group.cells[0].question)
@@ -73,7 +81,8 @@ def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
         one.name: settings(one) if served or one.provider else _key(one) for one in sweep.models
     }
     groups = sweep_groups(sweep, given, _chats(sweep, served), chosen)
-    dry = count(groups, sweep.journal)
+    with _tracked() as track:
+        dry = count(groups, sweep.journal, track)
     head = ("model", "cells", "queries", "images", "calls", "finished")
     print(f"{head[0]:<28}" + "".join(f"{name:>12}" for name in head[1:]))
     for one in dry.counts:
@@ -87,6 +96,18 @@ def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
         least = sum(least_of_a_race(sweep, sweep.race, group.cells) for group in groups)
         print(f"the race makes at least {least:,} of these calls, at most all")
     return 0
+
+
+@contextmanager
+def _tracked() -> Iterator[Track]:
+    """A bar for each loop of the count while the block runs; nothing where nobody sees it."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+
+        def track(items: Iterable[T], total: int, what: str) -> Iterable[T]:
+            return bar.track(items, total, description=what)
+
+        yield track
 
 
 def _print_sums(dry: DryRun, half: bool) -> None:

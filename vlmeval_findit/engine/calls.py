@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -53,16 +53,23 @@ class Prompts:
     def hash(self) -> str:
         """The hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
         if self._hash is None:
-            self._hash = prompt_hash(map(self._parts, self.task.queries))
+            self._hash = prompt_hash(map(self.parts, self.task.queries))
         return self._hash
+
+    def parts(self, index: int) -> Message:
+        """The message of a row, images relative to the image folder."""
+        return self._make(self.task.queries[index], self.task.question)
 
     def message(self, index: int) -> Message:
         """The message of a row, images as paths of files."""
-        return located(self._parts(index), self.folder.path)
+        return located(self.parts(index), self.folder.path)
 
     def prompt(self, index: int) -> Prompt:
         """What a key is made of, of the message of a row."""
-        parts = self._parts(index)
+        return self.prompt_of(self.parts(index))
+
+    def prompt_of(self, parts: Message) -> Prompt:
+        """The same of a message whose images are relative to the image folder."""
         words = [
             '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
             for kind, value in parts
@@ -76,13 +83,10 @@ class Prompts:
 
     def names(self, index: int) -> Sequence[str]:
         """The same, as the message has them: relative to the image folder."""
-        return _shown(self._parts(index))
+        return _shown(self.parts(index))
 
     def _files(self, names: Sequence[str]) -> tuple[Path, ...]:
         return tuple([_file(self._base, name) for name in names])
-
-    def _parts(self, index: int) -> Message:
-        return self._make(self.task.queries[index], self.task.question)
 
 
 def _shown(parts: Message) -> list[str]:
@@ -240,6 +244,8 @@ class Keying:
     A key is the SHA-256 of ``[model, settings, prompt, images]`` as JSON; what all rows share of it
     is worked out once.
 
+    ``shared`` is what all rows have in common, as JSON.
+
     Args:
         cell: whose calls.
         image_hash: names the content of images.
@@ -248,16 +254,20 @@ class Keying:
     def __init__(self, cell: Cell, image_hash: ImageHash) -> None:
         self._prompts = cell.prompts
         self._image_hash = image_hash
-        shared = _ENCODER.encode([cell.model, cell.settings])
-        self._begun = hashlib.sha256(shared[:-1].encode())
+        self.shared = _ENCODER.encode([cell.model, cell.settings])
+        self._begun = hashlib.sha256(self.shared[:-1].encode())
 
     def __call__(self, index: int) -> Keyed:
         """The key of a row's call, and what it is made of."""
         prompt = self._prompts.prompt(index)
         hashes = tuple(map(self._image_hash, prompt.images))
+        return Keyed(self.key(prompt.sha256, hashes), prompt.images, prompt.sha256, hashes)
+
+    def key(self, prompt_sha256: str, image_sha256: Iterable[str]) -> str:
+        """The key of the call with this prompt over these images."""
         digest = self._begun.copy()
-        digest.update(f',"{prompt.sha256}",[{",".join(map(_quoted, hashes))}]]'.encode())
-        return Keyed(digest.hexdigest(), prompt.images, prompt.sha256, hashes)
+        digest.update(f',"{prompt_sha256}",[{",".join(map(_quoted, image_sha256))}]]'.encode())
+        return digest.hexdigest()
 
 
 def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:

@@ -6,24 +6,20 @@ no weight.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..benchmarks.findit.formats import Format
-from ..core.files import file_sha256
 from ..models.http.batch.dialects import HALF
 from ..models.http.chat import ChatModel
-from ..models.http.estimate import Load, Scale
-from .calls import Call, Cell
+from ..models.http.estimate import Load
+from .calls import Cell
 from .config import ModelEntry, Race, Sweep, questions_of
+from .counting import CallCounter, Content, Messages, Track, Weighing, untracked
 from .journal.lookup import JournalView
-from .plan import Plan, make_plan
 from .race import rounds_of
 from .run import Chosen, Tables, wanted_formats
 
@@ -32,12 +28,11 @@ from .run import Chosen, Tables, wanted_formats
 class Group:
     """What is counted together: some cells of one model.
 
-    ``model`` is its name in a journal, ``chat`` how it is asked where that is over HTTP, ``share``
-    what it pays of the price of single calls.
+    ``chat`` is how it is asked where that is over HTTP, ``share`` what it pays of the price of
+    single calls.
     """
 
     name: str
-    model: str
     cells: tuple[Cell, ...]
     chat: ChatModel | None = None
     share: float = 1.0
@@ -70,7 +65,7 @@ class DryRun:
     missing: int
 
 
-def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
+def count(groups: Sequence[Group], journal: Path | None = None, track: Track = untracked) -> DryRun:
     """Count cells, queries, images, calls, finished calls, and what calls over HTTP send."""
     with ExitStack() as stack:
         finished = None
@@ -78,57 +73,38 @@ def count(groups: Sequence[Group], journal: Path | None = None) -> DryRun:
             # Where there is none, nothing is finished.
             with suppress(FileNotFoundError, NotADirectoryError):
                 finished = stack.enter_context(JournalView(journal))
-        return _count(groups, finished)
+        return _count(groups, finished, track)
 
 
-def _count(groups: Sequence[Group], finished: JournalView | None) -> DryRun:
-    names, scale = _ImageNames(), Scale()
-    counted: dict[Any, _Counted] = {}
-    counts = []
-    for group in groups:
-        # Models that are asked the same are planned once: a key has the model's name in it, so
-        # not where there is a journal.
-        known = None if finished is None else group.model
-        same = (known, *map(_asked_in, group.cells))
-        if same not in counted:
-            counted[same] = _counted(make_plan(group.cells, names), finished)
-        plan, calls, left, pictures = counted[same]
-        load = None
+def _count(groups: Sequence[Group], finished: JournalView | None, track: Track) -> DryRun:
+    messages = Messages()
+    cells = [cell for group in groups for cell in group.cells]
+    for cell in track(cells, len(cells), "cells read"):
+        messages.of(cell)
+    content = Content(messages.shown, track)
+    counter = CallCounter(messages, content, finished)
+    counted = [counter.count(group.cells) for group in track(groups, len(groups), "models counted")]
+    weighing = Weighing(messages)
+    asked = list(zip(groups, counted, strict=True))
+    for group, one in asked:
         if group.chat is not None:
-            made = (call for call in plan.calls if not _is_finished(call, finished))
-            load = _load(made, pictures, group.chat, scale).paid(group.share)
-        counts.append(
-            Count(group.name, len(plan.cells), plan.queries, plan.images, calls, calls - left, load)
+            weighing.note(group.cells, one, group.chat)
+    weighing.encode(track)
+    counts = tuple(
+        Count(
+            name=group.name,
+            cells=len(group.cells),
+            queries=sum(len(cell.rows) for cell in group.cells),
+            images=one.images,
+            calls=one.calls,
+            finished=one.finished,
+            load=weighing.load(group.cells, one, group.chat).paid(group.share)
+            if group.chat
+            else None,
         )
-    return DryRun(tuple(counts), len(names.seen), len(names.missing))
-
-
-def _is_finished(call: Call, journal: JournalView | None) -> bool:
-    wanted = call.cell.confidences
-    return journal is not None and journal.serves(call.key, confidences=wanted)
-
-
-class _Counted(NamedTuple):
-    """A plan, its calls, those that are left, and how many of these are over each picture."""
-
-    plan: Plan
-    calls: int
-    left: int
-    pictures: Counter[tuple[str, ...]]
-
-
-def _counted(plan: Plan, finished: JournalView | None) -> _Counted:
-    calls, pictures = 0, Counter[tuple[str, ...]]()
-    for call in plan.calls:
-        calls += 1
-        if not _is_finished(call, finished):
-            pictures[call.asked.image_sha256] += 1
-    return _Counted(plan, calls, pictures.total(), pictures)
-
-
-def _asked_in(cell: Cell) -> tuple[object, ...]:
-    """What says which calls a cell makes, beside who answers them."""
-    return cell.question, cell.rows, repr(cell.settings), repr(sorted(cell.task.chosen.items()))
+        for group, one in asked
+    )
+    return DryRun(counts, len(content.files), len(content.missing))
 
 
 def sweep_groups(
@@ -159,10 +135,7 @@ def sweep_groups(
         return tuple(replace(cell, confidences=sweep.confidences) for cell in made)
 
     share = 1.0 if sweep.batch is None else HALF
-    return [
-        Group(entry.name, entry.name, cells(entry), chats.get(entry.name), share)
-        for entry in sweep.models
-    ]
+    return [Group(entry.name, cells(entry), chats.get(entry.name), share) for entry in sweep.models]
 
 
 def least_of_a_race(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
@@ -190,46 +163,3 @@ def all_formats(sweep: Sweep, entry: ModelEntry, chosen: Chosen | None) -> list[
         found.update(dict.fromkeys(wanted))
         winner = wanted[0]
     return list(found)
-
-
-_AT_A_TIME = 1024
-"""Calls whose images are looked at before their loads are added up."""
-
-
-def _load(
-    calls: Iterable[Call], pictures: Counter[tuple[str, ...]], chat: ChatModel, scale: Scale
-) -> Load:
-    def one(call: Call) -> Load:
-        question = call.cell.question
-        space = chat.space(question)
-        try:
-            return scale.load(call.message, question, space, chat.manner(space))
-        except OSError:
-            # An image is not there yet, or is none: its call would fail and send nothing.
-            return Load()
-
-    seen, total, coming = Counter[tuple[str, ...]](), Load(), iter(calls)
-    with ThreadPoolExecutor(4) as pool:
-        while some := list(islice(coming, _AT_A_TIME)):
-            for call, load in zip(some, pool.map(one, some), strict=True):
-                over = call.asked.image_sha256
-                total += load.priced(seen[over], pictures[over], chat.prices)
-                seen[over] += 1
-    return total
-
-
-class _ImageNames:
-    """Names of images by content where they are there, else by path."""
-
-    def __init__(self) -> None:
-        self.seen: dict[Path, str] = {}
-        self.missing: set[Path] = set()
-
-    def __call__(self, path: Path) -> str:
-        if path not in self.seen:
-            try:
-                self.seen[path] = file_sha256(path)
-            except OSError:
-                self.missing.add(path)
-                self.seen[path] = str(path)
-        return self.seen[path]

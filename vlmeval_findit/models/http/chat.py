@@ -89,7 +89,7 @@ class ChatModel:
         space = self.space(question)
         limit = self.manner(space).max_tokens or question.max_new_tokens
         # Who marks what may be kept pays for keeping it, at most in every request.
-        load = load_of(asked, message, space, limit).priced(0, 2 if shared else 1, self.prices)
+        load = load_of(asked, message, space, limit).priced(self.prices, shared=shared)
         return load.usd_in + load.usd_out_at_most
 
     def check_limit(self, servers: Sequence[Endpoint]) -> None:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from pathlib import Path
-from threading import Lock
+from typing import NamedTuple
 
 from ...boxes.spaces import Space, reference_size
 from ...core.messages import Message, PartKind
-from ...core.question import Question
 from ..prices import Prices
-from .payload import ImageRule, Manner, Request, SentImage, request
+from .payload import Request, SentImage
 
 CHARACTERS_A_TOKEN = 4
 """A usual share for English."""
@@ -61,85 +58,57 @@ class Load:
         usd = self.usd_in * share, self.usd_out_at_most * share
         return replace(self, usd_in=usd[0], usd_out_at_most=usd[1])
 
-    def priced(self, place: int, calls: int, prices: Prices | None) -> Load:
-        """One call's load, and its price: of so many calls over the same images that with a place.
+    def priced(self, prices: Prices | None, *, shared: bool) -> Load:
+        """One call's load with its price as the first over its images.
 
         Args:
-            place: from 0; the provider keeps the beginning of the first and reads it for others.
-            calls: over the same images; of one alone nothing is kept.
             prices: None: not known.
+            shared: whether other calls are over the same images; of one alone nothing is kept.
         """
-        again = self.tokens_beginning if place else 0
         if prices is None:
-            return replace(self, tokens_again=again)
-        price = prices.another if place else prices.first
+            return self
         return replace(
             self,
-            tokens_again=again,
-            usd_in=price(self.tokens_in, self.tokens_beginning if calls > 1 else 0),
+            usd_in=prices.first(self.tokens_in, self.tokens_beginning if shared else 0),
             usd_out_at_most=self.tokens_out_at_most * prices.answered / 1e6,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Weighed(SentImage):
-    """An image that is not kept: ``length`` is that of its bytes in base64."""
-
-    length: int = 0
-
-
-class Scale:
-    """Weighs calls: each image is encoded once, whoever is asked about it, and none is kept.
-
-    Any number of threads may share it: encoding, which takes the time, runs outside Python's lock.
+class Words(NamedTuple):
+    """The texts of one message, in characters: all, those before the last image, and all as JSON
+    has them, without quotes.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[ImageRule, Path, int | None], Future[_Weighed]] = {}
-        self._lock = Lock()
+    all: int
+    beginning: int
+    as_json: int
 
-    def load(self, message: Message, question: Question, space: Space, manner: Manner) -> Load:
-        """What asking one message sends; its image parts are paths of files.
 
-        Raises:
-            OSError: an image cannot be read.
-        """
-        light = replace(
-            manner, images=lambda path, limit: self._weighed(manner.images, path, limit)
-        )
-        asked = request(message, question, space, light)
-        lengths = (image.length for image in asked.images if isinstance(image, _Weighed))
-        size = len(json.dumps(asked.body)) + sum(lengths)
-        limit = manner.max_tokens or question.max_new_tokens
-        return replace(load_of(asked, message, space, limit), size=size)
+def words_of(message: Message) -> Words:
+    """Measure the texts of a message."""
+    count = beginning = as_json = 0
+    for kind, value in message:
+        if kind is PartKind.IMAGE:
+            beginning = count
+        else:
+            count += len(value)
+            as_json += len(_quoted(value)) - 2
+    return Words(count, beginning, as_json)
 
-    def _weighed(self, rule: ImageRule, path: Path, limit: int | None) -> _Weighed:
-        at = (rule, path, limit)
-        with self._lock:
-            mine = at not in self._known
-            weighed = self._known.setdefault(at, Future())
-        if mine:
-            try:
-                image = rule(path, limit)
-                length = 4 * math.ceil(len(image.data) / 3)
-                weighed.set_result(_Weighed(image.original, image.sent, image.mime, b"", length))
-            except BaseException as error:
-                weighed.set_exception(error)
-        return weighed.result()
+
+_quoted = json.encoder.encode_basestring_ascii
 
 
 def load_of(asked: Request, message: Message, space: Space, limit: int) -> Load:
     """What one request sends, without its size; ``limit`` is that of the reply's tokens."""
-    texts = [0 if part.kind is PartKind.IMAGE else len(part.value) for part in message]
+    words = words_of(message)
     images = sum(image_tokens(image, space) for image in asked.images)
-    places = [at for at, part in enumerate(message) if part.kind is PartKind.IMAGE]
-    before = texts[: places[-1]] if places else []
     return Load(
         calls=1,
         images=len(asked.images),
-        tokens_in=sum(texts) // CHARACTERS_A_TOKEN + images,
+        tokens_in=words.all // CHARACTERS_A_TOKEN + images,
         tokens_out_at_most=limit,
-        tokens_beginning=sum(before) // CHARACTERS_A_TOKEN + images,
+        tokens_beginning=words.beginning // CHARACTERS_A_TOKEN + images,
     )
 
 

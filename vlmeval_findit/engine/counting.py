@@ -1,0 +1,406 @@
+"""Calls counted and weighed by what they share, without making them one by one.
+
+Every message is made once, whichever models are asked it; what is counted of it are numbers in
+arrays.  An image is read and encoded once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..boxes.spaces import Space
+from ..core.files import file_sha256
+from ..core.messages import Part, PartKind, image
+from ..core.question import Question
+from ..models.http.chat import ChatModel
+from ..models.http.estimate import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
+from ..models.http.payload import ImageRule, Manner, SentImage, request, sent_images
+from ..models.prices import Prices
+from .calls import Cell, Keying, Prompts
+from .journal.lookup import JournalView
+
+T = TypeVar("T")
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+class Track(Protocol):
+    """Shows how far a loop is."""
+
+    def __call__(self, items: Iterable[T], total: int, what: str) -> Iterable[T]:
+        """Yield the items, ``total`` of them, which are counted as ``what``."""
+        ...
+
+
+def untracked(items: Iterable[T], total: int, what: str) -> Iterable[T]:
+    """Yield the items and show nothing."""
+    return items
+
+
+# --- messages and images --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Messages in arrays, one place each.
+
+    ``shown`` and ``kinds`` are the numbers of their images and of the kinds of their parts,
+    ``sha256`` is the hash of the other parts.  Of their texts: ``length`` in characters, of it
+    ``beginning`` before the last image, and ``size`` in bytes as JSON, without quotes.
+    """
+
+    shown: Numbers
+    kinds: Numbers
+    sha256: npt.NDArray[np.void]
+    length: Numbers
+    beginning: Numbers
+    size: Numbers
+
+    def only(self, places: Flags) -> Read:
+        """Some of them."""
+        return Read(*(getattr(self, one.name)[places] for one in fields(self)))
+
+
+class Messages:
+    """The messages of cells, each made once; only numbers are kept of it.
+
+    ``shown`` are the images of messages and ``kinds`` the kinds of their parts, by their numbers.
+    """
+
+    def __init__(self) -> None:
+        self.shown: dict[tuple[Path, ...], int] = {}
+        self.kinds: dict[tuple[PartKind, ...], int] = {}
+        self._known: dict[tuple[Prompts, tuple[int, ...]], Read] = {}
+
+    def of(self, cell: Cell) -> Read:
+        """The messages of a cell, row by row."""
+        at = cell.prompts, cell.rows
+        if at not in self._known:
+            self._known[at] = self._read(*at)
+        return self._known[at]
+
+    def _read(self, prompts: Prompts, rows: Sequence[int]) -> Read:
+        shown, kinds, words, sha256 = [], [], [], []
+        for row in rows:
+            parts = prompts.parts(row)
+            prompt = prompts.prompt_of(parts)
+            shown.append(self.shown.setdefault(prompt.images, len(self.shown)))
+            own = tuple([kind for kind, _ in parts])
+            kinds.append(self.kinds.setdefault(own, len(self.kinds)))
+            words.append(words_of(parts))
+            sha256.append(bytes.fromhex(prompt.sha256))
+        length, beginning, size = np.array(words, np.int64).reshape(-1, 3).T
+        numbers = np.array(shown, np.int64), np.array(kinds, np.int64)
+        return Read(*numbers, np.array(sha256, "V32"), length, beginning, size)
+
+
+class Content:
+    """Images by what names their content; where a file is missing, by its path.
+
+    ``shown`` are the images of messages by their numbers; messages show the same where
+    ``numbers``, at the same places, are equal.  ``files`` are all files with their names,
+    ``missing`` those that are none.
+    """
+
+    def __init__(self, shown: Iterable[tuple[Path, ...]], track: Track) -> None:
+        self.missing: set[Path] = set()
+        self.shown = tuple(shown)
+        paths = list(dict.fromkeys(chain.from_iterable(self.shown)))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            names = track(pool.map(self._named, paths), len(paths), "images read")
+            self.files = dict(zip(paths, names, strict=True))
+        known: dict[tuple[str, ...], int] = {}
+        numbers = [known.setdefault(self.names(at), len(known)) for at in range(len(self.shown))]
+        self.numbers = np.array(numbers, np.int64)
+
+    def name(self, path: Path) -> str:
+        """What names the content of one file."""
+        return self.files[path]
+
+    def names(self, at: int) -> tuple[str, ...]:
+        """What names the images with a number."""
+        return tuple([self.files[path] for path in self.shown[at]])
+
+    def _named(self, path: Path) -> str:
+        try:
+            return file_sha256(path)
+        except OSError:
+            self.missing.add(path)
+            return str(path)
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The calls of cells: over how many image files, how many, and how many the journal has.
+
+    By row, cell after cell: ``left`` where a call is to be made, ``later`` where another call over
+    the same images comes before it, ``several`` where any other does.
+    """
+
+    images: int
+    calls: int
+    finished: int
+    left: Flags
+    later: Flags
+    several: Flags
+
+
+class CallCounter:
+    """Counts the calls of one model's cells: equal ones once, for the first row that wants them.
+
+    Args:
+        messages: those of all cells.
+        content: of their images.
+        finished: the journal (None: nothing is finished).
+    """
+
+    def __init__(self, messages: Messages, content: Content, finished: JournalView | None) -> None:
+        self._messages = messages
+        self._content = content
+        self._finished = finished
+        self._known: dict[tuple[object, ...], Counted] = {}
+
+    def count(self, cells: Sequence[Cell]) -> Counted:
+        """Count the calls of some cells."""
+        read = [self._messages.of(cell) for cell in cells]
+        keyings = [Keying(cell, self._content.name) for cell in cells]
+        numbers = {text: at for at, text in enumerate(dict.fromkeys(k.shared for k in keyings))}
+        settings = [numbers[one.shared] for one in keyings]
+        # Models that are asked the same are counted once: a key has the model's name in it, so
+        # not where there is a journal.
+        names = () if self._finished is None else tuple(numbers)
+        same = (*map(id, read), *settings, *names)
+        if same not in self._known:
+            self._known[same] = self._count(cells, read, keyings, settings)
+        return self._known[same]
+
+    def _count(
+        self,
+        cells: Sequence[Cell],
+        read: Sequence[Read],
+        keyings: Sequence[Keying],
+        settings: Sequence[int],
+    ) -> Counted:
+        content = self._content
+        lengths = [len(cell.rows) for cell in cells]
+        shown = np.concatenate([np.empty(0, np.int64), *(one.shown for one in read)])
+        asked = np.empty(len(shown), [("settings", "i8"), ("images", "i8"), ("prompt", "V32")])
+        asked["settings"] = np.repeat(settings, lengths)
+        asked["images"] = content.numbers[shown]
+        asked["prompt"] = np.concatenate([np.empty(0, "V32"), *(one.sha256 for one in read)])
+        first = np.zeros(len(shown), bool)
+        first[np.unique(asked.view(f"V{asked.itemsize}"), return_index=True)[1]] = True
+        left = first.copy()
+        if self._finished is not None:
+            for cell, one, keying, start in zip(
+                cells, read, keyings, _starts(lengths), strict=True
+            ):
+                for at in np.flatnonzero(first[start : start + len(cell.rows)]).tolist():
+                    key = keying.key(one.sha256[at].tobytes().hex(), content.names(one.shown[at]))
+                    left[start + at] = not self._finished.serves(key, confidences=cell.confidences)
+        # Calls are made image by image, in the order of the images' first use.
+        files, used = np.unique(shown, return_index=True)
+        order = np.zeros(len(content.numbers), np.int64)
+        order[files] = used
+        places = np.flatnonzero(left)
+        over = asked["images"][places]
+        several = np.zeros(len(shown), bool)
+        _, kind, each = np.unique(over, return_inverse=True, return_counts=True)
+        several[places] = each[kind] > 1
+        later = left.copy()
+        later[places[np.lexsort((places, order[shown[places]], over))][_starts(each)]] = False
+        paths = {path for number in files.tolist() for path in content.shown[number]}
+        calls = int(first.sum())
+        return Counted(len(paths), calls, calls - len(places), left, later, several)
+
+
+def _starts(lengths: Sequence[int] | Numbers) -> Numbers:
+    """Where each of some pieces begins, one behind the other."""
+    return np.cumsum([0, *lengths], dtype=np.int64)[:-1]
+
+
+# --- what calls over HTTP send --------------------------------------------------------------------
+
+
+class Weight(NamedTuple):
+    """What the images of a message add to its request: how many, bytes and tokens."""
+
+    images: int
+    size: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Images of messages that are sent alike, by their numbers; None: they cannot be read."""
+
+    question: Question
+    space: Space
+    rule: ImageRule
+    weights: dict[int, Weight | None]
+
+    def sent(self, files: Sequence[Path], rule: ImageRule) -> Sequence[SentImage]:
+        """The images of a message, sent by another rule."""
+        message = tuple([image(str(path)) for path in files])
+        return sent_images(message, self.question, self.space, rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """The calls of one cell that are left, and how they are asked.
+
+    ``numbers`` are those of their images, each once, and ``at`` the places in it by call.
+    """
+
+    question: Question
+    space: Space
+    manner: Manner
+    read: Read
+    later: Flags
+    several: Flags
+    shown: _Shown
+    numbers: Sequence[int]
+    at: Numbers
+
+
+class Weighing:
+    """Weighs the calls of many cells: an image is encoded once for all that send it alike.
+
+    Args:
+        messages: those of all cells.
+    """
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+        self._files = tuple(messages.shown)
+        self._kinds = tuple(messages.kinds)
+        self._shown: dict[tuple[object, ...], _Shown] = {}
+
+    def note(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> None:
+        """Note which images calls send, to be encoded together with others'."""
+        for calls in self._calls(cells, counted, chat):
+            calls.shown.weights.update(dict.fromkeys(calls.numbers))
+
+    def encode(self, track: Track) -> None:
+        """Encode the images that were noted, and weigh them by message."""
+        sent: dict[tuple[ImageRule, Path, int | None], _Sent | None] = {}
+        size = 0
+
+        def noted(path: Path, limit: int | None) -> SentImage:
+            sent[shown.rule, path, limit] = None
+            return _NOTHING
+
+        def encoded(one: tuple[ImageRule, Path, int | None]) -> _Sent | None:
+            rule, path, limit = one
+            try:
+                found = rule(path, limit)
+            except OSError:
+                return None
+            length = len(found.mime) + 4 * math.ceil(len(found.data) / 3)
+            return _Sent(replace(found, data=b""), length)
+
+        def weighed(path: Path, limit: int | None) -> SentImage:
+            nonlocal size
+            found = sent[shown.rule, path, limit]
+            if found is None:
+                raise FileNotFoundError(path)
+            size += found.size
+            return found.image
+
+        for shown in self._shown.values():
+            for number in shown.weights:
+                shown.sent(self._files[number], noted)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = track(pool.map(encoded, sent), len(sent), "images encoded")
+            sent = dict(zip(sent, found, strict=True))
+        for shown in self._shown.values():
+            for number in shown.weights:
+                size = 0
+                with suppress(FileNotFoundError):
+                    images = shown.sent(self._files[number], weighed)
+                    tokens = sum(image_tokens(one, shown.space) for one in images)
+                    shown.weights[number] = Weight(len(images), size, tokens)
+
+    def load(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Load:
+        """What calls send; those over an image that cannot be read would fail and send nothing."""
+        found = (self._load(calls, chat.prices) for calls in self._calls(cells, counted, chat))
+        return sum(found, Load())
+
+    def _calls(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Iterator[_Calls]:
+        for cell, start in zip(cells, _starts([len(cell.rows) for cell in cells]), strict=True):
+            part = slice(start, start + len(cell.rows))
+            left = counted.left[part]
+            read = self._messages.of(cell).only(left)
+            later, several = counted.later[part][left], counted.several[part][left]
+            space = chat.space(cell.question)
+            numbers, at = np.unique(read.shown, return_inverse=True)
+            manner, question = chat.manner(space), cell.question
+            alike = manner.images, space, question.has_references and question.frames
+            shown = self._shown.setdefault(alike, _Shown(question, space, manner.images, {}))
+            yield _Calls(question, space, manner, read, later, several, shown, numbers.tolist(), at)
+
+    def _load(self, calls: _Calls, prices: Prices | None) -> Load:
+        known = [calls.shown.weights[number] for number in calls.numbers]
+        readable = np.array([one is not None for one in known], bool)[calls.at]
+        weights = np.array([one or (0, 0, 0) for one in known], np.int64).reshape(-1, 3)
+        images, sizes, tokens = weights[calls.at[readable]].T
+        read, later = calls.read.only(readable), calls.later[readable]
+        kinds, of = np.unique(read.kinds, return_inverse=True)
+        bare = np.array([self._bare_size(kind, calls) for kind in kinds.tolist()], np.int64)
+        sent = read.length // CHARACTERS_A_TOKEN + tokens
+        beginning = read.beginning // CHARACTERS_A_TOKEN + tokens
+        limit = calls.manner.max_tokens or calls.question.max_new_tokens
+        load = Load(
+            calls=len(sent),
+            images=int(images.sum()),
+            size=int((bare[of] + read.size + sizes).sum()),
+            tokens_in=int(sent.sum()),
+            tokens_out_at_most=limit * len(sent),
+            tokens_beginning=int(beginning.sum()),
+            tokens_again=int(beginning[later].sum()),
+        )
+        if prices is None:
+            return load
+        # The provider keeps the beginning of the first call over images and reads it for others;
+        # of a call that is alone with its images nothing is kept.
+        kept = calls.several[readable] & (beginning >= prices.least)
+        first = prices.first(int(sent[~later].sum()), int(beginning[~later & kept].sum()))
+        others = prices.another(int(sent[later].sum()), int(beginning[later & kept].sum()))
+        out = load.tokens_out_at_most * prices.answered / 1e6
+        return replace(load, usd_in=first + others, usd_out_at_most=out)
+
+    def _bare_size(self, kinds: int, calls: _Calls) -> int:
+        """Bytes of a request without those of its texts and images.
+
+        Raises:
+            ValueError: the service cannot hold a reply to the question's schema.
+        """
+        manner = replace(calls.manner, images=lambda path, limit: _NOTHING)
+        message = tuple([Part(kind, "") for kind in self._kinds[kinds]])
+        return len(json.dumps(request(message, calls.question, calls.space, manner).body))
+
+
+class _Sent(NamedTuple):
+    """An image as it is sent, without its bytes; ``size`` is what it adds to a request."""
+
+    image: SentImage
+    size: int
+
+
+_NOTHING = SentImage((1, 1), (1, 1), "", b"")
