@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -12,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.engine.calls import ImageHashes, keyed
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.dry_run import count, sweep_groups
@@ -25,10 +21,9 @@ from vlmeval_findit.engine.journal import sealed_view as journal_sealed_view
 from vlmeval_findit.engine.journal import writer as journal_module
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.models.http.chat import openrouter_model
-from vlmeval_findit.models.http.estimate import Load, Scale, image_tokens
-from vlmeval_findit.models.http.payload import SentImage, openrouter_manner, request
+from vlmeval_findit.models.http.estimate import Load, image_tokens
+from vlmeval_findit.models.http.payload import SentImage
 from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
-from vlmeval_findit.models.table import MODELS
 
 OFFLINE = """
 import socket, sys
@@ -115,53 +110,15 @@ def test_show_and_models_say_how_a_model_is_asked(
     assert "--model GPT-6-Astra: openai/gpt-6-astra through OpenRouter" in listed
 
 
-def test_bytes_are_those_of_the_request(tmp_path: Path) -> None:
-    variant = parse("FindIt_Pascal_xyxy_json")
-    path = tmp_path / "a.png"
-    Image.new("RGB", (640, 320)).save(path)
-    parts = [image(str(path)), text("x" * 40)]
-    row = MODELS["GPT-5.4"]
-    assert row.api is not None
-    manner, space = openrouter_manner(row.api), row.space(variant)
-    body = request(parts, variant, space, manner).body
-    one = Load(
-        calls=1,
-        images=1,
-        size=len(json.dumps(body)),
-        tokens_in=40 // 4 + 20 * 10,
-        tokens_out_at_most=768,
-        tokens_beginning=20 * 10,
-    )
-    encoded: list[Path] = []
-
-    def rule(path: Path, limit: int | None) -> SentImage:
-        encoded.append(path)
-        return manner.images(path, limit)
-
-    scale = Scale()
-    counted = replace(manner, images=rule)
-    assert scale.load(parts, variant, space, counted) == one
-    assert scale.load(parts, variant, space, counted) == one
-    assert encoded == [path], "once for all calls"
-    with pytest.raises(OSError, match=r"b\.png"):
-        scale.load([image(str(tmp_path / "b.png"))], variant, space, counted)
-
-
 def test_what_a_cache_reads_is_priced_apart() -> None:
-    """4 dollars a million tokens, 5 to keep them and 0.20 to read them again."""
+    """4 dollars a million tokens, 5 to keep them."""
     one = Load(calls=1, tokens_in=3000, tokens_out_at_most=100, tokens_beginning=2000)
-    first, second = (one.priced(place, 2, OPUS_5_5) for place in (0, 1))
+    first = one.priced(OPUS_5_5, shared=True)
     assert first.usd_in == pytest.approx((2000 * 5 + 1000 * 4) / 1e6)
-    assert second.usd_in == pytest.approx((2000 * 0.2 + 1000 * 4) / 1e6)
-    assert (first + second).usd_out_at_most == pytest.approx(2 * 100 * 20 / 1e6)
-    assert ((first + second).tokens_again, (first + second).tokens_in) == (2000, 6000)
-    alone = one.priced(0, 1, OPUS_5_5)
+    assert first.usd_out_at_most == pytest.approx(100 * 20 / 1e6)
+    alone = one.priced(OPUS_5_5, shared=False)
     assert alone.usd_in == pytest.approx(3000 * 4 / 1e6), "of one call nothing is kept"
-    short = replace(one, tokens_beginning=1000).priced(1, 2, OPUS_5_5)
-    assert short.usd_in == pytest.approx(3000 * 4 / 1e6), "too short for the provider's cache"
-    assert short.tokens_again == 1000, "a server of one's own has no such rule"
-    unknown = one.priced(1, 2, None)
-    assert (unknown.usd_in, unknown.usd_out_at_most, unknown.tokens_again) == (0.0, 0.0, 2000)
+    assert one.priced(None, shared=True) == one
 
 
 @pytest.mark.parametrize(

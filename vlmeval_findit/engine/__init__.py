@@ -9,7 +9,7 @@
 ``model_asker``       one piece of work and one model object: the adapter to what it can do
 ``backend``           who answers: a model in this process; ``executors``: threads; ``cluster``: Ray
 ``servers``           OpenAI-compatible servers as the host of a sweep
-``dry_run``           what a run would do, counted
+``dry_run``           what a run would do, counted; ``counting``: by cell and image, not by call
 ``outputs``           where results go, what run they are of, what lies there already
 ``cell_files``        from the journal to prediction files and scores
 ``sink``              what becomes of answers: kept, and cells written when they are complete

@@ -214,18 +214,14 @@ class CallCounter:
                 for at in np.flatnonzero(first[start : start + len(cell.rows)]).tolist():
                     key = keying.key(one.sha256[at].tobytes().hex(), content.names(one.shown[at]))
                     left[start + at] = not self._finished.serves(key, confidences=cell.confidences)
-        # Calls are made image by image, in the order of the images' first use.
-        files, used = np.unique(shown, return_index=True)
-        order = np.zeros(len(content.numbers), np.int64)
-        order[files] = used
         places = np.flatnonzero(left)
         over = asked["images"][places]
         several = np.zeros(len(shown), bool)
         _, kind, each = np.unique(over, return_inverse=True, return_counts=True)
         several[places] = each[kind] > 1
         later = left.copy()
-        later[places[np.lexsort((places, order[shown[places]], over))][_starts(each)]] = False
-        paths = {path for number in files.tolist() for path in content.shown[number]}
+        later[places[np.argsort(over, kind="stable")][_starts(each)]] = False
+        paths = {path for number in np.unique(shown).tolist() for path in content.shown[number]}
         calls = int(first.sum())
         return Counted(len(paths), calls, calls - len(places), left, later, several)
 

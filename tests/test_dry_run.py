@@ -1,0 +1,257 @@
+"""What is counted by cell and image is what it would be call by call, every request made."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core.places import Folder
+from vlmeval_findit.core.question import Task
+from vlmeval_findit.engine.calls import Call, Cell, Prompts
+from vlmeval_findit.engine.dry_run import Count, Group, count
+from vlmeval_findit.engine.journal.lookup import JournalView
+from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.engine.plan import make_plan
+from vlmeval_findit.models.http.chat import (
+    ChatModel,
+    openrouter_model,
+    provider_model,
+    server_model,
+)
+from vlmeval_findit.models.http.estimate import Load, load_of
+from vlmeval_findit.models.prices import OPUS_5_5
+
+QUESTIONS = [
+    "FindIt_Demo_xyxy_json",
+    "FindIt_Demo_xyxy_text",
+    "FindIt_Demo_xyxy_json_bbox_2d_constrained",
+    "FindIt_Demo_multilabel_cxcywh_json",
+    "FindIt_Demo_insdet_xyxy_json",
+    "FindIt_iGround_xyxy_json",
+]
+"""One image, references before it, and frames of a video."""
+
+LABELS = ["cat", 'the "left" one', "Größe\n…", "\u2028 猫 \U0001f408", "lone \ud83d", ""]
+
+CHATS = [
+    openrouter_model("GPT-5.4"),
+    openrouter_model("Claude-Opus-5.5"),
+    replace(openrouter_model("Claude-Opus-5.5"), prices=replace(OPUS_5_5, least=9)),
+    provider_model("google", "Gemini-2.5-Flash"),
+    server_model("Qwen3-VL", space={"kind": "grid1000", "scene_max_size": 40}),
+    server_model("Own", space="pixels", max_tokens=99),
+]
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of several kinds, two of them the same picture, one damaged; others are missing."""
+    folder = tmp_path_factory.mktemp("pictures")
+    for name, size in (("a.png", (64, 48)), ("b.png", (300, 20)), ("wide.png", (2100, 8))):
+        Image.radial_gradient("L").resize(size).convert("RGB").save(folder / name)
+    Image.open(folder / "a.png").save(folder / "a.jpg")
+    Image.open(folder / "b.png").convert("L").save(folder / "grey.png")
+    (folder / "again.png").write_bytes((folder / "a.png").read_bytes())
+    (folder / "torn.png").write_bytes((folder / "a.png").read_bytes()[:99])
+    return folder
+
+
+def cell_of(model: str, name: str, folder: Path, draw: random.Random) -> Cell:
+    """Some rows over some pictures."""
+    variant = parse(name)
+    whole = ["a.png", "again.png", "a.jpg", "b.png", "grey.png", "wide.png"]
+    found = draw.choice([whole, [*whole, "torn.png", "missing.png"]])
+    (query, *_) = BENCHMARK.load("FindIt_Demo_xyxy_json").queries.values()
+    queries = {
+        at: replace(
+            query,
+            index=at,
+            label=draw.choice(LABELS),
+            images=tuple(draw.choices(found, k=variant.frames)),
+            support=tuple(draw.choices(found, k=draw.randint(0, 2))),
+        )
+        for at in range(draw.randint(0, 12))
+    }
+    task = Task(name, variant, folder / "none.tsv", queries)
+    prompts = Prompts(task, Folder("Demo", folder, "test"), message)
+    return Cell(model, prompts, tuple(queries), ())
+
+
+def groups_of(folder: Path, draw: random.Random) -> list[Group]:
+    """Models over cells that some of them share, some with settings of their own."""
+    shared = [cell_of("", draw.choice(QUESTIONS), folder, draw) for _ in range(4)]
+    groups = []
+    for at, chat in enumerate((*CHATS, None)):
+        cells = [
+            replace(one, model=f"M{at}", settings={"seed": draw.choice([0, 0, 1])})
+            for one in draw.choices(shared, k=draw.randint(0, 5))
+        ]
+        groups.append(Group(f"M{at}", tuple(cells), chat, share=draw.choice([1.0, 0.5])))
+    return groups
+
+
+def name_of(path: Path) -> str:
+    return file_sha256(path) if path.is_file() else str(path)
+
+
+def counted_slowly(group: Group, finished: JournalView | None) -> Count:
+    """The same by making every call and every request."""
+    plan = make_plan(group.cells, name_of)
+    calls = list(plan.calls)
+    left = [
+        call
+        for call in calls
+        if finished is None or not finished.serves(call.key, confidences=call.cell.confidences)
+    ]
+    load = None if group.chat is None else load_slowly(left, group.chat).paid(group.share)
+    done = len(calls) - len(left)
+    return Count(group.name, len(group.cells), plan.queries, plan.images, len(calls), done, load)
+
+
+def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:
+    pictures = Counter(call.asked.image_sha256 for call in calls)
+    seen, total = Counter[Any](), Load()
+    for call in calls:
+        question, over = call.cell.question, call.asked.image_sha256
+        place, seen[over] = seen[over], seen[over] + 1
+        space = chat.space(question)
+        try:
+            asked = chat.request(call.message, question)
+        except OSError:
+            continue
+        limit = chat.manner(space).max_tokens or question.max_new_tokens
+        one = replace(load_of(asked, call.message, space, limit), size=len(json.dumps(asked.body)))
+        if place:
+            one = replace(one, tokens_again=one.tokens_beginning)
+        if chat.prices is not None:
+            price = chat.prices.another if place else chat.prices.first
+            kept = one.tokens_beginning if pictures[over] > 1 else 0
+            usd = price(one.tokens_in, kept), limit * chat.prices.answered / 1e6
+            one = replace(one, usd_in=usd[0], usd_out_at_most=usd[1])
+        total += one
+    return total
+
+
+def rounded(counts: Sequence[Count]) -> list[Count]:
+    """Dollars are added up in another order."""
+    return [
+        replace(
+            one,
+            load=one.load
+            and replace(
+                one.load,
+                usd_in=round(one.load.usd_in, 9),
+                usd_out_at_most=round(one.load.usd_out_at_most, 9),
+            ),
+        )
+        for one in counts
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_count_is_that_of_every_call(seed: int, pictures: Path, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    groups = groups_of(pictures, draw)
+    found = count(groups)
+    assert rounded(found.counts) == rounded([counted_slowly(one, None) for one in groups])
+    files = {
+        path
+        for group in groups
+        for cell in group.cells
+        for row in cell.rows
+        for path in cell.prompts.images(row)
+    }
+    assert found.images == len(files)
+    assert found.missing == sum(not path.is_file() for path in files)
+    # Of some calls the journal has answers, of some with log-probabilities, of some failures.
+    journal = tmp_path / "calls.jsonl"
+    asks = [[replace(c, confidences=draw.random() < 0.5) for c in one.cells] for one in groups]
+    groups = [replace(one, cells=tuple(c)) for one, c in zip(groups, asks, strict=True)]
+    with Journal(journal) as written:
+        for group in groups:
+            calls = list(make_plan(group.cells, name_of).calls)
+            written.append([record(call, draw) for call in calls if draw.random() < 0.6])
+    with JournalView(journal) as view:
+        slow = [counted_slowly(one, view) for one in groups]
+    assert rounded(count(groups, journal).counts) == rounded(slow)
+    assert seed or any(0 < one.finished < one.calls for one in slow)
+
+
+def record(call: Call, draw: random.Random) -> dict[str, Any]:
+    return {
+        "key": call.key,
+        "model": call.cell.model,
+        "settings": dict(call.cell.settings),
+        "prompt_sha256": call.asked.prompt_sha256,
+        "image_sha256": list(call.asked.image_sha256),
+        "reply": "[]",
+        "extra_records": None,
+        "error": draw.choice([None, None, "no"]),
+        **draw.choice([{}, {"confidences": True}]),
+    }
+
+
+def test_a_message_is_made_once_for_all_models(
+    pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = cell_of("", "FindIt_Demo_xyxy_json", pictures, random.Random(3))
+    made = []
+
+    def make(*asked: Any) -> Any:
+        made.append(asked)
+        return message(*asked)
+
+    monkeypatch.setattr(cell.prompts, "_make", make)
+    count([Group(chat.name, (replace(cell, model=chat.name),), chat) for chat in CHATS])
+    assert len(made) == len(cell.rows) > 0
+
+
+def test_an_image_is_encoded_once_for_all_that_send_it_alike(pictures: Path) -> None:
+    cell = cell_of("", "FindIt_Demo_xyxy_json", pictures, random.Random(3))
+    encoded: list[Path] = []
+    chat = openrouter_model("GPT-5.4")
+
+    def rule(path: Path, limit: int | None) -> Any:
+        encoded.append(path)
+        return chat.manner(space).images(path, limit)
+
+    space = chat.space(cell.question)
+    counted = replace(chat, manner=lambda space: replace(chat.manner(space), images=rule))
+    count([Group(name, (replace(cell, model=name),), counted) for name in ("M", "N")])
+    assert sorted(encoded) == sorted({p for row in cell.rows for p in cell.prompts.images(row)})
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_on_a_terminal_and_silence_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "1", "--dry-run"]
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    assert main(command) == 0
+    assert "cells read" in terminal.getvalue()
+    assert capsys.readouterr().out == said.out
