@@ -16,7 +16,6 @@ from measured import peak_mib
 from scale_runs import GRID
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.journal.reading import content_size
 
 
 class AtOnce(FakeModel):
@@ -48,7 +47,7 @@ def main(folder: Path, models: int) -> dict[str, float]:
     return {
         "calls": watcher.count,
         "cells": len(results),
-        "journal_mib": content_size(sweep.journal) / 2**20,
+        "journal_mib": sweep.journal.stat().st_size / 2**20,
         "before_mib": before,
         "peak_mib": peak_mib(),
         "took": took,

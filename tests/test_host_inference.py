@@ -475,4 +475,4 @@ def test_every_process_asks_its_share_and_the_first_writes(
     assert (first.calls, second.calls) == (10, 9)
     assert len(replies(tmp_path)) == ROWS
     assert waits == [0, 1, 1, 0]
-    assert not list(tmp_path.glob("*rank1*.jsonl"))
+    assert not list(tmp_path.glob("*_calls.jsonl.*"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,36 +21,13 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.engine.calls import _sha256
 from vlmeval_findit.engine.journal import lines as lines_of
-from vlmeval_findit.engine.journal import writer as journal_module
 from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
 from vlmeval_findit.engine.journal.lines import as_line
-from vlmeval_findit.engine.journal.reading import records, snapshot
-from vlmeval_findit.engine.journal.segments import folder_of, frames
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.shards import shard_path
 from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 
 IMAGE = "1" * 64
-
-
-@pytest.fixture(autouse=True, scope="module", params=[journal_module.SEGMENT, 1])
-def segment(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Everything holds of a small journal, and of one that is sealed after every reply."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal_module, "SEGMENT", request.param)
-        if request.param == 1:
-            patch.setattr(os, "fsync", lambda file: None)  # many, and slow
-        yield request.param
-
-
-def content(path: Path) -> bytes:
-    """The lines of a journal as they were written."""
-    with snapshot(path) as (segments, live):
-        sealed = [frame.lines for one in segments for frame in frames(one)]
-        return b"".join([*sealed, live.read() if live else b""])
-
-
-def names_in(folder: Path) -> list[str]:
-    """The files beside which nothing lies, but segments."""
-    return sorted(path.name for path in folder.iterdir() if path.suffix != ".d")
 
 
 def key(name: str, settings: dict[str, Any] | None = None) -> str:
@@ -116,8 +92,7 @@ def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
         with Journal(path, reserve=0) as journal:
             for at, reply in enumerate(replies):
                 journal.append([record(str(at), reply)])
-        whole = content(path)
-        shutil.rmtree(folder_of(path), ignore_errors=True)
+        whole = path.read_bytes()
         kept = whole[: round(cut * len(whole))]
         # A record whose line end alone is missing is whole.
         ends = accumulate(len(as_line(record(str(at), reply))) for at, reply in enumerate(replies))
@@ -172,7 +147,7 @@ def test_journals_without_checksums_are_read(tmp_path: Path) -> None:
         assert [journal[one["key"]] for one in old] == old
         journal.append([record("c")])
     assert len(list(records(path))) == 3
-    assert content(path).startswith(json.dumps(old[0]).encode() + b"\n"), "nothing is written over"
+    assert path.read_bytes().startswith(json.dumps(old[0]).encode() + b"\n")
 
 
 def test_numbers_that_name_settings_are_words_in_json(tmp_path: Path) -> None:
@@ -235,13 +210,11 @@ def test_lines_may_be_written_again_by_other_tools(tmp_path: Path) -> None:
         journal.append([record("a", "ä \ud83d\ude00"), record("b", "", "failed")])
     compact = [
         json.dumps(json.loads(line), ensure_ascii=False, separators=(",", ":"))
-        for line in content(path).splitlines()
+        for line in path.read_bytes().splitlines()
     ]
-    shutil.rmtree(folder_of(path), ignore_errors=True)
     path.write_text(f"{compact[0]}\n", encoding="utf-8")
     with Journal(path) as journal:
         assert journal[key("a")]["reply"] == "ä \U0001f600"
-    shutil.rmtree(folder_of(path), ignore_errors=True)
     path.write_text(compact[0].replace("ä", "ö") + "\n", encoding="utf-8")
     with Journal(path) as journal:
         assert key("a") not in journal
@@ -341,7 +314,7 @@ def test_every_beginning_of_a_first_record_is_a_torn_journal(tmp_path: Path) -> 
         with Journal(path, reserve=0) as journal:
             assert len(journal) == (size == len(whole) - 1)
             journal.append([record("b")])
-        assert content(path).endswith(as_line(record("b")))
+        assert path.read_bytes().endswith(as_line(record("b")))
 
 
 def test_a_journal_whose_first_line_is_spoilt_is_one_still(tmp_path: Path) -> None:
@@ -374,7 +347,7 @@ def test_two_engines_do_not_write_one_journal(
         assert "two sweeps cannot write" in other.stderr
     with Journal(path) as journal:
         assert len(journal) == 0
-    assert names_in(tmp_path) == ["calls.jsonl"]
+    assert [one.name for one in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
 def _open_in_child(path: Path, then: str = "") -> str:
@@ -396,6 +369,10 @@ def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
     with Journal(path) as journal:
         journal.append([record("a")])
         assert key("a") in journal
+
+
+def _beside(journal: Journal) -> Path:
+    return shard_path(journal.path, journal._lock.token)
 
 
 def lose_the_lock(journal: Journal) -> None:
@@ -436,7 +413,7 @@ def test_nothing_is_written_over_and_nothing_is_lost(
     with Journal(path) as journal:
         assert all(journal.get(key(name)) is not None for name in ("ours", "on its way"))
         assert (key("theirs") in journal) == (happens is somebody_appends)
-    assert names_in(tmp_path) == ["calls.jsonl"]
+    assert [one.name for one in tmp_path.iterdir()] == ["calls.jsonl"]
     with Journal(path) as journal:
         assert key("ours") in journal
 
@@ -471,13 +448,13 @@ def test_a_reply_that_comes_while_others_are_taken_in_is_not_lost(
         real(handle)
         if not taken:
             # Whoever takes in has just renamed the file, and read it before this reply was there.
-            taken.append(journal._beside.rename(tmp_path / "read already"))
+            taken.append(_beside(journal).rename(tmp_path / "read already"))
 
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(NotOursError):
         journal.append([record("late")])
     assert taken
-    assert [r["prompt_sha256"] for r in records(journal._beside)] == ["late"]
+    assert [r["prompt_sha256"] for r in records(_beside(journal))] == ["late"]
     journal.close()
 
 
@@ -489,7 +466,7 @@ def test_replies_that_were_half_taken_in_are_taken_in(tmp_path: Path) -> None:
     with Journal(path) as journal:
         assert journal[key("old")]["reply"] == "first"
         assert key("new") in journal
-    assert names_in(tmp_path) == ["calls.jsonl"]
+    assert [one.name for one in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
 # --- a full disk ----------------------------------------------------------------------------------
@@ -580,7 +557,6 @@ def test_a_disk_without_room_for_the_reserve_is_found_out_by_a_reply(
 def test_replies_are_made_to_last_now_and_then_and_at_the_end(
     seconds: float, syncs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_module, "SEGMENT", 1 << 20)
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     monkeypatch.setattr("vlmeval_findit.engine.journal.writer.SYNC_SECONDS", seconds)

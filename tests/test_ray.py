@@ -15,7 +15,6 @@ import pytest
 from engine_fakes import (
     FakeHost,
     FakeModel,
-    Message,
     Silent,
     answered_keys,
     demo_sweep,
@@ -26,10 +25,8 @@ from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.cluster.executor import RayExecutor
-from vlmeval_findit.engine.cluster.replica import SEALED_FROM, Replica
+from vlmeval_findit.engine.cluster.replica import Replica
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.journal.reading import is_whole
-from vlmeval_findit.engine.journal.segments import segments_of
 from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.run import UnfinishedError
 
@@ -90,34 +87,6 @@ def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
     assert ours == {name: undisturbed[name] for name in ours}
 
 
-class Wordy(FakeModel):
-    """Replies so long that each worker compresses its own."""
-
-    def generate(self, message: Message, dataset: str) -> str:
-        return super().generate(message, dataset) + " " * 200_000
-
-
-def test_large_files_of_workers_become_segments(tmp_path: Path) -> None:
-    go(demo_sweep(tmp_path / "alone"), FakeHost(Wordy()))
-    undisturbed = files(tmp_path / "alone" / "out")
-    for again in range(2):
-        watcher = Silent()
-        go(demo_sweep(tmp_path), ray_host(lambda: ModelAsker(Wordy())), watcher=watcher)
-        assert len(watcher.answers) == (0 if again else 100)
-        assert files(tmp_path / "out") == undisturbed
-    path = tmp_path / "calls.jsonl"
-    # As they are: one of each worker that answered a megabyte; a busy machine's second may be late.
-    assert len(segments_of(path)) in (1, 2)
-    assert path.stat().st_size < SEALED_FROM
-    assert is_whole(path)
-    assert len(set(answered_keys(path))) == 100
-    (tmp_path / "out" / ".sweep.finished").unlink()
-    model = Wordy()
-    go(demo_sweep(tmp_path), FakeHost(model))
-    assert model.calls == 0
-    assert files(tmp_path / "out") == undisturbed
-
-
 def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
     all_of = RAY_REPLICAS * (QUICK + 1)
     with hanging("ray", own_tmp) as run:
@@ -152,7 +121,7 @@ def test_workers_that_are_strangers_are_refused(
         with pytest.raises(ValueError, match="has another version of this package"):
             go(demo_sweep(tmp_path), host)
     monkeypatch.setattr(
-        "vlmeval_findit.engine.cluster.executor.side_path",
+        "vlmeval_findit.engine.cluster.executor.shard_path",
         lambda journal, name: tmp_path / "elsewhere",
     )
     with pytest.raises(ValueError, match=f"{tmp_path} must be a folder that all machines"):

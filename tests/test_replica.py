@@ -20,7 +20,7 @@ from vlmeval_findit.core.work import Answer, Kept, Stop, Work
 from vlmeval_findit.engine.backend import failures
 from vlmeval_findit.engine.cluster.replica import SETTINGS, Came, Piece, Replica, Scorer, Sheet
 from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.journal.side import Side, side_path
+from vlmeval_findit.engine.journal.shards import shard_path
 from vlmeval_findit.engine.model_asker import ModelAsker
 
 TOKEN = "a" * 32
@@ -121,7 +121,7 @@ def test_failures_are_kept_and_told(sheet: Sheet, tmp_path: Path) -> None:
     came = replica.ask(sheet, pieces(sheet)[:3])
     assert [one.answer.error for one in came] == [None, "RuntimeError: out of memory", None]
     assert kept(tmp_path) == 2
-    errors = [one["error"] for one in records(side_path(sheet.around.journal, TOKEN))]
+    errors = [one["error"] for one in records(shard_path(sheet.around.journal, TOKEN))]
     assert errors == [None, "RuntimeError: out of memory", None]
 
 
@@ -161,7 +161,7 @@ def test_what_ends_a_run_ends_it_here_too(
     assert first.answer.record["tokens"] == {"prompt": 7}, "the driver counts them"
     assert last.answer.stop is stop
     assert asker.asked == 2
-    assert len(list(records(side_path(sheet.around.journal, TOKEN)))) == lines
+    assert len(list(records(shard_path(sheet.around.journal, TOKEN)))) == lines
 
 
 def test_what_finds_no_room_goes_home_whole(
@@ -174,7 +174,6 @@ def test_what_finds_no_room_goes_home_whole(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    monkeypatch.setattr(Side, "seal", lambda side, least: full(0, b""))
     (came,) = replica.ask(sheet, pieces(sheet))
     monkeypatch.setattr(os, "write", real)
     assert type(came.answer) is Answer

@@ -21,7 +21,7 @@ from engine_fakes import FakeHost, FakeModel, demo_sweep, go
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.lock import Lock, is_held
 from vlmeval_findit.core.visible import duration
-from vlmeval_findit.engine.journal.side import side_path
+from vlmeval_findit.engine.journal.shards import shard_path
 from vlmeval_findit.engine.journal.tail import JournalTail
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.report.followed import Followed
@@ -226,7 +226,7 @@ def test_what_workers_keep_beside_the_journal_is_seen_and_counts_once(tmp_path: 
     run(tmp_path)
     journal = tmp_path / "calls.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    side, count = side_path(journal, "a" * 32), len(lines) // 2
+    side, count = shard_path(journal, "a" * 32), len(lines) // 2
     for provenance in tmp_path.rglob("*_provenance.json"):
         provenance.unlink()
     journal.write_bytes(b"".join(lines[:count]))

@@ -270,6 +270,11 @@ class Keying:
         return digest.hexdigest()
 
 
+def begin_key(model: str, settings: Mapping[str, Any]) -> hashlib._Hash:
+    """The beginning of the keys of all calls of a model with the same settings."""
+    return hashlib.sha256(_ENCODER.encode([model, settings])[:-1].encode())
+
+
 def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
     """The key of a row's call, and what it is made of."""
     return Keying(cell, image_hash)(index)

@@ -27,6 +27,7 @@ from ..core.work import Answer, refused_if_it_quotes
 from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
 from .calls import Cell, ImageHash, Keyed, keyed
+from .journal.lookup import Lookup
 from .journal.writer import Journal
 from .model_asker import as_json_value
 
@@ -98,7 +99,7 @@ def found_here(output: Output, answering: Answering) -> Output:
     return replace(output, identity=continued(recorded, now, output.settings.force, output.path))
 
 
-def made_before(output: Output, keys: Iterable[str], journal: Journal) -> Output:
+def made_before(output: Output, keys: Iterable[str], journal: Lookup) -> Output:
     """An output whose answers that the journal has were made as this run makes them.
 
     Raises:
@@ -254,8 +255,9 @@ def record_of(
         "tokens": as_json_value(record.get("tokens")),
         "finish_reason": as_json_value(record.get("finish_reason")) or None,
         "seconds": round(answer.seconds, 6),
-        "error": error,
         "made_by": run.made_by,
+        # The last two: a journal is opened by looking at the ends of lines.
+        "error": error,
         **({"confidences": True} if confidences else {}),
     }
 

@@ -9,6 +9,7 @@ from .backend import WorkResult
 from .calls import Call
 from .journal.errors import JournalError, full_disk
 from .journal.lines import Record
+from .journal.lookup import JournalShard
 from .journal.writer import Journal
 
 
@@ -28,7 +29,7 @@ class ResultSink:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: Journal | JournalShard,
         waiting: Waiting,
         told: Callable[[Sequence[Answer]], None],
         write: Callable[[int], None],
@@ -91,7 +92,8 @@ class ResultSink:
         if not self._elsewhere or self.error is not None:
             return
         try:
-            self._journal.take_in()
+            assert isinstance(self._journal, Journal)
+            self._journal.merge_shards()
             for at in self._later:
                 self._write(at)
         except JournalError as error:

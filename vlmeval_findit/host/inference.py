@@ -13,7 +13,7 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -36,8 +36,7 @@ from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt_others, count_failed, prediction_rows
 from ..engine.executors import ThreadsExecutor
 from ..engine.journal.lines import Record
-from ..engine.journal.lookup import JournalView, Lookup
-from ..engine.journal.reading import delete, records
+from ..engine.journal.lookup import JournalShard, Lookup
 from ..engine.journal.writer import Journal
 from ..engine.model_asker import asker_of
 from ..engine.outputs import Output, begin, found_here, made_before, prepare_output, record_of
@@ -177,24 +176,20 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str |
         SystemExit: it was stopped; every answer is in the journal.
     """
     ranks, hashes = Ranks.of_this_process(), ImageHashes()
-    with Journal(ranks.journal(run.journal)) as journal:
-        if ranks.is_first:
-            _take_in_others(journal, run)
-            for path in dict.fromkeys((run.kept, run.output.path)):
-                adopt_others(replace(run.output, path=path), journal, hashes)
+    if not ranks.is_first:
         ranks.wait()
-        with ExitStack() as stack:
-            journals: list[Lookup] = [journal]
-            if not ranks.is_first:
-                journals.append(stack.enter_context(JournalView(run.journal)))
-            done = Answered(journals, how.again)
-            _make_calls(run, model, how, Kept(journal, ranks, hashes, done))
-        if ranks.is_first:
-            ranks.wait()
-            _take_in_others(journal, run)
-            return _write(run, journal, hashes)
-    ranks.wait()
-    return 0, None
+        with JournalShard(run.journal) as shard:
+            _make_calls(run, model, how, Kept(shard, ranks, hashes))
+        ranks.wait()
+        return 0, None
+    with Journal(run.journal) as journal:
+        for path in dict.fromkeys((run.kept, run.output.path)):
+            adopt_others(replace(run.output, path=path), journal, hashes)
+        ranks.wait()
+        _make_calls(run, model, how, Kept(journal, ranks, hashes))
+        ranks.wait()
+        journal.merge_shards()
+        return _write(run, journal, hashes)
 
 
 class HostModel:
@@ -243,20 +238,11 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where this process keeps its answers, which share of the rows is its, and what is known."""
+    """Where this process keeps its answers, and which share of the rows is its."""
 
-    journal: Journal
+    journal: Journal | JournalShard
     ranks: Ranks
     hashes: ImageHash
-    done: Answered
-
-
-def _take_in_others(journal: Journal, run: HostRun) -> None:
-    """Take in what other processes of this run, or of an earlier one, answered."""
-    for other in Ranks.others(run.journal):
-        journal.append(filter(journal.is_news, records(other)))
-        journal.sync()
-        delete(other)
 
 
 def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
@@ -264,7 +250,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     journal, ranks, hashes = kept.journal, kept.ranks, kept.hashes
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     plan = make_plan([cell], hashes)
-    unanswered = _Unanswered(journal, cell.confidences, kept.done)
+    unanswered = _Unanswered(journal, cell.confidences, how.again)
     left = calls_left(plan, journal, unanswered)
     output = run.output
     if left.left:
@@ -308,36 +294,22 @@ def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> tuple[int, str 
     return count_failed(cell, keys, journal), next(filter(None, errors), None)
 
 
-class Answered:
-    """The calls that are not made again although the journal does not have their answers.
+class _Unanswered(Unanswered):
+    """Those of them that did not fail, where failures stand.
 
     Args:
-        journals: of this process, and that of the first process, where this is another.
         again: whether failed calls are made again.
     """
 
-    def __init__(self, journals: Sequence[Lookup], again: bool) -> None:
-        self._journals = journals
+    def __init__(self, journal: Lookup, confidences: bool, again: bool) -> None:
+        super().__init__(journal, confidences)
         self._again = again
 
-    def holds(self, key: str, confidences: bool) -> bool:
-        """Whether another process has the answer as it is wanted, or a failure stands."""
-        return any(
-            journal.serves(key, confidences=confidences)
-            or (not self._again and key not in journal and journal.get(key) is not None)
-            for journal in self._journals
-        )
-
-
-class _Unanswered(Unanswered):
-    """Those of them that no other process has, and that did not fail where failures stand."""
-
-    def __init__(self, journal: Journal, confidences: bool, done: Answered) -> None:
-        super().__init__(journal, confidences)
-        self._done = done
-
     def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) and not self._done.holds(str(key), self._confidences)
+        return super().__contains__(key) and (self._again or not self._failed(str(key)))
+
+    def _failed(self, key: str) -> bool:
+        return key not in self._journal and self._journal.get(key) is not None
 
 
 class CallsBar:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from ..core.exit_status import NO_MORE, SOME_FAILED
@@ -42,17 +41,6 @@ class Ranks:
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
         """Every ``world``-th item, beginning with this process's own."""
         return items[self.rank :: self.world]
-
-    def journal(self, journal: Path) -> Path:
-        """The journal of this process: the run's own for the first, one beside it for others."""
-        if self.is_first:
-            return journal
-        return journal.with_name(f"{journal.stem}.rank{self.rank}{journal.suffix}")
-
-    @staticmethod
-    def others(journal: Path) -> list[Path]:
-        """The journals that other processes left beside the run's own."""
-        return sorted(journal.parent.glob(f"{journal.stem}.rank*{journal.suffix}"))
 
     @contextmanager
     def ending_together(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from ..core.identity_file import read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
 from ..engine.journal.errors import lock_path
-from ..engine.journal.side import live_sides
+from ..engine.journal.shards import shards_of
 from ..engine.journal.tail import JournalTail
 from ..engine.run import Tables
 from .live_cells import Call, Cell, CellView, Place, Snapshot, Stamp, State, stamp_of
@@ -63,7 +63,7 @@ class Followed:
             for path in journals:
                 folder = place.folder if path in place.journals else path.parent
                 # Workers of a cluster keep theirs beside it, until the sweep takes them in.
-                for one in (path, *live_sides(path)):
+                for one in (path, *shards_of(path)):
                     known = self._journals.setdefault(one, _Followed(one, path))
                     known.folders.add(folder)
         for path, journal in self._journals.items():

@@ -29,7 +29,7 @@ from ..cancel import CancelToken
 from ..config import Inference
 from ..executors import Answered, until
 from ..finished import code_sha256
-from ..journal.side import side_path
+from ..journal.shards import shard_path
 from ..plan import WorkItem
 from ..results import Result
 from .ray import cluster, import_ray
@@ -149,7 +149,7 @@ class RayExecutor:
         actors = {name: remote.remote(self._load, around, name) for name in names}
         ready: list[Ready] = self._ray.get([one.ready.remote() for one in actors.values()])
         for name, one in zip(names, ready, strict=True):
-            _refuse_strangers(side_path(around.journal, name), one)
+            _refuse_strangers(shard_path(around.journal, name), one)
         return actors, ready[0].together
 
     def _fitting(self) -> int:

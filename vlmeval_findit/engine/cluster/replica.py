@@ -1,7 +1,7 @@
 """What runs on the machines of a cluster: replicas that keep what they answer, and the scoring.
 
 A replica is the executor of one machine (:class:`.LocalBackend`) that keeps its answers in a file
-of its own beside the journal (:mod:`..journal.side`).  So the driver sends places of calls, and
+of its own beside the journal (:mod:`.side`).  So the driver sends places of calls, and
 gets back that they are answered; no words pass through it.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,15 +23,10 @@ from ..cell_files import finished_cell
 from ..finished import code_sha256
 from ..journal.lines import Record
 from ..journal.lookup import JournalView
-from ..journal.side import Side
-from ..journal.writer import SEGMENT
 from ..outputs import Output, record_of
 from ..plan import Plan, WorkItem
 from ..results import Result
-
-SEALED_FROM = 1 << 20
-"""Bytes of lines that a replica compresses at its end; the driver takes in fewer line by line."""
-
+from .side import Side
 
 SETTINGS = (
     "LMUData",
@@ -141,8 +135,6 @@ class Replica:
         What is answered in the file already is not asked again: an actor before this one has died
         of a later call.
         """
-        # Not at the end: when these come, whoever asked has heard of all before.
-        self._seal(SEGMENT)
         if self._sheet is not sheet:
             self._sheet, hashes = sheet, sheet.hashes.__getitem__
             self._keyings = [Keying(one.cell, hashes) for one in sheet.outputs]
@@ -189,14 +181,7 @@ class Replica:
         self._stop.request()
 
     def close(self) -> None:
-        """Have all that was kept on the disk; what is much is sealed."""
-        self._seal(SEALED_FROM)
-        self._side.close()
-
-    def _seal(self, least: int) -> None:
-        """Compress what is kept, if it is so much; without room for that the file grows on."""
-        with suppress(OSError):
-            self._side.seal(least)
+        """End it."""
 
 
 class Scorer:

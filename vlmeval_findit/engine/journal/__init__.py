@@ -1,13 +1,14 @@
 """Finished calls: appended, never changed, and the single source of all results.
 
-===============  ==================================================================================
-``lines``        one line of it; ``errors``: why replies cannot be kept
-``segments``     what of a large one is compressed; ``keys``: where in it each call lies
-``plain``        where the lines lie that are not
-``reading``      how others read it while somebody writes; ``tail``: how they follow it
-``side``         what workers keep beside it, until it is taken in
-``sealed_view``  calls in the segments, ``sealed``: and more of them added
-``lookup``       a call by its key, for whoever does not write
-``writer``       the one that does
-===============  ==================================================================================
+A file of JSON lines, which ``jq`` reads.
+
+===========  ======================================================================================
+``lines``    one line of it; ``errors``: why replies cannot be kept
+``index``    where the line of each call is
+``packed``   the same lines compressed, when a run is complete
+``shards``   what others keep beside it, until it is merged
+``reading``  how others read it while somebody writes; ``tail``: how they follow it
+``lookup``   a call by its key, for whoever does not write
+``writer``   the one that does
+===========  ======================================================================================
 """

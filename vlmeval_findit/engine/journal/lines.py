@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple
 
-from ..calls import key_fits
+from ..calls import begin_key, key_fits
 
 MAX_LINE = 256 << 20
 """Bytes of a line at most: a server's reply has 64 MiB, which JSON may make four times as long."""
@@ -17,14 +18,37 @@ MAX_LINE = 256 << 20
 Record = Mapping[str, Any]
 """One line; ``key`` names the call, ``error`` is None for an answer."""
 
-_CHECKED = ', "crc32": "'
 _FIELDS = frozenset(
     ("key", "model", "settings", "prompt_sha256", "image_sha256", "reply", "extra_records", "error")
 )
-_HEAD = b'{"key": "' + b"0" * 64 + b'", "model": "'
+_HEADS = (b'{"key": "' + b"0" * 64 + b'", "model": "', b'{"event": {')
+
+# The parts of a line that :func:`.outputs.record_of` writes, for those that need not be parsed.
+_MIDDLE = re.compile(
+    rb', "dataset": "(?:[^"\\]|\\.)*", "row": -?\d+, "prompt_sha256": "([0-9a-f]{64})"'
+    rb', "image_sha256": \[((?:"[0-9a-f]{64}"(?:, )?)*)\], "reply": "'
+)
+_END = re.compile(rb', "error": null(, "confidences": true)?(, "crc32": "[0-9a-f]{8}"}\n)\Z')
+_LONGEST_END = 70
 
 
-def kept(record: Record) -> tuple[Record, bytes]:
+class Line(NamedTuple):
+    """One line of a file: ``length`` bytes from ``start`` on.
+
+    ``key`` is that of its call; None of a line that is no record, or not what was written, and ""
+    of an event.  ``failed``: the call was not answered; ``confidences``: it was asked for with
+    log-probabilities.  ``source`` is the number of the file, where several are read.
+    """
+
+    start: int
+    length: int
+    key: str | None
+    failed: bool = False
+    confidences: bool = False
+    source: int = 0
+
+
+def stored(record: Record) -> tuple[Record, bytes]:
     """A record and its line; of one that would be too long to be read again, a failure."""
     line = as_line(record)
     if len(line) > MAX_LINE:
@@ -35,9 +59,15 @@ def kept(record: Record) -> tuple[Record, bytes]:
 
 
 def as_line(record: Record) -> bytes:
-    """A record with its checksum."""
+    """A record, or an event, with its checksum."""
     body = _body(record)
-    return b'%s%s%08x"}\n' % (body, _CHECKED.encode(), zlib.crc32(body))
+    return b'%s, "crc32": "%08x"}\n' % (body, zlib.crc32(body))
+
+
+def line_of(record: Record, start: int, length: int) -> Line:
+    """Where the line of a record lies."""
+    failed, confidences = bool(record["error"]), bool(record.get("confidences"))
+    return Line(start, length, record["key"], failed, confidences)
 
 
 def _body(record: Record) -> bytes:
@@ -50,80 +80,116 @@ def record_in(raw: bytes) -> dict[str, Any] | None:
 
     Lines of versions that wrote no checksum are held against their keys alone.
     """
-    record = plain_record(raw)
-    if record is None:
-        return None
-    said = record.pop("crc32", None)
-    if said is not None and not _sum_fits(raw, record, said):
-        return None
-    return record if key_fits(record) else None
+    record = _checked(raw)
+    return record if record and _is_record(record) and key_fits(record) else None
+
+
+def event_in(raw: bytes) -> dict[str, Any] | None:
+    """The event of a line; None where it is none, or is not what was written."""
+    event = _checked(raw) if raw.startswith(_HEADS[1]) else None
+    return event["event"] if event and isinstance(event.get("event"), dict) else None
 
 
 def plain_record(raw: bytes) -> dict[str, Any] | None:
     """The record of a line as it stands, checked for nothing but its shape."""
+    record = _object(raw)
+    return record if record and _is_record(record) else None
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(raw)
+        found = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    whole = isinstance(record, dict) and record.keys() >= _FIELDS
-    return record if whole and isinstance(record["key"], str) else None
+    return found if isinstance(found, dict) else None
 
 
-def _sum_fits(raw: bytes, record: Record, said: object) -> bool:
-    written, _, _ = raw.rpartition(_CHECKED.encode())
-    # A tool like jq writes the same record with other blanks.
-    return any(said == f"{zlib.crc32(body):08x}" for body in (written, _body(record)))
+def _is_record(found: Record) -> bool:
+    return found.keys() >= _FIELDS and isinstance(found["key"], str)
 
 
-class Line(NamedTuple):
-    """One line of a file: where it begins, how long it is, and its record where it is one."""
+def _checked(raw: bytes) -> dict[str, Any] | None:
+    """The object of a line without its checksum, if that is right."""
+    found = _object(raw)
+    if found is not None and (said := found.pop("crc32", None)) is not None:
+        written, _, _ = raw.rpartition(b', "crc32": "')
+        # A tool like jq writes the same record with other blanks.
+        if all(said != f"{zlib.crc32(body):08x}" for body in (written, _body(found))):
+            return None
+    return found
 
-    start: int
-    length: int
-    ended: bool
-    record: dict[str, Any] | None
+
+def _quickly(raw: bytes) -> tuple[bool] | None:
+    """Whether log-probabilities were asked for, of the line of an answer that is whole.
+
+    None where only parsing it can tell.  A journal of a million lines is opened by this.
+    """
+    end = _END.search(raw, max(0, len(raw) - _LONGEST_END))
+    settled = raw.find(b', "dataset": "', 75)
+    middle = _MIDDLE.match(raw, settled) if end and settled > 0 else None
+    if end is None or middle is None:
+        return None
+    begun = _begun(raw[75:settled])
+    if begun is None or b"%08x" % zlib.crc32(raw[: end.start(2)]) != raw[-11:-3]:
+        return None
+    digest = begun.copy()
+    digest.update(b',"%s",[%s]]' % (middle[1], middle[2].replace(b", ", b",")))
+    fits = raw.startswith(b'{"key": "') and digest.hexdigest().encode() == raw[9:73]
+    return (end[1] is not None,) if fits else None
 
 
-def lines(f: BinaryIO) -> Iterator[Line]:
-    """The lines of a file, one at a time in memory, and of none more than ``MAX_LINE`` bytes."""
+@lru_cache(256)
+def _begun(shared: bytes) -> hashlib._Hash | None:
+    """The beginning of the keys of all calls of a model and its settings, as a line has them."""
+    found = _object(b"{%s}" % shared)
+    if found is None or set(found) != {"model", "settings"}:
+        return None
+    return begin_key(found["model"], found["settings"])
+
+
+def lines(f: BinaryIO) -> Iterator[tuple[Line, bytes]]:
+    """The lines of a file, each with its bytes: one at a time in memory, and of none more than
+    ``MAX_LINE`` bytes.  A last line without an end is given if it is whole.
+    """
     start = 0
     while raw := f.readline(MAX_LINE):
         length, ended = len(raw), raw.endswith(b"\n")
-        if ended or length < MAX_LINE:
-            record = record_in(raw)
-        else:
-            record = None
+        if not ended and length == MAX_LINE:
+            raw = b""
             while not ended and (piece := f.readline(1 << 20)):
                 length, ended = length + len(piece), piece.endswith(b"\n")
-        del raw
-        yield Line(start, length, ended, record)
+        line = _line(raw, start, length)
+        if not ended and line.key is None:
+            return  # torn
+        yield line, raw
         start += length
 
 
-def problem_of(path: Path) -> str | None:
-    """Why a file is no journal and must not be written to; None where it is one, or is not there.
+def _line(raw: bytes, start: int, length: int) -> Line:
+    if quick := _quickly(raw):
+        return Line(start, length, raw[9:73].decode(), False, *quick)
+    if event_in(raw) is not None:
+        return Line(start, length, "")
+    record = record_in(raw)
+    return Line(start, length, None) if record is None else line_of(record, start, length)
 
-    A journal's first line is a record, or the beginning of one that a crash tore off.
+
+def problem_of_lines(f: BinaryIO) -> str | None:
+    """Why the lines of a file are no journal, and must not be added to; None where they are one.
+
+    The first line of a journal is a record or an event, or the beginning of one that a crash tore
+    off.
     """
-    if not path.exists():
+    head = f.readline(len(_HEADS[0]))
+    if not head or any(_begins(head, wanted) for wanted in _HEADS):
         return None
-    if not path.is_file():
-        return "is no regular file"
-    with path.open("rb") as f:
-        head = f.read(len(_HEAD))
-        if not head or _begins_a_record(head):
-            return None
-        if not head.startswith(b"{"):
-            return "does not begin with a record of a journal"
-        f.seek(0)
-        return (
-            None
-            if plain_record(f.readline(MAX_LINE))
-            else "does not begin with a record of a journal"
-        )
+    if head.startswith(b"{") and plain_record(head + f.readline(MAX_LINE)):
+        return None
+    return "does not begin with a record of a journal"
 
 
-def _begins_a_record(head: bytes) -> bool:
+def _begins(head: bytes, wanted: bytes) -> bool:
+    if wanted is _HEADS[1]:
+        return wanted.startswith(head) or head.startswith(wanted)
     key = slice(9, 73)
-    plain = head[: key.start] + re.sub(rb"[0-9a-f]", b"0", head[key]) + head[key.stop :]
-    return _HEAD.startswith(plain)
+    return wanted.startswith(head[:9] + re.sub(rb"[0-9a-f]", b"0", head[key]) + head[73:])

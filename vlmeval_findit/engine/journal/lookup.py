@@ -1,40 +1,37 @@
-"""Calls of a journal, looked up by key: by its writer, and by whoever else reads it.
-
-:class:`JournalView` needs no lock and leaves no trace on the disk.  It shows the journal of the
-moment when it was opened, whoever writes it, then or later: what was appended or sealed since is
-not seen, and what was there stays readable.
-"""
+"""Calls of a journal, looked up by key: by its writer, and by whoever else reads it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
-from itertools import chain
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
-from .errors import JournalError
-from .keys import Line, standing
-from .lines import Record
-from .plain import PlainLines
-from .reading import problem_of, snapshot
-from .sealed_view import SealedView
-from .segments import Segment, segment_at
-from .side import live_sides, sealed_sides
+from .errors import full_disk
+from .index import Index, standing
+from .lines import Line, Record, event_in, lines, stored
+from .reading import check_journal, open_lines
+from .shards import append_to_shard, shards_of
+
+log = logging.getLogger(__name__)
 
 
 class Lookup:
-    """The finished calls of a journal, by their keys.
+    """The finished calls of a journal by their keys, and what was noted beside them.
 
     Args:
-        sealed: the lines in its segments.
-        plain: those that come after them.
+        path: the journal.
     """
 
-    def __init__(self, sealed: SealedView, plain: PlainLines) -> None:
-        self._sealed = sealed
-        self._plain = plain
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files: list[BinaryIO] = []
+        self._index = Index()
+        self._events: list[Line] = []
 
     def __contains__(self, key: str) -> bool:
         """Whether a call is answered; a failed one is not."""
@@ -42,15 +39,14 @@ class Lookup:
 
     def __len__(self) -> int:
         """How many calls are answered; every key is read."""
-        noted = chain(self._sealed.noted(), self._plain.noted())
-        return len({key for key, line in noted if not line.failed})
+        return len({line.key for line in self._index if not line.failed})
 
     def __getitem__(self, key: str) -> dict[str, Any]:
         """The record of a call: its answer, or the last of its failures.
 
         Raises:
             KeyError: it was never made.
-            JournalError: it is in a segment and spoilt.
+            JournalError: it is spoilt since the journal was opened.
         """
         stood = self._standing(key)
         if not stood:
@@ -67,15 +63,10 @@ class Lookup:
         asked for with them, whether or not they could be had.
         """
         # Of the answers to a call one that was asked for with them always stands.
-        for line in self._all(key):
+        for line in self._index.lines(key):
             if not line.failed and (line.confidences or not confidences):
                 return True
         return False
-
-    def is_news(self, record: Record) -> bool:
-        """Whether a record from elsewhere says more of its call than is known here."""
-        asked = bool(record.get("confidences")) and not record["error"]
-        return not self.serves(record["key"], confidences=asked)
 
     def replies(self, key: str) -> list[str]:
         """The texts of all answers that stood for a call, one after the other."""
@@ -83,32 +74,63 @@ class Lookup:
 
     def answers_of(self, model: str, dataset: str) -> Iterator[dict[str, Any]]:
         """The answers to calls that a model got first for a dataset; every record is read."""
-        plain = ((line, self._record(line)) for _, line in self._plain.noted())
-        for line, record in chain(self._sealed.records(), plain):
-            wanted = (record.get("model"), record.get("dataset")) == (model, dataset)
-            if wanted and not line.failed and self._standing(record["key"])[-1] == line:
+        for line in self._index:
+            if line.failed or self._standing(line.key or "")[-1] != line:
+                continue
+            record = self._record(line)
+            if (record.get("model"), record.get("dataset")) == (model, dataset):
                 yield record
 
-    def _all(self, key: str) -> Sequence[Line]:
-        """The lines of a call that may have stood for it, in their order."""
-        plain = self._plain.lines(key)
-        return [*self._sealed.lines(key), *plain] if self._sealed else plain
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What was noted, in order."""
+        for line in self._events:
+            event = event_in(self._raw(line))
+            if event is not None:
+                yield event
+
+    def _note(self, line: Line) -> None:
+        if line.key == "":
+            self._events.append(line)
+        else:
+            self._index.note(line)
 
     def _standing(self, key: str) -> list[Line]:
-        return standing(self._all(key))
+        return standing(self._index.lines(key))
+
+    def _raw(self, line: Line) -> bytes:
+        return os.pread(self._files[line.source].fileno(), line.length, line.start)
 
     def _record(self, line: Line) -> dict[str, Any]:
-        raw = self._sealed.raw(line) if line.segment > 0 else self._plain.raw(line)
-        record: dict[str, Any] = json.loads(raw)
+        record: dict[str, Any] = json.loads(self._raw(line))
         record.pop("crc32", None)
         return record
+
+    def _read(self, f: BinaryIO) -> int:
+        """Index the lines of a file; returns where the last whole one ends."""
+        number, end, spoilt, first = len(self._files), 0, 0, 0
+        self._files.append(f)
+        for line, _ in lines(f):
+            end = line.start + line.length
+            if line.key is None:
+                first, spoilt = first if spoilt else line.start, spoilt + 1
+            else:
+                self._note(line._replace(source=number) if number else line)
+        if spoilt:
+            log.warning(
+                "%s: %d lines are no records, or not what was written, and are left out; "
+                "the first is at byte %d",
+                self.path,
+                spoilt,
+                first,
+            )
+        return end
 
 
 class JournalView(Lookup):
     """The finished calls of a journal that may be in use, with what is kept beside it.
 
-    Args:
-        path: the journal.
+    It needs no lock and leaves no trace on the disk.  It shows the journal of the moment when it
+    was opened, whoever writes it, then or later.
 
     Raises:
         FileNotFoundError: there is none.
@@ -117,23 +139,14 @@ class JournalView(Lookup):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        if problem := problem_of(path):
-            raise JournalError(f"{path} {problem}")
-        with ExitStack() as stack:
-            # First what is beside it: if it is taken in meanwhile, it is there twice and not never.
-            others = [stack.enter_context(file) for file in _opened(path)]
-            segments, live = stack.enter_context(snapshot(path))
-            files = [*([live] if live is not None else []), *others]
-            plain = PlainLines(*(file.fileno() for file in files))
-            for number in range(len(files)):
-                plain.index(number)
-            sealed = SealedView(path, [*segments, *_sealed(path, len(segments))])
-            stack.callback(sealed.close)
-            super().__init__(sealed, plain)
-            self._close = stack.pop_all().close
+        super().__init__(path)
+        check_journal(path)
+        # First what is beside it: if it is merged meanwhile, it is there twice and not never.
+        shards = _opened_shards(path)
+        for f in (open_lines(path), *shards):
+            self._read(f)
 
-    def __enter__(self) -> JournalView:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *stopped: object) -> None:
@@ -141,23 +154,36 @@ class JournalView(Lookup):
 
     def close(self) -> None:
         """Let go of the files."""
-        self._close()
+        for f in self._files:
+            f.close()
 
 
-def _sealed(path: Path, known: int) -> Iterator[Segment]:
-    """What was sealed beside a journal, numbered on from its segments."""
-    for number, side in enumerate(sealed_sides(path), known + 1):
-        with suppress(FileNotFoundError):  # it was taken in at this moment
-            yield segment_at(side.path, side.number)._replace(number=number)
+class JournalShard(JournalView):
+    """The journal of a process that has not its lock, such as the second one of torchrun: it looks
+    calls up in the journal, and keeps its own beside it, where whoever has the lock finds them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._token = secrets.token_hex(16)
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Keep the records of calls that were finished together: all of them or none.
+
+        Raises:
+            DiskFullError: no room.
+        """
+        made = [stored(record) for record in records]
+        if not made:
+            return
+        try:
+            append_to_shard(self.path, self._token, b"".join(line for _, line in made))
+        except OSError as error:
+            lost = sum(not record.get("error") for record, _ in made)
+            raise full_disk(error, self.path).and_lost(lost) from None
 
 
-def _opened(path: Path) -> Sequence[BinaryIO]:
-    """The files that are kept beside a journal, open."""
+def _opened_shards(path: Path) -> list[BinaryIO]:
     while True:
-        with ExitStack() as stack:
-            try:
-                files = [stack.enter_context(file.open("rb")) for file in live_sides(path)]
-            except FileNotFoundError:
-                continue  # it was taken in, or renamed to be
-            stack.pop_all()
-            return files
+        with suppress(FileNotFoundError):  # it was merged, or renamed to be
+            return [shard.open("rb") for shard in shards_of(path)]

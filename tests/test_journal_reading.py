@@ -1,0 +1,519 @@
+"""A journal read beside its writer, from what is beside it, compressed, and quickly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_journal import FOREIGN, key, record
+
+from vlmeval_findit.engine.calls import _sha256
+from vlmeval_findit.engine.journal import index as journal_index
+from vlmeval_findit.engine.journal import lines as journal_lines
+from vlmeval_findit.engine.journal import lookup as journal_lookup
+from vlmeval_findit.engine.journal import writer as journal_writer
+from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
+from vlmeval_findit.engine.journal.index import Index, standing
+from vlmeval_findit.engine.journal.lines import MAX_LINE, Line, as_line
+from vlmeval_findit.engine.journal.lookup import JournalShard, JournalView, Lookup
+from vlmeval_findit.engine.journal.packed import packed_path, zstd
+from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.shards import shards_of
+from vlmeval_findit.engine.journal.tail import JournalTail
+from vlmeval_findit.engine.journal.writer import Journal
+
+NAMES = "abcde"
+CALL = st.tuples(
+    st.sampled_from(NAMES), st.sampled_from(["answer", "failure", "with log-probabilities"])
+)
+CALLS = st.lists(CALL, max_size=6)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "calls.jsonl"
+
+
+def filled(path: Path, count: int) -> list[str]:
+    names = [str(at) for at in range(count)]
+    with Journal(path, reserve=0) as journal:
+        journal.append(record(name, name) for name in names)
+    return names
+
+
+def made_of(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
+    made = []
+    for name, kind in calls:
+        number = next(numbers)
+        error = "Timeout" if kind == "failure" else None
+        more = {"confidences": True} if kind.startswith("with") else {}
+        made.append(record(name, f"{number}", error, dataset="D" if number % 3 else "E", **more))
+    return made
+
+
+def view(journal: Lookup) -> dict[str, Any]:
+    """Everything that a journal says of its calls."""
+    each = {
+        name: (
+            journal.get(key(name)),
+            key(name) in journal,
+            [journal.serves(key(name), confidences=wanted) for wanted in (False, True)],
+            journal.replies(key(name)),
+        )
+        for name in NAMES
+    }
+    of_dataset = sorted(json.dumps(one) for one in journal.answers_of("M", "D"))
+    return {**each, "all": len(journal), "of a dataset": of_dataset}
+
+
+def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Everything in a folder: which file it is, and when and how large it was written."""
+    states = {str(path): path.stat() for path in [folder, *folder.rglob("*")]}
+    return {name: (one.st_ino, one.st_mtime_ns, one.st_size) for name, one in states.items()}
+
+
+# --- a view ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    appended=CALLS,
+    others=st.lists(CALLS, max_size=3),
+    rubbish=st.lists(st.sampled_from([b"", b"no record\n", b"\xff\xfe\n", b"\0\0\n"]), max_size=2),
+    torn=st.integers(0, 300),
+)
+def test_a_view_says_what_the_writer_says(
+    appended: list[Any], others: list[Any], rubbish: list[bytes], torn: int
+) -> None:
+    with TemporaryDirectory() as name:
+        folder, numbers = Path(name), iter(range(1000))
+        path = folder / "calls.jsonl"
+        lines = list(map(as_line, made_of(appended, numbers)))
+        end = as_line(record("torn off"))[:torn]
+        path.write_bytes(b"".join([*lines, *(rubbish if lines else ()), end]))
+        for at, calls in enumerate(others):
+            shard = folder / f"calls.jsonl.{'abc'[at] * 32}.jsonl{'.taken' * (at == 1)}"
+            shard.write_bytes(b"".join([*map(as_line, made_of(calls, numbers)), end]))
+        before = traces(folder)
+        with JournalView(path) as seen:
+            said = view(seen)
+            assert traces(folder) == before
+            with Journal(path, reserve=0) as journal:
+                assert said == view(journal)
+                journal.append([record("later")])
+            assert view(seen) == said, "although a writer merged the shards"
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_view_is_a_beginning_of_what_another_process_writes(path: Path) -> None:
+    names = [str(at) for at in range(200)]
+    filled(path, 1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with Journal(path, reserve=0) as journal:
+            for name in names[1:]:
+                journal.append([record(name, name)])
+                os.write(writing, b".")
+                time.sleep(0.001)
+        os._exit(0)
+    os.close(writing)
+    told, looks = 1, 0
+    with os.fdopen(reading, "rb", buffering=0) as f:
+        while new := f.read(1000):
+            told, looks = told + len(new), looks + 1
+            with JournalView(path) as now:
+                found = [name for name in names if key(name) in now]
+                assert found == names[: len(found)]
+                assert len(found) >= told, "what was kept when it was opened is seen"
+                assert [now[key(name)]["reply"] for name in found] == found
+    assert os.waitpid(child, 0)[1] == 0
+    assert looks > 3
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_file_is_refused(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match="does not begin with a record of a journal"):
+        JournalView(path)
+
+
+def test_where_there_is_no_journal_none_is_made(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        JournalView(path)
+    assert not list(path.parent.iterdir())
+    with pytest.raises(JournalError, match="is no regular file"):
+        JournalView(path.parent)
+
+
+def test_segments_of_version_0_2_are_refused_with_what_to_type(path: Path) -> None:
+    lines = [as_line(record(name)) for name in "abc"]
+    segments = path.with_name("calls.jsonl.d")
+    segments.mkdir()
+    for at in (0, 1):
+        (segments / f"00000{at + 1}.jsonl.zst").write_bytes(zstd.compress(lines[at]))
+    path.write_bytes(lines[2])
+    for opens in (Journal, JournalView, lambda path: list(records(path))):
+        with pytest.raises(JournalError, match="kept large journals") as error:
+            opens(path)
+    command = str(error.value).partition("Make one file of both: ")[2]
+    if subprocess.run(["zstd", "-V"], check=False, capture_output=True).returncode == 0:
+        subprocess.run(command, shell=True, check=True)
+        with Journal(path) as journal:
+            assert [key(name) in journal for name in "abc"] == [True] * 3
+
+
+# --- beside it ------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_beside_a_journal_is_merged(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.append([record("a", "first")])
+        with JournalShard(path) as one, JournalShard(path) as other:
+            assert key("a") in one
+            one.append([record("a", "second"), record("b", "of one")])
+            other.append([record("c", "of another"), record("d", "", "Timeout")])
+            assert key("b") not in journal
+            with JournalView(path) as seen:
+                said = view(seen)
+            journal.merge_shards()
+            assert view(journal) == said
+            other.append([record("d", "late")])
+        assert [r["reply"] for r in records(path)] == ["first", "of one", "of another", "", "late"]
+    with Journal(path) as journal:
+        assert journal[key("d")]["reply"] == "late"
+    assert not shards_of(path)
+
+
+def test_a_shard_on_a_full_disk_says_what_is_lost(path: Path) -> None:
+    filled(path, 1)
+    with JournalShard(path) as shard, pytest.MonkeyPatch.context() as patch:
+
+        def write(file: int, data: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+        patch.setattr(os, "write", write)
+        with pytest.raises(DiskFullError, match="2 replies could not be kept"):
+            shard.append([record("a"), record("b"), record("c", "", "Timeout")])
+
+
+@pytest.mark.parametrize("moment", ["listed", "opened"])
+def test_what_is_merged_meanwhile_is_seen(
+    moment: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(path, 2)
+    path.with_name(f"calls.jsonl.{'a' * 32}.jsonl").write_bytes(as_line(record("beside")))
+    name = "shards_of" if moment == "listed" else "open_lines"
+    real = getattr(journal_lookup, name)
+
+    def merged(of: Path) -> Any:
+        found = real(of) if moment == "listed" else None
+        Journal(of).close()
+        return found or real(of)
+
+    monkeypatch.setattr(journal_lookup, name, merged)
+    with JournalView(path) as seen:
+        assert key("beside") in seen
+        assert len(seen) == 3
+    assert not shards_of(path)
+
+
+# --- what is no call ------------------------------------------------------------------------------
+
+
+def test_what_is_noted_is_read_back_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [{"batch": "b1", "keys": [key("a")]}, {"batch": "b1", "id": "ä\n"}, {"error": None}]
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with Journal(path) as journal:
+        journal.note(events[0])
+        assert len(synced) == 1, "before anything is sent"
+        journal.append([record("a")])
+        journal.note(events[1])
+        journal.note(events[2])
+        assert list(journal.events()) == events
+        assert len(journal) == 1
+    with path.open("ab") as f:
+        f.write(as_line({"event": {"torn": True}})[:-3])
+    for opened in (JournalView(path), Journal(path)):
+        with opened:
+            assert list(opened.events()) == events
+            assert key("a") in opened
+    assert [r["prompt_sha256"] for r in records(path)] == ["a"]
+    assert [r["prompt_sha256"] for r in JournalTail(path).records()] == ["a"]
+
+
+def test_a_spoilt_event_is_left_out(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.note({"id": "one"})
+        journal.note({"id": "two"})
+    path.write_bytes(path.read_bytes().replace(b"one", b"0ne"))
+    with Journal(path) as journal:
+        assert list(journal.events()) == [{"id": "two"}]
+
+
+# --- compressed -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def packed(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compressed journal of a thousand calls and an event."""
+    monkeypatch.setattr(journal_writer, "PACKED_FROM", 1)
+    filled(path, 1000)
+    with Journal(path) as journal:
+        journal.note({"id": "one"})
+        journal.pack()
+        assert journal[key("7")]["reply"] == "7", "it can be read until it is closed"
+    assert [one.name for one in path.parent.iterdir()] == ["calls.jsonl.zst"]
+    return packed_path(path)
+
+
+def test_a_compressed_journal_is_read_and_gone_on_with(packed: Path, path: Path) -> None:
+    before = traces(path.parent)
+    with JournalView(path) as seen:
+        assert len(seen) == 1000
+        assert list(seen.events()) == [{"id": "one"}]
+        assert seen[key("999")]["reply"] == "999"
+    assert [r["reply"] for r in records(path)] == list(map(str, range(1000)))
+    assert traces(path.parent) == before
+    with Journal(path) as journal:
+        journal.append([record("more")])
+    assert not packed.exists()
+    assert len(list(records(path))) == 1001
+
+
+def test_a_small_journal_is_not_compressed(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.append([record("a")])
+        journal.pack()
+    assert path.exists()
+
+
+def test_a_compressed_journal_that_is_spoilt_keeps_what_is_before(
+    packed: Path, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = packed.read_bytes()
+    for spoilt in (data[: len(data) // 2], data[:-200] + b"\0" * 200):
+        packed.write_bytes(spoilt)
+        with JournalView(path) as seen:
+            found = [at for at in range(1000) if key(str(at)) in seen]
+            assert found == list(range(len(found)))
+    assert "is spoilt" in caplog.text
+
+
+def test_no_more_is_unpacked_than_a_file_says(packed: Path, path: Path) -> None:
+    zeros = zstd.ZstdCompressor()
+    unsaid = zeros.compress(bytes(1 << 20)) + zeros.flush()
+    packed.write_bytes(unsaid)
+    with pytest.raises(JournalError, match="it is not known what is in it"):
+        JournalView(path)
+    # Its header says so much, whatever follows.
+    packed.write_bytes(bytes.fromhex("28b52ffd e0") + (1 << 60).to_bytes(8, "little") + b"\0" * 20)
+    with pytest.raises(JournalError, match="the disk has no room for what is in it"):
+        Journal(path)
+    packed.write_bytes(b"no zstd")
+    with pytest.raises(JournalError, match="it is not known what is in it"):
+        Journal(path)
+    assert packed.read_bytes() == b"no zstd"
+    assert not path.exists()
+
+
+def test_who_is_killed_between_two_files_has_both(packed: Path, path: Path) -> None:
+    data = packed.read_bytes()
+    Journal(path).close()
+    packed.write_bytes(data)
+    with Journal(path) as journal:
+        assert len(journal) == 1000
+        journal.append([record("more")])
+    assert len(list(records(path))) == 1001
+
+
+# --- followed -------------------------------------------------------------------------------------
+
+
+def test_a_tail_tells_every_whole_line_once(path: Path) -> None:
+    tail = JournalTail(path)
+    assert not list(tail.records())
+    with Journal(path) as journal:
+        for name in "abc":
+            journal.append([record(name)])
+            assert not tail.is_another()
+            assert [r["prompt_sha256"] for r in tail.records()] == [name]
+        line = as_line(record("d"))
+        with path.open("ab") as f:
+            f.write(line[:50])
+            f.flush()
+            assert not list(tail.records())
+            assert tail.left == 50
+            f.write(line[50:])
+        assert [r["prompt_sha256"] for r in tail.records()] == ["d"]
+        assert tail.left == 0
+
+
+def test_one_look_reads_no_more_than_it_may(path: Path) -> None:
+    filled(path, 40)
+    size, tail = path.stat().st_size, JournalTail(path, at_a_time=2000)
+    looks = []
+    while found := [r["reply"] for r in tail.records()]:
+        looks.append(found)
+        assert tail.left == size - tail._read
+    assert [reply for look in looks for reply in look] == list(map(str, range(40)))
+    assert len(looks) > 3
+
+
+def test_a_tail_goes_on_when_a_journal_is_compressed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_writer, "PACKED_FROM", 1)
+    tail = JournalTail(path)
+    with Journal(path) as journal:
+        journal.append([record("a")])
+        assert len(list(tail.records())) == 1
+        journal.append([record("b")])
+        journal.pack()
+    assert not tail.is_another()
+    assert [r["prompt_sha256"] for r in tail.records()] == ["b"]
+    assert not list(tail.records())
+    assert len(list(JournalTail(path).records())) == 2
+    Journal(path).close()
+    assert tail.is_another()
+    assert len(list(tail.records())) == 2
+
+
+@pytest.mark.parametrize("how", ["replaced", "cut"])
+def test_another_journal_is_noticed(how: str, path: Path) -> None:
+    filled(path, 3)
+    tail = JournalTail(path)
+    assert len(list(tail.records())) == 3
+    if how == "cut":
+        os.truncate(path, len(path.read_bytes().splitlines(keepends=True)[0]))
+    else:
+        path.rename(path.with_name("old"))
+        filled(path, 1)
+    assert tail.is_another()
+    assert len(list(tail.records())) == 1
+    assert not tail.is_another()
+
+
+# --- quickly, and in little memory ----------------------------------------------------------------
+
+
+def hashed(*said: object) -> str:
+    return hashlib.sha256(repr(said).encode()).hexdigest()
+
+
+def engine_record(at: int, **more: Any) -> dict[str, Any]:
+    """A record in the order in which the engine writes it."""
+    settings = {"max_new_tokens": 1024, "prompt": 'a", "dataset": "b'}
+    words, images = hashed("words", at), [hashed("image", at)]
+    said = {"error": None, **more}
+    return {
+        "key": _sha256(["M", settings, words, images]),
+        "model": "M",
+        "settings": settings,
+        "dataset": "FindIt_Scale",
+        "row": at,
+        "prompt_sha256": words,
+        "image_sha256": images,
+        "reply": '", "error": null, "crc32": "',
+        "extra_records": {"error": None},
+        "made_by": {"package": "0.3"},
+        **said,
+    }
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "nothing": lambda line: line,
+    "a reply": lambda line: line.replace(b'"reply": "', b'"reply": "x'),
+    "a key": lambda line: line[:9] + hashed("other").encode() + line[73:],
+    "words, and the checksum": lambda line: as_line(
+        {**json.loads(line[: line.rindex(b', "crc32"')] + b"}"), "prompt_sha256": hashed("x")}
+    ),
+    "the model, and the checksum": lambda line: as_line(
+        {**json.loads(line[: line.rindex(b', "crc32"')] + b"}"), "model": "N"}
+    ),
+    "no end": lambda line: line[:-1],
+    "other blanks": lambda line: json.dumps(json.loads(line), separators=(",", ":")).encode(),
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"confidences": True}, {"error": "Timeout"}])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_quick_look_at_a_line_says_what_parsing_it_says(
+    change: Callable[[bytes], bytes], more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = change(as_line(engine_record(7, **more)))
+    quick = journal_lines._quickly(line)
+    assert (quick is not None) == (change is CHANGES["nothing"] and "error" not in more)
+    found = journal_lines._line(line, 5, len(line))
+    monkeypatch.setattr(journal_lines, "_quickly", lambda raw: None)
+    assert found == journal_lines._line(line, 5, len(line))
+
+
+PLACES = st.tuples(
+    st.integers(0, 30),  # of which call
+    st.one_of(st.integers(0, 2**48 - 1), st.just(2**48 - 1)),
+    st.one_of(st.integers(1, 1000), st.just(MAX_LINE)),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 3),
+)
+
+
+@given(st.lists(PLACES, max_size=60), st.sampled_from([1, 2, 16]))
+def test_an_index_says_what_a_dictionary_says(
+    places: list[tuple[int, int, int, bool, bool, int]], least: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(journal_index, "_LEAST", least)
+        index = Index()
+    plain: dict[str, list[Line]] = {}
+    for number, start, length, *flags in places:
+        line = Line(start, length, hashed(number), *flags)
+        index.note(line)
+        plain.setdefault(hashed(number), []).append(line)
+        for at in range(31):
+            assert index.lines(hashed(at)) == plain.get(hashed(at), [])
+    told = list(index)
+    assert {one: [line for line in told if line.key == one] for one in plain} == plain
+
+
+@pytest.mark.parametrize("name", ["", "a call", "0" * 63, "0" * 66, "g" * 64])
+def test_what_is_no_key_is_not_known(name: str) -> None:
+    index = Index()
+    index.note(Line(0, 10, name))
+    assert not index.lines(name)
+    assert not list(index)
+
+
+def test_the_first_answer_stands_but_for_one_with_log_probabilities() -> None:
+    failed, first, second = Line(0, 1, "", failed=True), Line(1, 1, ""), Line(2, 1, "")
+    better = Line(3, 1, "", confidences=True)
+    assert standing([failed, failed]) == [failed]
+    assert standing([failed, first, second, failed]) == [first]
+    assert standing([failed, first, better, second]) == [first, better]
+
+
+def test_a_call_takes_few_bytes(path: Path) -> None:
+    """A hundred bytes a call is what a run of a million may need."""
+    path.write_bytes(b"".join(as_line(engine_record(at)) for at in range(20_000)))
+    tracemalloc.start()
+    try:
+        with JournalView(path) as seen:
+            size = tracemalloc.get_traced_memory()[0]
+            assert len(seen) == 20_000
+    finally:
+        tracemalloc.stop()
+    assert size < 20_000 * 70
