@@ -191,7 +191,8 @@ def test_what_is_kept_beside_a_journal_is_merged(path: Path) -> None:
             journal.merge_shards()
             assert view(journal) == said
             other.append([record("d", "late")])
-        assert [r["reply"] for r in records(path)] == ["first", "of one", "of another", "", "late"]
+        replies = [r["reply"] for r in records(path)]
+        assert sorted(replies) == ["", "first", "late", "of another", "of one"]
     with Journal(path) as journal:
         assert journal[key("d")]["reply"] == "late"
     assert not shards_of(path)
