@@ -349,7 +349,7 @@ class Scheduler:
         if retry_after:
             return retry_after + self._random.uniform(0.0, 0.1 * retry_after + 0.05)
         first, longest = self.policy.backoff
-        return min(first * 2 ** (tries - 1), longest) * self._random.uniform(0.5, 1.0)
+        return min(first * 2.0 ** (tries - 1), longest) * self._random.uniform(0.5, 1.0)
 
     def _finish(self, item: Item, outcome: Outcome) -> None:
         self.finished.append(Finished(item, outcome, item.reason or self.given_up))
