@@ -11,7 +11,7 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.answering import Planned, Surroundings
+from vlmeval_findit.engine.answering import Context, Planned
 from vlmeval_findit.engine.backend import Backend, ExecutorBackend, LocalBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import ModelEntry, Sweep
@@ -121,8 +121,8 @@ def go(
     watcher: Silent | None = None,
 ) -> list[Result]:
     """Run a sweep in this process."""
-    around = Surroundings(host, watcher or Silent(), stop or CancelToken(), best_format)
-    return run_sweep(sweep, around, chosen)
+    context = Context(host, watcher or Silent(), stop or CancelToken(), best_format)
+    return run_sweep(sweep, context, chosen)
 
 
 def files(work_dir: Path) -> dict[str, str]:

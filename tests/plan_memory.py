@@ -20,7 +20,6 @@ from vlmeval_findit.engine.calls import Cell, ImageHashes, Prompts, keys_of
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, make_plan, unfinished, work_items
 from vlmeval_findit.engine.run import Tables
-from vlmeval_findit.engine.sink import Waiting
 from vlmeval_findit.engine.unanswered import Unanswered, calls_left
 
 ROWS = 1000
@@ -45,10 +44,12 @@ def main(count: int) -> dict[str, float]:
         asked, start = cells(Path(folder), count), time.process_time()
         plan, unanswered = make_plan(asked, ImageHashes()), Unanswered(journal, False)
         left = calls_left(plan, journal, unanswered)
-        waiting, done = Waiting(left.waits), 0
+        waits, done = list(left.waits), 0
         for unit in unfinished(work_items(plan.calls, ItemSizes()), unanswered):
-            for at in waiting.made(unit.calls):
-                done += sum(1 for _ in keys_of(plan.cells[at], plan.image_hash))
+            for at in (at for call in unit.calls for at in call.wanted_by):
+                waits[at] -= 1
+                if not waits[at]:
+                    done += sum(1 for _ in keys_of(plan.cells[at], plan.image_hash))
         return {"calls": left.left, "done": done, "took": time.process_time() - start}
 
 

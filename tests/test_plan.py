@@ -34,7 +34,6 @@ from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, make_plan, unfinished, work_items
 from vlmeval_findit.engine.run import Tables
 from vlmeval_findit.engine.search import STAGES
-from vlmeval_findit.engine.sink import Waiting
 from vlmeval_findit.engine.unanswered import Unanswered, calls_left
 
 Settings = Mapping[str, Any]
@@ -191,15 +190,10 @@ def test_a_cell_waits_for_each_of_its_calls_once(tables: Tables, tmp_path: Path)
     (asked,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     cells = [over(tmp_path, asked, ["a", "b", "a"]), over(tmp_path, asked, ["b", "c"])]
     plan = make_plan(cells, ImageHashes())
-    first, second = plan.calls
+    _, second = plan.calls
     with Journal(tmp_path / "calls.jsonl") as journal:
         left = calls_left(plan, journal, Unanswered(journal, False), {second.key, "of others"})
     assert left == (2, 2, (1, 2), frozenset(), {second.key})
-    waiting = Waiting(left.waits)
-    assert waiting.complete() == []
-    assert waiting.made([first]) == [0]
-    assert waiting.made([second]) == [1]
-    assert waiting.complete() == [0, 1]
 
 
 def sha256_of_json(value: object) -> str:

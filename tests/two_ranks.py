@@ -12,7 +12,8 @@ import torch.distributed as dist
 import vlmeval.dataset
 import vlmeval.inference
 
-from vlmeval_findit.host import inference, register
+from vlmeval_findit.engine import answering
+from vlmeval_findit.host import register
 
 DATASETS = ("FindIt_Demo_xyxy_json", "FindIt_Demo_xywh_json")
 
@@ -32,7 +33,7 @@ def main(folder: Path) -> None:
     register()
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=600))
     if dist.get_rank() == 1:
-        inference.make_plan = fails  # type: ignore[assignment]
+        answering.make_plan = fails  # type: ignore[assignment]
     for name in DATASETS:
         dist.barrier()
         try:

@@ -18,7 +18,7 @@ from ..core.extras import install
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
 from ..core.shipped import config_here_or_shipped
-from ..engine.answering import Host, StoppedError, Surroundings
+from ..engine.answering import Context, Host, StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..engine.config import Inference, Race, Sweep
 from ..engine.config_file import read_sweep
@@ -224,9 +224,9 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
 def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
     """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
     with cancelled_by_signals(_say) as stop, SweepProgress() as progress:
-        around = Surroundings(host, progress, stop, best_format)
+        context = Context(host, progress, stop, best_format)
         try:
-            results = run_sweep(sweep, around, chosen)
+            results = run_sweep(sweep, context, chosen)
         except (StoppedError, KeyboardInterrupt) as error:
             print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
             return (), INTERRUPTED

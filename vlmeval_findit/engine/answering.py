@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..benchmarks import benchmark_of
@@ -27,12 +28,15 @@ from .journal.writer import Journal
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import ItemSizes, make_plan, unfinished, work_items
 from .results import Result
-from .sink import ResultSink, Waiting
+from .sink import Listener, ResultSink
 from .unanswered import OpenCalls, Unanswered, calls_left
 
 
 class StoppedError(RuntimeError):
     """A sweep was asked to stop; finished calls are in the journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(f"stopped; finished calls are in {journal.path}: run again to go on")
 
 
 class ModelStoppedError(RuntimeError):
@@ -79,20 +83,14 @@ class Planned(NamedTuple):
     finished: int
 
 
-class Watcher(Protocol):
+class Watcher(Listener, Protocol):
     """Who is told how a sweep goes."""
 
     def planned(self, model: str, planned: Planned) -> None:
         """A model's work begins."""
 
-    def answered(self, answers: Sequence[Answer]) -> None:
-        """Calls were made."""
-
     def took(self, model: str, servers: Mapping[str, int]) -> None:
         """Calls were made; how many at once each of its servers takes."""
-
-    def scored(self, result: Result) -> None:
-        """A cell's files are written."""
 
 
 PickWinner = Callable[[Sequence[Result]], Format]
@@ -100,12 +98,12 @@ PickWinner = Callable[[Sequence[Result]], Format]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Context:
     """What a sweep runs in."""
 
     host: Host
     watcher: Watcher
-    stop: CancelToken
+    cancel: CancelToken
     pick: PickWinner
 
 
@@ -118,7 +116,7 @@ class Engine:
     """
 
     sweep: Sweep
-    around: Surroundings
+    context: Context
     opened: Callable[[], Journal]
     hashes: ImageHash
     memory: Memory
@@ -127,9 +125,182 @@ class Engine:
     def journal(self) -> Journal:
         return self.opened()
 
+    def job(self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend) -> Job:
+        """The calls of a model's cells."""
+        sweep, host = self.sweep, self.context.host
+        return Job(
+            outputs=outputs,
+            backend=backend,
+            journal=self.journal,
+            hashes=self.hashes,
+            unanswered=Unanswered(self.journal, sweep.confidences),
+            sizes=ItemSizes(sweep.inference.variants, sweep.inference.batch_size),
+            watcher=self.context.watcher,
+            answering=lambda one: host.on_this_machine(entry, one.identity.answering),
+            in_batches=sweep.batch is not None,
+        )
 
-Made = Callable[[int, Output], None]
-"""Takes the place of an output whose calls were all made, and the output."""
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Calls of one model: which, who answers them, and what becomes of the answers."""
+
+    outputs: Sequence[Output]
+    """Its cells."""
+    backend: Backend
+    journal: Journal
+    hashes: ImageHash
+    """Names the content of images."""
+    unanswered: Container[str]
+    """The keys of the calls that are made."""
+    sizes: ItemSizes
+    watcher: Watcher
+    answering: Callable[[Output], Answering]
+    """Who answers, with what only the machine that makes the calls knows."""
+    in_batches: bool = False
+    """Calls that are on their way in batches are waited for."""
+    begin: Callable[[Output], Output] = begin
+    """Writes what a cell's run is."""
+    finish: Callable[[Output], Result] | None = None
+    """Writes the files of a cell whose calls were all made; a thread calls it."""
+    known: Sequence[Result] = ()
+    """The results of other cells of the model, which were finished before."""
+
+
+class Answered(NamedTuple):
+    """What came of a job."""
+
+    outputs: Mapping[int, Output]
+    """By its place, every cell whose calls were all made, with what the machine says of it."""
+    results: Mapping[int, Result]
+    """By its place, what came out of every cell that was finished."""
+    last: Answer | None
+    """The answer after which no further call should be made, if there was one."""
+
+
+def answer(job: Job, cancel: CancelToken) -> Answered:
+    """Make the calls of a model's cells that were not made before.
+
+    Raises:
+        IdentityError: the run is another than the one that was recorded.
+        ValueError: calls are on their way in batches, and would be paid twice.
+        JournalError: replies cannot be kept any more.
+        StoppedError: somebody asked to stop.
+        KeyboardInterrupt: somebody asked a second time.
+    """
+    journal, watcher, model = job.journal, job.watcher, job.outputs[0].cell.model
+    plan = make_plan([output.cell for output in job.outputs], job.hashes)
+    ledger = Ledger(journal.path)
+    left = calls_left(plan, journal, job.unanswered, ledger.live)
+    if not job.in_batches:
+        refuse_calls_in_batches(ledger, left.noted)
+    outputs = [
+        found_here(output, job.answering(output)) if waits else output
+        for output, waits in zip(job.outputs, left.waits, strict=True)
+    ]
+    for at, output in enumerate(outputs):
+        keys = keys_of(output.cell, job.hashes) if at in left.known else ()
+        outputs[at] = job.begin(made_before(output, keys, journal))
+    rows = sum(result.rows for result in job.known)
+    finished = left.calls - left.left + rows
+    watcher.planned(model, Planned(len(outputs) + len(job.known), left.calls + rows, finished))
+    for result in job.known:
+        watcher.scored(result)
+    identities = {id(output.cell): output.identity for output in outputs}
+
+    def record(call: Call, answer: Answer) -> Record:
+        cell = call.cell
+        identity = identities[id(cell)]
+        return record_of(cell, call.row, answer, call.asked, identity, cell.confidences)
+
+    finish = job.finish
+    sink = ResultSink(
+        journal,
+        left.waits,
+        record,
+        watcher,
+        None if finish is None else lambda at: finish(outputs[at]),
+    )
+    if (cluster := _cluster(job.backend)) is not None:
+        cluster.gets(sheet_of(journal.path, outputs, plan))
+    # An interruption must not come between a reply and the journal.
+    with cancel.shielded():
+        calls = OpenCalls(plan, job.unanswered, job.sizes)
+        run_sync(answer_calls(calls, job.backend, sink, cancel))
+        sink.take_in()
+    watcher.took(model, job.backend.capacity)
+    if sink.error is not None:
+        raise sink.error
+    if sink.last is None and cancel.requested and len(sink.complete) < len(outputs):
+        raise StoppedError(journal)
+    return Answered({at: outputs[at] for at in sink.complete}, sink.results, sink.last)
+
+
+async def answer_calls(
+    calls: OpenCalls, backend: Backend, sink: ResultSink, cancel: CancelToken
+) -> None:
+    """Make the calls that are left of a plan, and hand their answers to a sink.
+
+    The sink says in the end whether all could be made and kept.
+    """
+    # The others of a run go on where one model ends.
+    own = CancelToken(cancel)
+    async with sink.open(cancel):
+        for result in calls.unreadable():
+            sink.take(result)
+        if sink.ended:
+            return
+        async with aclosing(backend.answer(calls.items(), own)) as results:
+            async for result in results:
+                sink.take(result)
+                if sink.ended:
+                    # What is on its way is paid for: it comes, and is kept where there is room.
+                    own.request()
+
+
+# --- the cells of a sweep -------------------------------------------------------------------------
+
+
+def run_model(
+    engine: Engine, entry: ModelEntry, outputs: Sequence[Output], known: Sequence[Result] = ()
+) -> list[Result]:
+    """Make the calls of one model's cells; every cell is written when its last call was made.
+
+    ``known`` are the results of others of its cells, which were finished before: they are told, and
+    nothing more.
+
+    Raises:
+        ModelStoppedError: it said that no further call should be made.
+        JournalError: replies cannot be kept any more.
+        StoppedError: somebody asked to stop.
+    """
+    if not outputs:
+        if known:
+            rows, watcher = sum(result.rows for result in known), engine.context.watcher
+            watcher.planned(entry.name, Planned(len(known), rows, rows))
+            for result in known:
+                watcher.scored(result)
+        return []
+    backend = engine.context.host.backend(entry)
+    job = replace(engine.job(entry, outputs, backend), known=known)
+    cluster = _cluster(backend)
+    if cluster is not None:
+        with cluster.opened():
+            found = _on_cluster(engine, job, cluster)
+    else:
+        finish = partial(finished, engine)
+        found = answer(replace(job, finish=finish), engine.context.cancel)
+    results = [found.results[at] for at in sorted(found.results)]
+    if found.last is not None:
+        raise ModelStoppedError(entry.name, found.last, results)
+    return results
+
+
+def finished(engine: Engine, output: Output) -> Result:
+    """Write the files of a cell whose calls were all made."""
+    result = finished_cell(output, engine.hashes, engine.journal)
+    engine.memory.keep(output, result)
+    return result
 
 
 @runtime_checkable
@@ -148,86 +319,30 @@ class Cluster(Protocol):
         """Write the files of cells, by their places, as far as it can."""
 
 
-def run_model(
-    engine: Engine, entry: ModelEntry, outputs: Sequence[Output], known: Sequence[Result] = ()
-) -> list[Result]:
-    """Make the calls of one model's cells; every cell is written when its last call was made.
-
-    ``known`` are the results of others of its cells, which were finished before: they are told, and
-    nothing more.
-
-    Raises:
-        ModelStoppedError: it said that no further call should be made.
-        JournalError: replies cannot be kept any more.
-        StoppedError: somebody asked to stop.
-    """
-    if known and not outputs:
-        _tell(engine, entry, Planned(0, 0, 0), known)
-        return []
-    backend = engine.around.host.backend(entry)
-    if (cluster := _cluster(backend)) is not None:
-        with cluster.opened():
-            last, written = _on_cluster(engine, entry, outputs, backend, known)
-    else:
-        written = dict[int, Result]()
-
-        def write(at: int, output: Output) -> None:
-            written[at] = written_result(engine, output)
-            engine.memory.keep(output, written[at])
-
-        last = ask(engine, entry, outputs, backend, write, known)
-    results = [written[at] for at in sorted(written)]
-    if last is not None:
-        raise ModelStoppedError(entry.name, last, results)
-    return results
-
-
 def _cluster(backend: Backend) -> Cluster | None:
     executor = getattr(backend, "executor", None)
     return executor if isinstance(executor, Cluster) else None
 
 
-def _on_cluster(
-    engine: Engine,
-    entry: ModelEntry,
-    outputs: Sequence[Output],
-    backend: Backend,
-    known: Sequence[Result],
-) -> tuple[Answer | None, dict[int, Result]]:
-    """The answer that ended it, if one did, and the results of the cells: written on the cluster
-    where that is the same as here, as it is where rows are scored one by one.
+def _on_cluster(engine: Engine, job: Job, cluster: Cluster) -> Answered:
+    """What came of a job whose cells are written on the cluster where that is the same as here, as
+    it is where rows are scored one by one.
     """
-    made: dict[int, Output] = {}
-    last = ask(engine, entry, outputs, backend, made.__setitem__, known)
-    stop, results = engine.around.stop, dict[int, Result]()
+    cancel, results = engine.context.cancel, dict[int, Result]()
+    found = answer(job, cancel)
+    made = found.outputs
     apart = [at for at, one in made.items() if benchmark_of(one.cell.question).at_a_time]
-    cluster = _cluster(backend)
-    assert cluster is not None
-    for at, result in cluster.finished(apart, stop):
-        engine.around.watcher.scored(result)
+    for at, result in cluster.finished(apart, cancel):
+        engine.context.watcher.scored(result)
         results[at] = result
-    for at in until(stop, (at for at in made if at not in results)):
-        results[at] = written_result(engine, made[at])
+    for at in until(cancel, (at for at in made if at not in results)):
+        results[at] = finished(engine, made[at])
+        engine.context.watcher.scored(results[at])
     for at, result in results.items():
         engine.memory.keep(made[at], result)
     if len(results) < len(made):
-        raise _stopped(engine)
-    return last, results
-
-
-def _tell(engine: Engine, entry: ModelEntry, work: Planned, known: Sequence[Result]) -> None:
-    rows = sum(result.rows for result in known)
-    whole = Planned(work.cells + len(known), work.calls + rows, work.finished + rows)
-    engine.around.watcher.planned(entry.name, whole)
-    for result in known:
-        engine.around.watcher.scored(result)
-
-
-def written_result(engine: Engine, output: Output) -> Result:
-    """Write the files of a cell whose calls were all made."""
-    result = finished_cell(output, engine.hashes, engine.journal)
-    engine.around.watcher.scored(result)
-    return result
+        raise StoppedError(engine.journal)
+    return found._replace(results=results)
 
 
 def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None:
@@ -236,105 +351,9 @@ def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None
     Raises:
         ValueError: some are on their way in other batches.
     """
-    executor = getattr(engine.around.host.backend(entry), "executor", None)
+    executor = getattr(engine.context.host.backend(entry), "executor", None)
     if isinstance(executor, BatchExecutor):
         plan = make_plan([output.cell for output in outputs], engine.hashes)
         left = Unanswered(engine.journal, engine.sweep.confidences)
-        executor.submit(unfinished(work_items(plan.calls, ItemSizes()), left), engine.around.stop)
-
-
-def ask(
-    engine: Engine,
-    entry: ModelEntry,
-    outputs: Sequence[Output],
-    backend: Backend,
-    made: Made,
-    known: Sequence[Result] = (),
-) -> Answer | None:
-    """Make the calls of one model's cells that were not made before.
-
-    Returns the answer after which no further call should be made, if there was one.
-
-    Raises:
-        ValueError: calls are on their way in batches, and would be paid twice.
-        JournalError: replies cannot be kept any more.
-        StoppedError: somebody asked to stop.
-    """
-    journal, around = engine.journal, engine.around
-    plan = make_plan([output.cell for output in outputs], engine.hashes)
-    unanswered = Unanswered(journal, engine.sweep.confidences)
-    ledger = Ledger(journal.path)
-    left = calls_left(plan, journal, unanswered, ledger.live)
-    if engine.sweep.batch is None:
-        refuse_calls_in_batches(ledger, left.noted)
-    waiting = Waiting(left.waits)
-    complete = frozenset(waiting.complete())
-    outputs = [
-        output
-        if at in complete
-        else found_here(output, around.host.on_this_machine(entry, output.identity.answering))
-        for at, output in enumerate(outputs)
-    ]
-    known_keys = [
-        keys_of(output.cell, engine.hashes) if at in left.known else ()
-        for at, output in enumerate(outputs)
-    ]
-    outputs = [
-        begin(made_before(output, keys, journal))
-        for output, keys in zip(outputs, known_keys, strict=True)
-    ]
-    _tell(engine, entry, Planned(len(plan.cells), left.calls, left.calls - left.left), known)
-    done = 0
-
-    def write(at: int) -> None:
-        nonlocal done
-        made(at, outputs[at])
-        done += 1
-
-    by = {id(output.cell): output.identity for output in outputs}
-
-    def record(call: Call, answer: Answer) -> Record:
-        identity = by[id(call.cell)]
-        return record_of(call.cell, call.row, answer, call.asked, identity, call.cell.confidences)
-
-    sink = ResultSink(journal, waiting, around.watcher.answered, write, record)
-    sink.write_complete()
-    if (cluster := _cluster(backend)) is not None:
-        cluster.gets(sheet_of(journal.path, outputs, plan))
-    inference = engine.sweep.inference
-    calls = OpenCalls(plan, unanswered, ItemSizes(inference.variants, inference.batch_size))
-    # An interruption must not come between a reply and the journal.
-    with around.stop.shielded():
-        run_sync(answer_calls(calls, backend, sink, around.stop))
-        sink.take_in()
-    around.watcher.took(entry.name, backend.capacity)
-    if sink.error is not None:
-        raise sink.error
-    if sink.last is None and around.stop.requested and done < len(outputs):
-        raise _stopped(engine)
-    return sink.last
-
-
-async def answer_calls(
-    calls: OpenCalls, backend: Backend, sink: ResultSink, cancel: CancelToken
-) -> None:
-    """Make the calls that are left of a plan, and hand their answers to a sink.
-
-    The sink says in the end whether all could be made and kept.
-    """
-    for result in calls.unreadable():
-        sink.take(result)
-    if sink.ended:
-        return
-    # The others of a run go on where one model ends.
-    own = CancelToken(cancel)
-    async with aclosing(backend.answer(calls.items(), own)) as results:
-        async for result in results:
-            sink.take(result)
-            if sink.ended:
-                # What is on its way is paid for: it still comes, and is kept where there is room.
-                own.request()
-
-
-def _stopped(engine: Engine) -> StoppedError:
-    return StoppedError(f"stopped; finished calls are in {engine.journal.path}: run again to go on")
+        items = unfinished(work_items(plan.calls, ItemSizes()), left)
+        executor.submit(items, engine.context.cancel)

@@ -63,6 +63,31 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, coroutine).result()
 
 
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """What a function returns that a thread works out.
+
+    The thread does not keep the process from ending: one that hangs is left to itself.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(how: Callable[[Any], None], what: Any) -> None:
+        if not future.done():
+            how(what)
+
+    def run() -> None:
+        settled: tuple[Callable[[Any], None], Any]
+        try:
+            settled = future.set_result, function(*arguments)
+        except BaseException as error:
+            settled = future.set_exception, error
+        with suppress(RuntimeError):  # the loop is gone: nobody waits for it any more
+            loop.call_soon_threadsafe(settle, *settled)
+
+    Thread(target=run, daemon=True).start()
+    return await future
+
+
 def image_name(item: WorkItem) -> str:
     """A name of the content of an item's images; empty where it has none, or several."""
     names = {call.asked.image_sha256 for call in item.calls}
@@ -161,6 +186,58 @@ class LocalBackend:
                     raise
                 yield WorkResult(piece.calls, answers)
                 await asyncio.sleep(0)  # a turn of the loop, for what else is due
+
+
+GRACE = 1.0
+"""Seconds that replies have which are just coming in when everything is given up."""
+
+
+class ThreadedBackend:
+    """One model that any thread may ask, as VLMEvalKit's own over APIs: so many calls at a time.
+
+    A call that hangs when everything is given up is left in its thread.
+    """
+
+    def __init__(self, load: Loader, threads: int) -> None:
+        self._load = load
+        self._threads = threads
+        self._asker: Asker | None = None
+        self.capacity: Mapping[str, int] = {}
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        coming = (piece for item in items for piece in single_calls(item))
+        running: dict[asyncio.Task[Any], WorkItem] = {}
+
+        def give_up() -> None:
+            if cancel.now:
+                loop.call_soon_threadsafe(loop.call_later, GRACE, over.set)
+
+        waiting = asyncio.create_task(over.wait())
+        try:
+            with cancel.on_request(give_up):
+                while not over.is_set():
+                    while len(running) < self._threads and not cancel.requested:
+                        if (piece := next(coming, None)) is None:
+                            break
+                        try:
+                            self._asker = self._asker or self._load()
+                        except (Exception, SystemExit) as error:
+                            yield not_loaded(piece, error)
+                            return
+                        ask = in_thread(answers_of, self._asker.ask, piece)
+                        running[asyncio.create_task(ask)] = piece
+                    if not running:
+                        return
+                    tasks = {*running, waiting}
+                    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done - {waiting}:
+                        yield WorkResult(running.pop(task).calls, task.result())
+        finally:
+            for task in (waiting, *running):
+                task.cancel()
 
 
 _GIVEN_UP = 1.5

@@ -17,7 +17,7 @@ from ..benchmarks.findit.variant import Variant
 from ..core.identity_file import read_identity
 from ..core.question import Question
 from ..runs.score import RunScore
-from .answering import Engine, ModelStoppedError, ask, run_model, written_result
+from .answering import Engine, ModelStoppedError, answer, finished, run_model
 from .backend import Backend
 from .calls import keys_of
 from .cell_files import in_memory
@@ -92,7 +92,7 @@ class Racing:
         new = [Lane(one, tuple(rounds_of(one.cell, self._race.seed))) for one in outputs]
         runners, uneven = _by_format([*self._front, *new])
         results = run_model(self._engine, self._entry, uneven) if uneven else []
-        backend = self._engine.around.host.backend(self._entry)
+        backend = self._engine.context.host.backend(self._entry)
         for number in range(1, 1 + len(ROUNDS)):
             if len(runners) == 1:
                 break
@@ -139,13 +139,12 @@ class Racing:
             if rows:
                 asking.append(_narrowed(lane.whole, rows, {*rows, *lane.rows, *_recorded(lane)}))
         begun: dict[Path, Output] = {}
-
-        def note(at: int, output: Output) -> None:
-            begun[output.path] = output
-
-        made = ask(self._engine, self._entry, asking, backend, note)
-        if made is not None:
-            raise ModelStoppedError(self._entry.name, made, results)
+        if asking:
+            job = self._engine.job(self._entry, asking, backend)
+            found = answer(job, self._engine.context.cancel)
+            if found.last is not None:
+                raise ModelStoppedError(self._entry.name, found.last, results)
+            begun = {output.path: output for output in found.outputs.values()}
         return {
             name: tuple(_after(lane, number, begun.get(lane.whole.path)) for lane in of)
             for name, of in runners.items()
@@ -168,7 +167,8 @@ class Racing:
             answered = {row for row, key in known if self._engine.journal.get(key) is not None}
             rows = {*lane.rows, *(answered & _recorded(lane))}
             output = begin(_narrowed(output, rows, rows))
-            result = written_result(self._engine, output)
+            result = finished(self._engine, output)
+            self._engine.context.watcher.scored(result)
             results.append(replace(result, dropped=why))
         return results
 

@@ -19,7 +19,7 @@ from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Stop
-from .answering import Engine, Host, ModelStoppedError, Surroundings, run_model, submit
+from .answering import Context, Engine, Host, ModelStoppedError, run_model, submit
 from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
@@ -158,7 +158,7 @@ def wanted_formats(
 # --- the run --------------------------------------------------------------------------------------
 
 
-def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) -> list[Result]:
+def run_sweep(sweep: Sweep, context: Context, chosen: Chosen | None = None) -> list[Result]:
     """Make every call of a sweep that was not made before, and write all its files.
 
     Raises:
@@ -169,7 +169,7 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
         KeyboardInterrupt: somebody asked a second time.
     """
     for entry in sweep.models:
-        around.host.check(entry)
+        context.host.check(entry)
     own = sweep.work_dir / ".sweep.lock"
     watch = Watch(own, lock_path(sweep.journal))
     with lock_of_a_sweep(own, watch), ExitStack() as stack:
@@ -185,11 +185,11 @@ def run_sweep(sweep: Sweep, around: Surroundings, chosen: Chosen | None = None) 
             stack.push(lambda kind, error, trace: memory.write(error))
             return journal
 
-        return _stages(Engine(sweep, around, opened, memory.hashes, memory), chosen)
+        return _stages(Engine(sweep, context, opened, memory.hashes, memory), chosen)
 
 
 def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
-    sweep, around, tables = engine.sweep, engine.around, Tables(engine.sweep.skip_missing)
+    sweep, context, tables = engine.sweep, engine.context, Tables(engine.sweep.skip_missing)
     results: list[Result] = []
     winners: dict[str, Format] = {}
     races = (
@@ -208,7 +208,7 @@ def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
             done = {r.question for r in results if r.model == entry.name}
             if entry.name in races:
                 done.update(races[entry.name].front)
-            cells = cells_of(sweep, entry, tables, around.host, wanted)
+            cells = cells_of(sweep, entry, tables, context.host, wanted)
             cells = [cell for cell in cells if cell.question not in done]
             prepared.append((entry, _prepared(engine, entry, cells)))
         for _, work in prepared:
@@ -232,7 +232,7 @@ def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
                     winners[entry.name] = races[entry.name].winner
                 else:
                     own = [r for r in results if r.model == entry.name and r.compared]
-                    winners[entry.name] = around.pick(own)
+                    winners[entry.name] = context.pick(own)
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
     return results
@@ -285,7 +285,7 @@ def _prompt_hash(cell: Cell) -> str | None:
 
 
 def _prepared(engine: Engine, entry: ModelEntry, cells: Sequence[Cell]) -> Prepared:
-    sweep, host, memory = engine.sweep, engine.around.host, engine.memory
+    sweep, host, memory = engine.sweep, engine.context.host, engine.memory
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
     outputs, known = [], {}

@@ -2,58 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
 
+from ..core.files import is_disk_full
 from ..core.work import NOT_MADE, Answer, Kept
-from .backend import WorkResult
+from .backend import WorkResult, in_thread
 from .calls import Call
-from .journal.errors import JournalError, full_disk
+from .cancel import CancelToken
+from .journal.errors import DiskFullError, JournalError, full_disk
 from .journal.lines import Record
 from .journal.lookup import JournalShard
 from .journal.writer import Journal
+from .results import Result
+
+
+class Listener(Protocol):
+    """Who is told what became of calls, on the loop's thread."""
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        """Calls were made."""
+
+    def scored(self, result: Result) -> None:
+        """A cell's files are written."""
 
 
 class ResultSink:
     """Keeps the answers of a model's calls, and finishes each cell when its last call came home.
 
-    ``error`` says why replies cannot be kept as they should, ``last`` is the answer after which no
-    further call should be made: what was made still is kept then, as far as it can be.
+    Cells are finished one after the other in a thread, while calls go on.  ``complete`` are the
+    places of the cells whose calls all came home, ``results`` what came out of those that are
+    finished.  ``error`` says why replies cannot be kept as they should, ``last`` is the answer
+    after which no further call should be made: what was made still is kept then, as far as it can
+    be.
 
     Args:
         journal: where answers go.
-        waiting: the cells that wait for them.
-        told: is told of calls that were made.
-        write: writes the files of a cell, by its number.
+        waits: for how many calls each cell waits, by its place.
         record: makes the journal's record of a call and its answer.
+        listener: who is told.
+        finish: writes the files of a cell, by its place (None: nobody wants them now).
     """
 
     def __init__(
         self,
         journal: Journal | JournalShard,
-        waiting: Waiting,
-        told: Callable[[Sequence[Answer]], None],
-        write: Callable[[int], None],
+        waits: Iterable[int],
         record: Callable[[Call, Answer], Record],
+        listener: Listener,
+        finish: Callable[[int], Result] | None = None,
     ) -> None:
         self._journal = journal
-        self._waiting = waiting
-        self._told = told
-        self._write = write
+        self._waits = list(waits)
         self._record = record
+        self._listener = listener
+        self._finish = finish
+        self._queue: deque[int] = deque()
+        self._finishing: asyncio.Task[None] | None = None
         self._elsewhere = False
-        self._later: list[int] = []
+        self._problem: BaseException | None = None
+        self.complete: list[int] = []
+        self.results: dict[int, Result] = {}
         self.error: JournalError | None = None
         self.last: Answer | None = None
 
     @property
     def ended(self) -> bool:
         """Whether no further call should be made."""
-        return self.error is not None or self.last is not None
+        return any(one is not None for one in (self.error, self.last, self._problem))
 
-    def write_complete(self) -> None:
-        """Write the cells that wait for nothing."""
-        for at in self._waiting.complete():
-            self._write(at)
+    @asynccontextmanager
+    async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
+        """Around calls: begin with the cells that wait for none, and wait for all that are complete
+        in the end.
+
+        Raises:
+            Exception: a cell could not be finished, of a reason that is no full disk.
+        """
+        try:
+            self._completed(at for at, calls in enumerate(self._waits) if not calls)
+            yield
+        except BaseException:
+            self._queue.clear()
+            raise
+        finally:
+            await self._finished(cancel)
+        if self._problem is not None:
+            raise self._problem
 
     def take(self, result: WorkResult) -> None:
         """Keep answers; of a call that was not made there is nothing to keep, and what was kept
@@ -69,13 +107,8 @@ class ResultSink:
         try:
             if here:
                 self._journal.append(self._record(*pair) for pair in here)
-            self._told([answer for _, answer in made])
-            done = self._waiting.made(call for call, _ in made)
-            if self._elsewhere:
-                self._later += done
-            elif self.error is None:
-                for at in done:
-                    self._write(at)
+            self._listener.answered([answer for _, answer in made])
+            self._completed(self._made(call for call, _ in made))
         except JournalError as error:
             self._failed(error)
         except OSError as error:
@@ -83,8 +116,56 @@ class ResultSink:
         last = (answer for answer in result.answers if answer.stop is not None)
         self.last = self.last or next(last, None)
 
+    def _made(self, calls: Iterable[Call]) -> Iterable[int]:
+        """The places of the cells that waited for nothing but these calls."""
+        for call in calls:
+            for at in call.wanted_by:
+                self._waits[at] -= 1
+                if not self._waits[at]:
+                    yield at
+
+    def _completed(self, cells: Iterable[int]) -> None:
+        cells = list(cells)
+        self.complete += cells
+        if self._finish is not None and not self._elsewhere:
+            self._queue += cells
+        if self._queue and self._finishing is None:
+            self._finishing = asyncio.create_task(self._finish_cells())
+
+    async def _finish_cells(self) -> None:
+        assert self._finish is not None
+        try:
+            while self._queue and not self.error and not self._problem:
+                at = self._queue.popleft()
+                self.results[at] = result = await in_thread(self._finish, at)
+                self._listener.scored(result)
+        except asyncio.CancelledError:
+            raise
+        except JournalError as error:
+            self._failed(error)
+        except BaseException as error:
+            if is_disk_full(error):
+                self._failed(DiskFullError(self._journal.path, 0))
+            else:
+                self._problem = error
+        finally:
+            self._finishing = None
+
+    async def _finished(self, cancel: CancelToken) -> None:
+        """Wait for the cells that are complete; an interruption leaves the thread to itself."""
+        if (task := self._finishing) is None:
+            return
+        loop = asyncio.get_running_loop()
+
+        def give_up() -> None:
+            if cancel.now:
+                loop.call_soon_threadsafe(task.cancel)
+
+        with cancel.on_request(give_up):
+            await asyncio.wait([task])
+
     def take_in(self) -> None:
-        """Take in what was kept elsewhere, and write the cells that waited for it.
+        """Take in what was kept elsewhere, and finish the cells that waited for it.
 
         Raises:
             OSError: of another kind than a full disk.
@@ -94,8 +175,10 @@ class ResultSink:
         try:
             assert isinstance(self._journal, Journal)
             self._journal.merge_shards()
-            for at in self._later:
-                self._write(at)
+            for at in self.complete:
+                if self._finish is not None and at not in self.results:
+                    self.results[at] = result = self._finish(at)
+                    self._listener.scored(result)
         except JournalError as error:
             self._failed(error)
         except OSError as error:
@@ -103,28 +186,3 @@ class ResultSink:
 
     def _failed(self, error: JournalError) -> None:
         self.error = error if self.error is None else self.error.and_lost(error.lost)
-
-
-class Waiting:
-    """Which cells still wait for calls.
-
-    Args:
-        waits: for how many calls each waits.
-    """
-
-    def __init__(self, waits: Iterable[int]) -> None:
-        self._left = list(waits)
-
-    def complete(self) -> list[int]:
-        """The places of the cells that wait for nothing."""
-        return [at for at, left in enumerate(self._left) if not left]
-
-    def made(self, calls: Iterable[Call]) -> list[int]:
-        """The places of the cells that waited for nothing but these calls."""
-        done = []
-        for call in calls:
-            for at in call.wanted_by:
-                self._left[at] -= 1
-                if not self._left[at]:
-                    done.append(at)
-        return done

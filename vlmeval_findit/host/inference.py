@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,20 +30,19 @@ from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, Asker
-from ..engine.answering import ModelStoppedError, answer_calls
-from ..engine.backend import Backend, ExecutorBackend, Loader, LocalBackend, run_sync
-from ..engine.calls import Call, Cell, ImageHash, ImageHashes, keys_of
+from ..engine.answering import Job, ModelStoppedError, Planned, StoppedError, answer
+from ..engine.backend import Backend, ExecutorBackend, LocalBackend, ThreadedBackend
+from ..engine.calls import ImageHash, ImageHashes, keys_of
 from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt_others, count_failed, prediction_rows
 from ..engine.executors import ThreadsExecutor
-from ..engine.journal.lines import Record
 from ..engine.journal.lookup import JournalShard, Lookup
 from ..engine.journal.writer import Journal
 from ..engine.model_asker import asker_of
-from ..engine.outputs import Output, begin, found_here, made_before, prepare_output, record_of
-from ..engine.plan import ItemSizes, make_plan
-from ..engine.sink import ResultSink, Waiting
-from ..engine.unanswered import Left, OpenCalls, Unanswered, calls_left
+from ..engine.outputs import Output, begin, prepare_output
+from ..engine.plan import ItemSizes
+from ..engine.results import Result
+from ..engine.unanswered import Unanswered
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
@@ -247,41 +247,40 @@ class Kept:
 
 def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     """Make this process's share of the calls that are left."""
-    journal, ranks, hashes = kept.journal, kept.ranks, kept.hashes
+    journal, ranks = kept.journal, kept.ranks
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
-    plan = make_plan([cell], hashes)
-    unanswered = _Unanswered(journal, cell.confidences, how.again)
-    left = calls_left(plan, journal, unanswered)
-    output = run.output
-    if left.left:
-        output = found_here(output, on_this_machine(run.entry, output.identity.answering))
-    output = made_before(output, keys_of(cell, hashes), journal)
-    if ranks.is_first:
-        for path in dict.fromkeys((run.kept, output.path)):
-            begin(replace(output, path=path))
-    if not left.left:
-        log.info("FindIt: nothing is left to ask of %s on %s", cell.model, cell.task.name)
-        return
     arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
-    load: Loader = lambda: model.asker(arguments)  # noqa: E731
+    load = partial(model.asker, arguments)
     backend: Backend = LocalBackend(load)
     if run.entry.is_api:
-        backend = ExecutorBackend(ThreadsExecutor(lambda: [load()], how.threads))
+        backend = ThreadedBackend(load, how.threads)
+        if run.entry.is_ours:
+            backend = ExecutorBackend(ThreadsExecutor(lambda: [load()], how.threads))
 
-    def record(call: Call, answer: Answer) -> Record:
-        return record_of(cell, call.row, answer, call.asked, output.identity, cell.confidences)
+    def begun(output: Output) -> Output:
+        if ranks.is_first:
+            for path in dict.fromkeys((run.kept, output.path)):
+                begin(replace(output, path=path))
+        return output
 
-    calls = OpenCalls(plan, unanswered, _SIZES)
-    with CallsBar(cell, left) as bar, cancelled_by_signals() as stop:
-        # The host scores, when the whole file is written.
-        sink = ResultSink(journal, Waiting(left.waits), bar.answered, lambda at: None, record)
-        with suppress(KeyboardInterrupt), stop.shielded():
-            run_sync(answer_calls(calls, backend, sink, stop))
-    if sink.error is not None:
-        raise sink.error
-    if sink.last is not None:
-        raise ModelStoppedError(cell.model, sink.last, [])
-    if stop.requested:
+    with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
+        job = Job(
+            outputs=[replace(run.output, cell=cell)],
+            backend=backend,
+            journal=journal,
+            hashes=kept.hashes,
+            unanswered=_Unanswered(journal, cell.confidences, how.again),
+            sizes=_SIZES,
+            watcher=bar,
+            answering=lambda one: on_this_machine(run.entry, one.identity.answering),
+            begin=begun,
+        )
+        last = None
+        with suppress(KeyboardInterrupt, StoppedError):
+            last = answer(job, cancel).last
+    if last is not None:
+        raise ModelStoppedError(cell.model, last, [])
+    if cancel.requested:
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
         raise SystemExit(INTERRUPTED)
 
@@ -315,18 +314,29 @@ class _Unanswered(Unanswered):
 class CallsBar:
     """The host's own kind of bar, over the calls of a run."""
 
-    def __init__(self, cell: Cell, left: Left) -> None:
-        self._bar = tqdm(
-            total=left.calls,
-            initial=left.calls - left.left,
-            desc=f"Infer {cell.model}/{cell.task.name}",
-        )
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bar: Any = None
 
     def __enter__(self) -> CallsBar:
         return self
 
     def __exit__(self, *stopped: object) -> None:
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()
+
+    def planned(self, model: str, planned: Planned) -> None:
+        if planned.calls == planned.finished:
+            log.info("FindIt: nothing is left to ask of %s", self._what)
+        else:
+            desc = f"Infer {self._what}"
+            self._bar = tqdm(total=planned.calls, initial=planned.finished, desc=desc)
 
     def answered(self, answers: Sequence[Answer]) -> None:
         self._bar.update(len(answers))
+
+    def took(self, model: str, servers: Mapping[str, int]) -> None:
+        pass
+
+    def scored(self, result: Result) -> None:
+        pass

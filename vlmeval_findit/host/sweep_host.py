@@ -15,7 +15,7 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
 from ..core.work import Asker
-from ..engine.backend import Backend, ExecutorBackend, Loader, LocalBackend
+from ..engine.backend import Backend, ExecutorBackend, Loader, LocalBackend, ThreadedBackend
 from ..engine.config import Inference, ModelEntry
 from ..engine.executors import ThreadsExecutor
 from ..engine.model_asker import asker_of
@@ -112,7 +112,9 @@ class VLMEvalKitHost:
         if self._make is not None and not is_ours:
             return self._make(load, self._inference)
         if made.is_api:
-            return ExecutorBackend(ThreadsExecutor(lambda: [load()], self._inference.threads))
+            if is_ours:
+                return ExecutorBackend(ThreadsExecutor(lambda: [load()], self._inference.threads))
+            return ThreadedBackend(load, self._inference.threads)
         return LocalBackend(load)
 
 
