@@ -1,7 +1,7 @@
 """A sweep in a process of its own whose calls hang after a few, for the tests of signals.
 
-``python hanging_sweep.py KIND FOLDER`` writes a line into the file ``asked`` for every call that
-begins; from the sixth of a model on, a call hangs until there is a file ``release``.
+``python hanging_sweep.py KIND FOLDER URL`` writes a line into the file ``asked`` for every call
+that begins; from the sixth of a model on, a call hangs until there is a file ``release``.
 """
 
 from __future__ import annotations
@@ -17,28 +17,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from chat_server import ChatServer, completion
 from engine_fakes import FakeHost, Message, demo_sweep
 
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.core.work import Answer, Work
-from vlmeval_findit.engine.backend import LocalBackend
+from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.model_asker import ModelAsker
+from vlmeval_findit.engine.servers import ServersHost
 
 HERE = Path(__file__).parent
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
 
 
 class Hanging:
-    """Answers a few calls, then hangs; as a model and as an asker."""
+    """Answers a few calls, then hangs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
         self._calls = 0
-        self._given_up = threading.Event()
 
     def generate(self, message: Message, dataset: str) -> str:
         with self._lock:
@@ -47,26 +46,20 @@ class Hanging:
         with (self._folder / "asked").open("a") as f:
             f.write("asked\n")
         release = self._folder / "release"
-        while number > QUICK and not release.exists() and not self._given_up.wait(0.02):
-            pass
+        while number > QUICK and not release.exists():
+            time.sleep(0.02)
         return f"[{number}]"
 
-    def ask(self, work: Work) -> list[Answer]:
-        answers = [Answer(self.generate(message, "")) for message in work.messages]
-        return [Answer("", error="cancelled")] if self._given_up.is_set() else answers
 
-    def answers_together(self, *, shares_images: bool) -> bool:
-        return False
-
-
-class Cancelled(Hanging):
-    """Its calls can be given up: they come home as failures."""
-
-    def cancel(self) -> None:
-        self._given_up.set()
+def host(kind: str, folder: Path, url: str) -> Any:
+    """The host of such a sweep; ``url`` is of a server that hangs."""
+    if kind == "http":
+        return ServersHost([url], Inference(threads=THREADS))
+    return FakeHost(None, lambda _: backend(kind, folder))
 
 
-def executor(kind: str, folder: Path) -> Any:
+def backend(kind: str, folder: Path) -> Any:
+    """Who answers."""
     if kind == "ray":
         from vlmeval_findit.engine.cluster.executor import RayExecutor
 
@@ -74,18 +67,17 @@ def executor(kind: str, folder: Path) -> Any:
         return RayExecutor(lambda: ModelAsker(Hanging(folder)), inference)
     if kind == "local":
         return LocalBackend(lambda: ModelAsker(Hanging(folder)))
-    asker = Cancelled(folder) if kind == "cancelled" else Hanging(folder)
-    return ThreadsExecutor(lambda: [asker], THREADS)
+    return ThreadedBackend(lambda: ModelAsker(Hanging(folder)), THREADS)
 
 
 class Sweep:
     """Such a process."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, url: str) -> None:
         self.folder = folder
         places = [str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "hanging_sweep.py"), kind, str(folder)],
+            [sys.executable, str(HERE / "hanging_sweep.py"), kind, str(folder), url],
             stdout=(folder / "said").open("wb"),
             stderr=(folder / "err").open("wb"),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(places), "TMPDIR": str(folder)},
@@ -125,13 +117,16 @@ class Sweep:
 @contextmanager
 def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
     """A sweep of a kind, which is gone in the end."""
-    sweep = Sweep(kind, folder)
-    try:
-        yield sweep
-    finally:
-        if sweep.process.poll() is None:
-            os.killpg(sweep.process.pid, signal.SIGKILL)
-            sweep.process.wait()
+    model = Hanging(folder)
+    with ChatServer(lambda asked, number: completion(model.generate([], ""))) as server:
+        sweep = Sweep(kind, folder, server.url)
+        try:
+            yield sweep
+        finally:
+            if sweep.process.poll() is None:
+                os.killpg(sweep.process.pid, signal.SIGKILL)
+                sweep.process.wait()
+            sweep.release()  # nothing of the server stays
 
 
 def one_line(sweep: Sweep) -> str:
@@ -147,7 +142,7 @@ def one_line(sweep: Sweep) -> str:
 
 if __name__ == "__main__":
     kind, folder = sys.argv[1], Path(sys.argv[2])
-    host = FakeHost(None, lambda _: executor(kind, folder))
-    status = run(demo_sweep(folder), host, None, folder / "best.yaml")
+    answering = host(kind, folder, sys.argv[3])
+    status = run(demo_sweep(folder), answering, None, folder / "best.yaml")
     print("ended", flush=True)
     sys.exit(status)

@@ -24,9 +24,8 @@ from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.prediction_reader import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
-from vlmeval_findit.engine.backend import Backend, ExecutorBackend, LocalBackend
+from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.config import ModelEntry
-from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.model_asker import answer_from
 from vlmeval_findit.engine.run import UnfinishedError
@@ -55,16 +54,16 @@ class Asking:
         return False
 
 
-EXECUTORS = {
+BACKENDS = {
     "local": lambda asker: LocalBackend(lambda: asker),
-    "threads": lambda asker: ThreadsExecutor(lambda: [asker, asker], threads=2),
+    "threads": lambda asker: ThreadedBackend(lambda: asker, threads=2),
 }
 
 
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=BACKENDS)
 def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeHost]:
-    """A host of one asker, with each executor."""
-    return lambda asker: FakeHost(asker, EXECUTORS[request.param])
+    """A host of one asker, with each backend."""
+    return lambda asker: FakeHost(asker, BACKENDS[request.param])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +97,7 @@ def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeHost(Asking(die), EXECUTORS["threads"]))
+        go(demo_sweep(tmp_path), FakeHost(Asking(die), BACKENDS["threads"]))
 
 
 def test_images_that_cannot_be_read_any_more_are_failed_calls(
@@ -137,7 +136,7 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     for path in spoilt:
         shutil.copy(real / path.relative_to(images), path)
     again = Asking()
-    go(demo_sweep(tmp_path, ONE_CELL), FakeHost(again, EXECUTORS["local"]))
+    go(demo_sweep(tmp_path, ONE_CELL), FakeHost(again, BACKENDS["local"]))
     assert again.calls == len(errors)
 
 
@@ -170,7 +169,7 @@ def test_a_model_may_end_its_run(
         path.name.removesuffix("_score.csv") for path in finished
     ]
     again = Asking()
-    assert len(go(demo_sweep(tmp_path), FakeHost(again, EXECUTORS["local"]))) == 8
+    assert len(go(demo_sweep(tmp_path), FakeHost(again, BACKENDS["local"]))) == 8
     assert again.calls == CALLS - 49
 
 
@@ -178,7 +177,7 @@ def test_cells_that_were_finished_before_the_end_are_written(tmp_path: Path) -> 
     one_table = CONFIG.replace("[Demo, Demo_multilabel]", "[Demo_insdet, Demo]")
     asker = stop_at(4 * 7 + 2, Stop.SPENT)
     with pytest.raises(UnfinishedError) as unfinished:
-        go(demo_sweep(tmp_path, one_table), FakeHost(asker, EXECUTORS["local"]))
+        go(demo_sweep(tmp_path, one_table), FakeHost(asker, BACKENDS["local"]))
     (found,) = {result.question.table for result in unfinished.value.results}
     assert found == "Demo_insdet"
     assert len(list((tmp_path / "out").rglob("*_score.csv"))) == 4
@@ -214,7 +213,7 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
     class Both(FakeHost):
         def backend(self, entry: ModelEntry) -> Backend:
             if threads:
-                return ExecutorBackend(ThreadsExecutor(lambda: [load(entry.name)], 2))
+                return ThreadedBackend(lambda: load(entry.name), 2)
             return LocalBackend(lambda: load(entry.name))
 
     sweep = demo_sweep(tmp_path, TWO_MODELS)
@@ -238,7 +237,7 @@ stages:
 """
     asker = stop_at(3, Stop.HOPELESS)
     with pytest.raises(UnfinishedError):
-        go(demo_sweep(tmp_path, text), FakeHost(asker, EXECUTORS["local"]))
+        go(demo_sweep(tmp_path, text), FakeHost(asker, BACKENDS["local"]))
     assert asker.calls == 3
 
 
@@ -252,7 +251,7 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     ]
     answers = [Answer("", extra, error="HTTP 504: too late") for extra in extras]
     asker = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, BACKENDS["local"]))
     assert result.failed == 4
     kept = list(records(tmp_path / "calls.jsonl"))[:4]
     assert [record["extra_records"] for record in kept] == extras
@@ -279,7 +278,7 @@ def test_replies_come_back_from_the_predictions_as_they_came(replies: list[str])
     with tempfile.TemporaryDirectory() as folder:
         asker = Asking(lambda number: Answer(replies[number - 1], {"said": replies[number - 1]}))
         sweep = demo_sweep(Path(folder), ONE_CELL)
-        (result,) = go(sweep, FakeHost(asker, EXECUTORS["local"]))
+        (result,) = go(sweep, FakeHost(asker, BACKENDS["local"]))
         rows = json.loads(result.path.read_text(encoding="utf-8"))
         # Two halves of a surrogate pair are the one character that they are.
         whole = [
@@ -298,7 +297,7 @@ def test_replies_come_back_from_the_predictions_as_they_came(replies: list[str])
 )
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
     asker = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, BACKENDS["local"]))
     assert result.rows - result.failed == 19
 
     def strict(constant: str) -> None:
@@ -313,7 +312,7 @@ def test_a_record_without_end_does_not_cost_the_reply(tmp_path: Path) -> None:
     endless: list[Any] = []
     endless.append(endless)
     asker = Asking(lambda number: Answer("[1, 2, 3, 4]", endless))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, EXECUTORS["local"]))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, BACKENDS["local"]))
     assert result.rows - result.failed == 19
     assert "not JSON" in next(records(tmp_path / "calls.jsonl"))["extra_records"]
 

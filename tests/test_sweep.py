@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,9 +38,9 @@ from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import Answer, CancelledError, Work
 from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.backend import ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal, NotOursError
@@ -258,17 +258,21 @@ def test_a_batch_that_fails_is_asked_one_by_one() -> None:
     assert [answer.error is None for answer in answers] == [True, False, True]
 
 
+def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
+    """A backend of a model object that so many threads ask at a time."""
+    return lambda model: ThreadedBackend(lambda: ModelAsker(model), threads)
+
+
 def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
-    models = [FakeModel(), FakeModel()]
-    askers = [ModelAsker(model) for model in models]
-    host = FakeHost(None, lambda _: ThreadsExecutor(lambda: askers, threads=3))
+    model = FakeModel()
+    host = FakeHost(model, threaded(3))
     before = set(threading.enumerate())
     go(demo_sweep(tmp_path), host)
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=60)
         assert not thread.is_alive()
     assert files(tmp_path / "out") == undisturbed
-    assert min(model.calls for model in models) > 0
+    assert model.calls == CALLS
 
 
 # --- stopping -------------------------------------------------------------------------------------
@@ -279,7 +283,7 @@ def test_asked_to_stop_it_keeps_what_is_on_its_way(
 ) -> None:
     stop = CancelToken()
     model = FakeModel(lambda number, text: stop.request() if number == 10 else None)
-    host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
+    host = FakeHost(model, threaded(2))
     with pytest.raises(StoppedError, match="run again to go on"):
         go(demo_sweep(tmp_path), host, stop=stop)
     assert len(answered_keys(tmp_path / "calls.jsonl")) == model.calls < CALLS
@@ -300,7 +304,7 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
 
     monkeypatch.setattr(os, "write", write)
     model = FakeModel()
-    host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=2))
+    host = FakeHost(model, threaded(2))
     with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):
         go(demo_sweep(tmp_path), host)
     assert len(answered_keys(journal)) == model.calls < CALLS
@@ -321,7 +325,7 @@ def test_replies_that_find_no_room_at_all_are_counted(
 
     monkeypatch.setattr(os, "write", write)
     model = FakeModel()
-    host = FakeHost(model, lambda model: ThreadsExecutor(lambda: [ModelAsker(model)], threads=4))
+    host = FakeHost(model, threaded(4))
     with pytest.raises(DiskFullError) as full:
         go(demo_sweep(tmp_path), host)
     monkeypatch.undo()
