@@ -126,7 +126,8 @@ def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
             if sweep.process.poll() is None:
                 os.killpg(sweep.process.pid, signal.SIGKILL)
                 sweep.process.wait()
-            sweep.release()  # nothing of the server stays
+            if kind == "http":
+                sweep.release()  # no thread of the server stays
 
 
 def one_line(sweep: Sweep) -> str:
