@@ -24,6 +24,7 @@ from .config import ModelEntry, Sweep
 from .executors import until
 from .finished import Memory
 from .journal.lines import Record
+from .journal.lookup import JournalShard, Lookup
 from .journal.writer import Journal
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import ItemSizes, make_plan, unfinished, work_items
@@ -35,7 +36,7 @@ from .unanswered import OpenCalls, Unanswered, calls_left
 class StoppedError(RuntimeError):
     """A sweep was asked to stop; finished calls are in the journal."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Lookup) -> None:
         super().__init__(f"stopped; finished calls are in {journal.path}: run again to go on")
 
 
@@ -148,7 +149,7 @@ class Job:
     outputs: Sequence[Output]
     """Its cells."""
     backend: Backend
-    journal: Journal
+    journal: Journal | JournalShard
     hashes: ImageHash
     """Names the content of images."""
     unanswered: Container[str]

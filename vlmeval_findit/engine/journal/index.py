@@ -53,10 +53,12 @@ class Index:
         flags = _FAILED * line.failed | _CONFIDENCES * line.confidences
         self._lengths.append(line.length | flags)
         if 3 * len(self._starts) > 2 * len(self._table):
-            self._table = array("I", bytes(8 * len(self._table)))
+            # Whole before it is used: another thread may look a call up meanwhile.
+            table = array("I", bytes(8 * len(self._table)))
             for number in range(1, len(self._starts)):
-                self._put(self._key(number), number)
-        self._put(key, len(self._starts))
+                _put(table, self._key(number), number)
+            self._table = table
+        _put(self._table, key, len(self._starts))
 
     def lines(self, key: str) -> list[Line]:
         """The lines of a call, in their order."""
@@ -77,14 +79,6 @@ class Index:
         for number in range(1, len(self._starts) + 1):
             yield self._line(number, self._key(number).hex())
 
-    def _put(self, key: bytes, number: int) -> None:
-        table = self._table
-        last = len(table) - 1
-        slot = hash(key) & last
-        while table[slot]:
-            slot = slot + 1 & last
-        table[slot] = number
-
     def _key(self, number: int) -> bytes:
         return bytes(self._keys[32 * number - 32 : 32 * number])
 
@@ -98,6 +92,14 @@ class Index:
             length & _CONFIDENCES != 0,
             start >> _SOURCE,
         )
+
+
+def _put(table: array[int], key: bytes, number: int) -> None:
+    last = len(table) - 1
+    slot = hash(key) & last
+    while table[slot]:
+        slot = slot + 1 & last
+    table[slot] = number
 
 
 def _bytes_of(key: str | None) -> bytes | None:
