@@ -153,6 +153,7 @@ setup(
         "pandas>=2.0",
         "pillow>=10",
         "pyyaml>=6",
+        "pydantic>=2.7",
         "openpyxl>=3.1",
         "pyarrow>=15",
         "rich>=13",

@@ -17,13 +17,12 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
+from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.identity_file import read_identity
 from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.yaml_lines import ConfigError
 from vlmeval_findit.models.http.payload import server_manner
 from vlmeval_findit.models.http.services import server_name
 from vlmeval_findit.models.kept_models import add
-from vlmeval_findit.models.own_models import OwnModelError
 from vlmeval_findit.models.table import MODELS, find_model, local_names
 
 QUESTION = parse("FindIt_Demo_xyxy_json")
@@ -132,20 +131,20 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
 
 
 UGLY: dict[str, tuple[str, str]] = {
-    "not YAML": ("- {name: [", "models.yaml: not YAML"),
-    "nothing": ("", "should be a list of models"),
+    "not YAML": ("- {name: [", "models.yaml, line 1: not YAML"),
+    "nothing": ("", "line 1: the file is empty"),
     "no list": ("models: 3", "should be a list of models"),
     "an empty list": ("[]", "should be a list of models"),
     "no models": ("datasets: [Demo]", "no key 'models'"),
-    "a word": ("- plates", "row 1: should be a mapping with the key name, not 'plates'"),
-    "another key": ("- {name: a, spaces: unit}", "row 1: no key 'spaces': did you mean space?"),
+    "a word": ("- plates", "line 1: should be a mapping with the keys name, "),
+    "another key": ("- {name: a, spaces: unit}", "line 1: no key 'spaces': did you mean space?"),
     "a provider": ("- {name: a, space: unit, provider: openai}", "(--provider openai), and not"),
-    "a number": ("- {name: a, space: unit}\n- {name: 3}", "row 2: name should not be 3"),
-    "no name": ("- {space: unit}", "row 1: the name is missing"),
+    "a number": ("- {name: a, space: unit}\n- {name: 3}", "line 2: name: 3 should be a name"),
+    "no name": ("- {space: unit}", "line 1: name is missing"),
     "a slash": ("- {name: a/b, space: unit}", "no slash in it"),
     "like none": ("- {name: a, like: Qwen3VL}", "like: no model 'Qwen3VL' in the table: did you"),
     "like and row": ("- {name: a, like: Qwen3-VL, row: Qwen3-VL}", "like and row are one key"),
-    "nothing said": ("- {name: a}", "row 1, a: neither like nor space"),
+    "nothing said": ("- {name: a}", "line 1, a: neither like nor space"),
     "no such space": ("- {name: a, space: grid100}", "'grid100': did you mean grid1000?"),
     "no bounds": ("- {name: a, space: smart_resize}", "min_pixels"),
     "a checkpoint of none": ("- {name: a, space: unit, checkpoint: a/b}", "no local model None"),
@@ -156,7 +155,7 @@ UGLY: dict[str, tuple[str, str]] = {
     "no folder": ("- {name: a, like: Qwen3-VL, checkpoint: ./b}", "./b: no such folder"),
     "a setting": (
         "- {name: a, like: Qwen3-VL, checkpoint: a/b, settings: {dtyp: x}}",
-        "settings: no setting 'dtyp': did you mean dtype?",
+        "no setting 'dtyp': did you mean dtype?",
     ),
     "a setting afar": ("- {name: a, like: Qwen3-VL, settings: {dtype: x}}", "with a checkpoint"),
     "a regex": ("- {name: a, space: unit, names: '('}", "unterminated subpattern"),
@@ -282,7 +281,7 @@ def test_an_entry_of_a_sweep_describes_a_model_too() -> None:
 
 def test_a_row_cannot_be_like_one_below_it() -> None:
     rows = "- {name: a, like: b}\n- {name: b, space: unit}"
-    with pytest.raises(OwnModelError, match="row 1, a: like: no model 'b'"):
+    with pytest.raises(ConfigError, match="line 1, a: like: no model 'b'"):
         add(Path(file_of(rows)), replaces=False)
 
 

@@ -39,10 +39,10 @@ from vlmeval_findit.boxes.representation import GRID, Judging
 from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.doctor.of_run import NotBoxesError, replies_of_run
 from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.yaml_lines import ConfigError
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.rle import RLEError, packed_mask
 from vlmeval_findit.publish.fiftyone_export import FiftyOneError, export

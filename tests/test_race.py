@@ -23,6 +23,7 @@ from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.search import main as search
 from vlmeval_findit.cli.sweep import main as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
+from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.config import ModelEntry, Race, Sweep
@@ -38,7 +39,6 @@ from vlmeval_findit.engine.search import (
     race_calls,
     search_sweep,
 )
-from vlmeval_findit.engine.yaml_lines import ConfigError
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.runs.scored_run import load_runs
 

@@ -138,8 +138,8 @@ REFUSED = {
         ("--data", "FindIt_Pascal_xyxy_json", "--model", "FindIt-Nano"),
         "no table Pascal.tsv",
     ),
-    "limit 0": ((*NANO, "--limit", "0"), "--limit 0: at least 1"),
-    "limit below 0": ((*NANO, "--limit", "-5"), "--limit -5: at least 1"),
+    "limit 0": ((*NANO, "--limit", "0"), "--limit: 0 should be a whole number, at least 1"),
+    "limit below 0": ((*NANO, "--limit", "-5"), "--limit: -5 should be a whole number"),
     "limit of a runner without": ((*NANO, "--limit", "3"), "runner of this VLMEvalKit has no such"),
     "mode": ((*NANO, "--mode", "evl"), "--mode evl: did you mean eval?"),
     "misspelt flag": (
@@ -232,23 +232,23 @@ REFUSED = {
     ),
     "no replicas": (
         ("search", "--model", "FindIt-Nano", "--executor", "ray", "--replicas", "-1"),
-        "--replicas -1: at least 0",
+        "--replicas: -1 should be at least 0 (as many as fit)",
     ),
     "no share of a GPU": (
         ("search", "--model", "FindIt-Nano", "--executor", "ray", "--gpus", "nan"),
-        "--gpus nan: a number, at least 0",
+        "--gpus: nan should be a number, at least 0",
     ),
     "no threads": (
         ("search", "--model", "Qwen3-VL", *SERVER, "--threads", "0"),
-        "--threads 0: at least 1",
+        "--threads: 0 should be a whole number, at least 1",
     ),
     "no calls at a time": (
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--api-nproc", "0"),
-        "--api-nproc 0: at least 1",
+        "--api-nproc: 0 should be a whole number, at least 1",
     ),
     "no time": (
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--timeout", "0"),
-        "--timeout 0: seconds, more than 0",
+        "--timeout: 0.0 should be seconds, more than 0",
     ),
     "verbose": (
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--verbose"),

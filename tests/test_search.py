@@ -20,6 +20,7 @@ from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import report_formats
+from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.engine.config import ModelEntry
 from vlmeval_findit.engine.results import Result
@@ -33,7 +34,6 @@ from vlmeval_findit.engine.search import (
     search_sweep,
     write_formats,
 )
-from vlmeval_findit.engine.yaml_lines import ConfigError
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 

@@ -14,6 +14,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.datasets import Family
 from ..boxes.spaces import Space
 from ..core.benchmark import Baseline
+from ..core.config import config_from
 from ..core.image_files import header
 from ..core.messages import Message
 from ..core.question import Question
@@ -217,10 +218,7 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     from ..models.local.run_settings import RunSettings
     from ..models.local.runner import load_local
 
-    for one in settings:
-        if one not in RunSettings.__dataclass_fields__:
-            raise ValueError(f"no setting {one!r}{nearest(one, RunSettings.__dataclass_fields__)}")
-    runner = load_local(checkpoint, row, RunSettings(**settings))
+    runner = load_local(checkpoint, row, config_from(RunSettings, settings))
 
     def ask(message: Message, question: Question) -> Reply:
         (one,) = runner.answer_batch([message], question)

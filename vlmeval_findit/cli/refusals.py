@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
+from ..core.config import Count, Dollars, config_from
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
 from ..core.model_names import check_model_name
@@ -21,7 +22,7 @@ from ..core.vlmevalkit import (
     may_have_model,
     model_names,
 )
-from ..engine.config import ModelEntry, Sweep, questions_of
+from ..engine.config import Inference, ModelEntry, Sweep, questions_of
 from ..engine.dry_run import all_formats
 from ..engine.run import Chosen, Tables
 from ..models.checkpoints import row_of_checkpoint
@@ -34,28 +35,21 @@ from .ways import REPLAY, Way, flag_name
 MODEL_COMMAND = "(names: run_findit.py models)"
 
 
-def check_limit(limit: int | None) -> None:
-    """Refuse a number of rows that is none."""
-    if limit is not None and limit < 1:
-        raise ValueError(f"--limit {limit}: at least 1 (all rows: leave --limit out)")
+@dataclass(frozen=True, slots=True)
+class _Amounts(Inference):
+    """The numbers of flags."""
+
+    limit: Count = 1
+    max_usd: Dollars = 1.0
+    api_nproc: Count = 1
+    nproc: Count = 1
+    retry: Count = 1
 
 
 def check_amounts(said: Mapping[str, float | None]) -> None:
     """Refuse numbers of flags that cannot be: by the flags' names in a parser's result."""
-    for name, value in said.items():
-        if value is None:
-            continue
-        flag = f"{flag_name(name)} {value:g}"
-        if name in ("api_nproc", "nproc", "retry", "threads") and value < 1:
-            raise ValueError(f"{flag}: at least 1")
-        if name == "replicas" and value < 0:
-            raise ValueError(f"{flag}: at least 0 (as many as fit)")
-        if name == "gpus" and not 0 <= value < math.inf:
-            raise ValueError(f"{flag}: a number, at least 0")
-        if name == "max_usd" and not value > 0:
-            raise ValueError(f"{flag}: US dollars, more than 0")
-        if name == "timeout" and not 0 < value < math.inf:
-            raise ValueError(f"{flag}: seconds, more than 0")
+    if given := {name: value for name, value in said.items() if value is not None}:
+        config_from(_Amounts, given, flag_name)
 
 
 # --- datasets -------------------------------------------------------------------------------------

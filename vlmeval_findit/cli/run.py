@@ -40,7 +40,6 @@ from .refusals import (
     check_answers,
     check_here,
     check_hosts_dataset,
-    check_limit,
     check_row,
     check_rows,
 )
@@ -63,14 +62,13 @@ def main(argv: Sequence[str]) -> int:
     """Hand a command line over to VLMEvalKit, after refusing what can be refused."""
     ours, rest = _our_flags().parse_known_args(argv)
     _set_environment(ours)
-    check_limit(ours.limit)
+    check_amounts({"limit": ours.limit, "timeout": ours.timeout, "max_usd": ours.max_usd})
     said = _datasets(ours)
     questions = [parse(name) for name in said]
     runner = None if ours.dry_run and package_folder() is None else find_runner(argv)
     theirs = _hosts_flags(runner, rest, ours)
     _check_named(ours)
-    counts = {name: value for name, value in vars(theirs).items() if name in COUNTS}
-    check_amounts({**counts, "timeout": ours.timeout, "max_usd": ours.max_usd})
+    check_amounts({name: value for name, value in vars(theirs).items() if name in COUNTS})
     entries = _entries(ours)
     ways = {entry.name: _way(entry, ours, bool(said)) for entry in entries}
     if said:

@@ -22,7 +22,7 @@ from .batch import add_batch_flag, batch_kind
 from .parsing import Parser
 from .printing import report_spending
 from .provider import served_there, with_provider
-from .refusals import check_limit
+from .refusals import check_amounts
 from .sweep import (
     CONFIDENCES_HELP,
     FORCE_HELP,
@@ -91,7 +91,7 @@ def main(argv: Sequence[str]) -> int:
     tables = grid_tables()
     if args.dataset not in tables:
         raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")
-    check_limit(args.limit)
+    check_amounts({"limit": args.limit})
     if args.seed is not None and not args.race:
         raise ValueError("--seed orders the pictures of a --race, and there is none")
     race = Race(args.seed or 0) if args.race else None

@@ -45,7 +45,7 @@ from .parsing import Parser
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 from .provider import PRICES_HELP, add_provider_flag, all_at_provider
-from .refusals import check_amounts, check_limit, check_sweep
+from .refusals import check_amounts, check_sweep
 from .ways import Way, given_flags, refuse_unused, way_of
 
 CONFIDENCES_HELP = (
@@ -148,11 +148,10 @@ def budget_for(sweep: Sweep, args: argparse.Namespace) -> Budget:
     Raises:
         ValueError: it is no amount.
     """
+    check_amounts({"max_usd": args.max_usd})
     limit = sweep.max_usd if args.max_usd is None else args.max_usd
     if limit is None:
         return Budget()
-    if not limit > 0:
-        raise ValueError(f"--max-usd {limit:g}: US dollars, more than 0")
     return Budget(limit)
 
 
@@ -299,7 +298,7 @@ def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "journal": args.journal, "force": args.force}
     given["confidences"] = args.confidences or sweep.confidences
     given["batch"] = batch_kind(args)
-    check_limit(args.limit)
+    check_amounts({"limit": args.limit})
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..core.config import ConfigError
 from ..core.exit_status import INTERRUPTED
 from ..core.files import atomic_write
 from ..core.visible import counted
 from ..engine.config import Sweep, questions_of
 from ..engine.config_file import read_sweep
 from ..engine.run import Tables, wanted_formats
-from ..engine.yaml_lines import ConfigError
 from ..report.followed import JOURNAL, Followed, planned_rows
 from ..report.live_cells import Place, Planned, Snapshot, State
 from ..report.live_page import make_live_page

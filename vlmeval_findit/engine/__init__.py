@@ -2,7 +2,7 @@
 
 ====================  ===========================================================================
 ``config``            what a sweep is; ``config_file``: its YAML, refused with reasons;
-                      ``yaml_lines``: values with lines; ``host_config``: for VLMEvalKit's runner
+                      ``host_config``: for VLMEvalKit's runner
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together

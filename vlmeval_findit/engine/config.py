@@ -5,102 +5,123 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.grid import (
-    Axes,
-    Table,
-    Views,
-)
+from ..benchmarks.findit.grid import Axes, Table, Views
 from ..benchmarks.findit.grid import variants as cells_of
+from ..core.config import (
+    Checked,
+    Config,
+    Count,
+    Name,
+    Number,
+    Seconds,
+    Text,
+    Values,
+    Wanted,
+    Whole,
+)
 from ..core.question import Question
+from ..core.spelling import nearest
 from ..models.http.batch.dialects import BatchKind
-from ..models.prices import Prices
+from ..models.http.providers.table import find_provider
+from ..models.own_models import DescribedModel
+from ..models.prices import Prices, prices_from
+from ..models.table import MODELS, find_model
+
+
+def _known_row(name: str) -> str:
+    if find_model(name) is None:
+        raise ValueError(f"no model {name!r} in the model table{nearest(name, MODELS)}")
+    return name
+
+
+def _prices(said: Any) -> Any:
+    if said is None or isinstance(said, Prices):
+        return said
+    return prices_from(said if isinstance(said, str | list) else [said])
+
+
+def _provider(name: str) -> str:
+    return find_provider(name).name
 
 
 @dataclass(frozen=True, slots=True)
-class ModelEntry:
-    """A model of a sweep.
+class ModelEntry(DescribedModel):
+    """A model of a sweep."""
 
-    ``settings`` go to its class (or, with endpoints, into every request) and are part of every
-    call's key; ``resources`` go to its class too, but what it says does not depend on them.
-    ``space`` and ``reads_like`` are as in :class:`.Settings`; ``checkpoint`` is a folder
-    or an identifier of a model on this machine, and ``row`` the row of the model table that it is
-    run like; ``provider`` asks it in its own protocol (None: OpenRouter, a server or this machine);
-    ``served`` is the server's or provider's name for it, ``prices`` are those of its calls where
-    the model table has none (None: nobody says them), ``headers`` go with every request there
-    and are kept nowhere; ``line`` is where the file names it.
-    """
-
-    name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    space: str | Mapping[str, Any] | None = None
-    reads_like: str | None = None
-    checkpoint: str | None = None
-    row: str | None = None
-    provider: str | None = None
-    served: str | None = None
-    prices: Prices | None = None
-    headers: Mapping[str, str] | None = field(default=None, repr=False)
-    line: int = 0
+    row: Annotated[Name, Checked(_known_row)] | None = None
+    resources: Values = field(default_factory=dict)
+    """Go to its class, as ``settings`` do, but what it says does not depend on them."""
+    reads_like: Annotated[Name, Checked(_known_row)] | None = None
+    """As in :class:`.Settings`."""
+    provider: Annotated[Name, Checked(_provider)] | None = None
+    """Asks it in its own protocol; None: OpenRouter, a server or this machine does."""
+    prices: Annotated[Prices | None, Checked(_prices, before=True)] = None
+    """Of its calls, where the model table has none; None: nobody says them."""
+    headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
+        field(default=None, repr=False)
+    )
+    """Go with every request to its server and are kept nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inference:
-    """How calls are made: nothing that an answer may depend on.
+class Inference(Config):
+    """How calls are made: nothing that an answer may depend on."""
 
-    ``threads`` are calls at a time to an API or to each endpoint, ``timeout`` the seconds for one
-    attempt of such a call, ``batch_size`` and ``variants``
-    the most calls that a local model gets together (of one variant; over one image), ``poll`` the
-    most seconds between two looks at a batch, ``replicas``
-    the models of a Ray cluster (0: as many as fit), each with so many ``cpus`` and ``gpus``.
-    """
-
-    threads: int = 8
-    timeout: float = 600.0
-    batch_size: int = 8
-    variants: int = 32
-    poll: float = 60.0
-    replicas: int = 0
-    cpus: float = 1.0
-    gpus: float = 0.0
+    threads: Count = 8
+    """Calls at a time to an API, or to each endpoint."""
+    timeout: Seconds = 600.0
+    """For one attempt of such a call."""
+    batch_size: Count = 8
+    """The most calls of one variant that a local model gets together."""
+    variants: Count = 32
+    """The most calls over one image that a local model gets together."""
+    poll: Seconds = 60.0
+    """The longest between two looks at a batch."""
+    replicas: Annotated[int, Wanted("at least 0 (as many as fit)", strict=True, ge=0)] = 0
+    """Of a model on a Ray cluster; 0: as many as fit."""
+    cpus: Number = 1.0
+    """Of each replica."""
+    gpus: Number = 0.0
+    """Of each replica."""
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
-    """Formats that can hardly win are dropped on the way; ``seed`` orders the pictures."""
+class Race(Config):
+    """Formats that can hardly win are dropped on the way."""
 
-    seed: int = 0
+    seed: Whole = 0
+    """Orders the pictures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Models x tables x formats, in stages.  ``questions`` are asked as they are, too.
-
-    ``limit`` is the number of rows (None: all), ``max_usd`` what all calls of a run may cost
-    together, in US dollars (None: no limit); ``force`` overrules what runs recorded;
-    ``confidences``: log-probabilities of the replies' tokens are recorded; ``race`` says that the
-    formats of a stage race each other (None: all are asked everything); ``batch`` whose batch
-    interface answers (None: calls are made one by one).
-    """
+    """Models x tables x formats, in stages."""
 
     models: tuple[ModelEntry, ...]
     tables: tuple[Table, ...] = ()
     questions: tuple[Question, ...] = ()
+    """Asked as they are, beside the tables."""
     stages: tuple[Axes, ...] = (Axes(),)
     views: Views = field(default_factory=Views)
     limit: int | None = None
+    """The number of rows of every table; None: all."""
     work_dir: Path = Path("outputs")
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
     force: bool = False
+    """Overrules what runs recorded."""
     confidences: bool = False
+    """Log-probabilities of the replies' tokens are recorded."""
     inference: Inference = field(default_factory=Inference)
     max_usd: float | None = None
+    """What all calls of a run may cost together, in US dollars; None: no limit."""
     race: Race | None = None
+    """The formats of a stage race each other; None: all are asked everything."""
     batch: BatchKind | None = None
+    """Whose batch interface answers; None: calls are made one by one."""
     source: Path | None = None
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import yaml
 
@@ -15,9 +15,11 @@ from ..benchmarks.findit.formats import Format, format_of
 from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, WINNER, Axes, Table, axis_values
 from ..benchmarks.findit.variant import Variant, problem
 from ..boxes.reply_format import KEYS, default_key
+from ..core.config import Checked, Config, ConfigError, MisplacedError, YamlText
 from ..core.files import atomic_write
 from ..core.question import Question
 from ..core.run_files import RunFiles
+from ..core.spelling import nearest
 from ..core.statistics import INTERVALS, Interval
 from ..runs.best_format import FormatAverage, ranked, rule
 from ..runs.intervals import intervals
@@ -25,7 +27,6 @@ from ..runs.scored_run import load_run
 from .config import ModelEntry, Race, Sweep
 from .race import RULE
 from .results import Result, SearchError, refuse_unanswered
-from .yaml_lines import ConfigError, YamlValue, compose
 
 STAGES = (
     Axes(keys=("bbox_2d",)),
@@ -247,43 +248,59 @@ def read_formats(path: Path) -> dict[str, Format]:
         ConfigError: it is none; the message names file, line and reason.
         OSError: it cannot be read.
     """
-    top = compose(path.read_text(encoding="utf-8"), str(path))
-    models = top.fields(("rule", "intervals", "models")).get("models")
-    if models is None or not models.is_mapping:
-        raise top.error("models is missing: a file of formats has a winner for every model")
-    return {name: _winner(models.fields(list(models.value))[name]) for name in models.value}
+    text = YamlText(path.read_text(encoding="utf-8"), str(path))
+    return {name: found.winner for name, found in text.read(_FormatsFile).models.items()}
 
 
-_AXES = {field: axis for axis, field in AXIS_FIELDS.items()}
-
-
-def _winner(entry: YamlValue) -> Format:
-    known = ("winner", "tables", "prompts", "rule", "race", "averages", "cells")
-    winner = entry.fields(known).get("winner")
-    if winner is None:
-        raise entry.error("winner is missing")
-    fields = winner.fields(_AXES)
+def _winner(said: Any) -> Format:
+    if not isinstance(said, Mapping):
+        raise ValueError(f"should be a mapping with the keys {', '.join(AXIS_FIELDS.values())}")
+    known = {field: axis for axis, field in AXIS_FIELDS.items()}
+    for name, value in said.items():
+        if name not in known:
+            raise MisplacedError(f"no key {name!r}{nearest(name, known)}", name)
+        if value not in (there := axis_values(known[name], value)):
+            raise MisplacedError(f"no {name} {value!r} (there are: {', '.join(there)})", name)
     for name in ("representation", "output"):
-        if name not in fields:
-            raise winner.error(f"{name} is missing")
-    for name, given in fields.items():
-        if given.value not in (there := axis_values(_AXES[name], given.value)):
-            raise given.error(f"no {name} {given.value!r} (there are: {', '.join(there)})")
+        if name not in said:
+            raise ValueError(f"{name} is missing")
     values: dict[str, Any] = {
-        name: None if given.value == NONE else given.value for name, given in fields.items()
+        name: None if value == NONE else value for name, value in said.items()
     }
     values.setdefault("key", default_key(values["representation"]))
     made = Format(**values)
     # Every format but a mark fits this table.
     why = problem(Variant("Pascal", multilabel=True, **asdict(replace(made, mark=None))))
     if why is not None:
-        raise winner.error(why)
+        raise ValueError(why)
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class _FoundFile(Config):
+    """What a file of formats says of a model; only its winner is read."""
+
+    winner: Annotated[Format, Checked(_winner, before=True)]
+    tables: Any = None
+    prompts: Any = None
+    rule: Any = None
+    race: Any = None
+    averages: Any = None
+    cells: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _FormatsFile(Config):
+    """A file of formats: a winner for every model."""
+
+    models: dict[str, _FoundFile]
+    rule: Any = None
+    intervals: Any = None
+
+
 def _models_of(path: Path) -> Mapping[str, Any]:
-    top = compose(path.read_text(encoding="utf-8"), str(path))
-    models = top.value.get("models") if isinstance(top.value, dict) else None
+    top = YamlText(path.read_text(encoding="utf-8"), str(path)).value
+    models = top.get("models") if isinstance(top, dict) else None
     if not isinstance(models, dict):
         raise ConfigError(f"{path} is no file of formats; it is not written over")
     return models

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from vlmeval.smp import get_logger
 
+from ..core.config import config_from
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.spelling import nearest
@@ -64,7 +65,7 @@ class FindItLocalModel(FindItModel):
         checkpoint = model_path or _own_checkpoint(known)
         refuse_missing(checkpoint)
         self._runner = (_load_vllm if _with_vllm(use_vllm) else load_local)(
-            checkpoint, known, _settings(settings)
+            checkpoint, known, config_from(RunSettings, settings)
         )
         self._lock = threading.RLock()
         get_logger("FindIt").info("FindIt: %s", self._runner)
@@ -82,14 +83,18 @@ class FindItLocalModel(FindItModel):
         known = _local_row(row or cls.row)
         engine = "vllm" if _with_vllm(use_vllm) else "transformers"
         return describe(
-            known, model_path or _own_checkpoint(known), question, _settings(settings), engine
+            known,
+            model_path or _own_checkpoint(known),
+            question,
+            config_from(RunSettings, settings),
+            engine,
         )
 
     @classmethod
     def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
         """The same with what torch and the hub say; the model is not loaded."""
         given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
-        return on_this_machine(found, _settings(given))
+        return on_this_machine(found, config_from(RunSettings, given))
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         """From when a run is told to stop, generate no further token, where the engine can."""
@@ -127,13 +132,6 @@ class FindItLocalModel(FindItModel):
 
 def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:
     return [recorded_reply(answer.text, answer.recorded) for answer in answers]
-
-
-def _settings(values: Mapping[str, Any]) -> RunSettings:
-    for key in values:
-        if key not in RunSettings.__dataclass_fields__:
-            raise ValueError(f"no setting {key!r}{nearest(key, RunSettings.__dataclass_fields__)}")
-    return RunSettings(**values)
 
 
 def _local_row(name: str) -> ModelRow:

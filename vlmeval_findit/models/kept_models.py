@@ -8,11 +8,12 @@ from pathlib import Path
 
 import yaml
 
+from ..core.config import ConfigError
 from ..core.data_root import own_models_file
 from ..core.files import atomic_write
 from ..core.lock import alone
 from ..core.spelling import nearest
-from .own_models import OwnModel, OwnModelError, read_models, row_of
+from .own_models import OwnModel, read_models, row_of
 from .revision import refuse_missing
 from .table import KNOWN, MODELS
 
@@ -21,7 +22,7 @@ def kept() -> dict[str, OwnModel]:
     """The models of one's own by their names; empty without the file.
 
     Raises:
-        OwnModelError: a row of the file is none.
+        ConfigError: a row of the file is none.
     """
     path = own_models_file()
     if not path.is_file():
@@ -38,18 +39,18 @@ def add(path: Path, *, replaces: bool) -> list[OwnModel]:
         replaces: whether a model of one's own may be described anew.
 
     Raises:
-        OwnModelError: a row cannot be used, or its name is that of another model.
+        ConfigError: a row cannot be used, or its name is that of another model.
         OSError: a file cannot be read or written.
     """
     new = [_with_whole_path(row) for row in read_models(path)]
     with alone(_lock()):
         before = kept()
-        for at, row in enumerate(new, 1):
-            where = f"{path}, row {at}"
+        for row in new:
+            where = f"{path}, line {row.line}"
             if [one.name for one in new].count(row.name) > 1:
-                raise OwnModelError(f"{where}: {row.name} stands twice")
+                raise ConfigError(f"{where}: {row.name} stands twice")
             if row.name in before and not replaces:
-                raise OwnModelError(
+                raise ConfigError(
                     f"{where}: there is a model {row.name}: --replace describes it anew"
                 )
             _refuse_taken(row, before, where)
@@ -58,7 +59,7 @@ def add(path: Path, *, replaces: bool) -> list[OwnModel]:
                 if row.checkpoint is not None:
                     refuse_missing(row.checkpoint)
             except ValueError as error:
-                raise OwnModelError(f"{where}, {row.name}: {error}") from None
+                raise ConfigError(f"{where}, {row.name}: {error}") from None
         _write({**before, **{row.name: row for row in new}})
     return new
 
@@ -67,12 +68,12 @@ def remove(name: str) -> None:
     """Forget a model of one's own.
 
     Raises:
-        OwnModelError: there is none of this name.
+        ConfigError: there is none of this name.
     """
     with alone(_lock()):
         before = kept()
         if name not in before:
-            raise OwnModelError(f"no model of your own {name!r}{nearest(name, before)}")
+            raise ConfigError(f"no model of your own {name!r}{nearest(name, before)}")
         del before[name]
         _write(before)
 
@@ -82,7 +83,7 @@ def _refuse_taken(row: OwnModel, before: Mapping[str, OwnModel], where: str) -> 
     if other is not None and other.name not in before:
         plugin = MODELS.plugin_of(other.name)
         whose = f"of the plug-in {plugin}" if plugin else "of the model table"
-        raise OwnModelError(f"{where}: {row.name} is a name of {other.name}, a row {whose}")
+        raise ConfigError(f"{where}: {row.name} is a name of {other.name}, a row {whose}")
 
 
 def _with_whole_path(row: OwnModel) -> OwnModel:

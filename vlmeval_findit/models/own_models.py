@@ -11,85 +11,74 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Annotated, Any
 
 from ..boxes.spaces import space_from
+from ..core.config import Checked, Config, ConfigError, Name, Values, YamlText, config_from
 from ..core.files import sha256_of
 from ..core.model_names import check_model_name
 from ..core.plugins import Later, Offer, Plugin
-from ..core.shapes import Shape, checked
 from ..core.spelling import nearest
 from .local.run_settings import RunSettings
 from .row import Known, ModelRow, SpaceRule
 
 
-class OwnModelError(ValueError):
-    """A row cannot be used; the message names the file, the row and the key."""
+def _space(said: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
+    try:
+        space_from(said)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    return said
 
 
-_SHAPE: Shape = {
-    **dict.fromkeys(("name", "like", "row", "checkpoint", "served", "names"), str),
-    "space": str | dict,
-    "settings": dict,
-}
+def _names(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"names: {error}") from None
+    return pattern
 
 
 @dataclass(frozen=True, slots=True)
-class OwnModel:
+class DescribedModel(Config):
+    """A model as somebody describes it in a file."""
+
+    name: Annotated[Name, Checked(check_model_name)]
+    """Of its results."""
+    settings: Values = field(default_factory=dict)
+    """Go to its class or, with endpoints, into every request, and are part of every call's key."""
+    space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
+    """Its coordinate space, as in :class:`.Settings`, where it is not that of its row."""
+    checkpoint: Name | None = None
+    """A folder, or an identifier, of a model on this machine."""
+    row: Name | None = None
+    """The row of the model table that it is run and answers like."""
+    served: Name | None = None
+    """What a server or a provider calls it."""
+    line: int = field(default=0, compare=False)
+    """Where the file has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModel(DescribedModel):
     """A row of the file."""
 
-    name: str
-    like: str | None = None
-    space: str | Mapping[str, Any] | None = None
-    checkpoint: str | None = None
-    served: str | None = None
-    names: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    like: Name | None = None
+    """``row``, by another name."""
+    names: Annotated[Name, Checked(_names)] | None = None
+    """A regular expression of its names."""
+
+    def __post_init__(self) -> None:
+        if self.like and self.row:
+            raise ValueError("like and row are one key: name one")
 
     def as_dict(self) -> dict[str, Any]:
-        """The keys that say something; :func:`own_model` reads them back."""
-        said = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in said.items() if value}
-
-
-def own_model(values: object, where: str) -> OwnModel:
-    """The row that values say; what it is like is not looked for.
-
-    Args:
-        values: of a YAML file.
-        where: the file and the row, for messages.
-
-    Raises:
-        OwnModelError: they say none.
-    """
-    if not isinstance(values, dict):
-        raise OwnModelError(f"{where}: should be a mapping with the key name, not {values!r:.60}")
-    if "provider" in values:
-        raise OwnModelError(
-            f"{where}: provider: is said where it is asked (--provider {values['provider']}), "
-            "and not here"
-        )
-    for key in values:
-        if key not in _SHAPE:
-            raise OwnModelError(f"{where}: no key {key!r}{nearest(str(key), _SHAPE)}")
-    try:
-        checked(values, _SHAPE)
-        if "name" not in values:
-            raise ValueError("the name is missing")
-        if "like" in values and "row" in values:
-            raise ValueError("like and row are one key: name one")
-        check_model_name(values["name"])
-        re.compile(values.get("names", ""))
-    except (TypeError, ValueError, re.error) as error:
-        raise OwnModelError(f"{where}: {error}") from None
-    said = {key: value for key, value in values.items() if key != "row"}
-    return OwnModel(**{"like": values.get("row"), **said})
+        """The keys that say something."""
+        return {key: value for key, value in asdict(self).items() if value and key != "line"}
 
 
 def row_of(own: OwnModel, known: Known) -> ModelRow:
@@ -98,10 +87,11 @@ def row_of(own: OwnModel, known: Known) -> ModelRow:
     Raises:
         ValueError: there is no model that it is like, or what it says does not fit that one.
     """
-    base = known.find(own.like) if own.like else None
-    if own.like and base is None:
+    like = own.like or own.row
+    base = known.find(like) if like else None
+    if like and base is None:
         names = [row.name for row in known.rows()]
-        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, names)}")
+        raise ValueError(f"like: no model {like!r} in the table{nearest(like, names)}")
     if base is None and own.space is None:
         raise ValueError("neither like nor space: nothing says how it answers")
     settings = dict(own.settings)
@@ -116,10 +106,10 @@ def row_of(own: OwnModel, known: Known) -> ModelRow:
         there = [row.name for row in known.rows() if row.local is not None]
         raise ValueError(
             "checkpoint: only a model that is like one of this machine has it; like: "
-            f"no local model {own.like!r}{nearest(own.like or '', there)}"
+            f"no local model {like!r}{nearest(like or '', there)}"
         )
     else:
-        _check_settings(settings)
+        config_from(RunSettings, settings)
         local = replace(local, checkpoints={own.name: own.checkpoint})
         settings |= {"space": own.space} if own.space is not None else {}
     api = base.api if base and own.served else None
@@ -146,13 +136,6 @@ def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
     return lambda question: space
 
 
-def _check_settings(settings: Mapping[str, Any]) -> None:
-    known = RunSettings.__dataclass_fields__
-    for key in settings:
-        if key not in known:
-            raise ValueError(f"settings: no setting {key!r}{nearest(key, known)}")
-
-
 # --- the file -------------------------------------------------------------------------------------
 
 
@@ -160,7 +143,7 @@ def offers(path: Path, known: Known) -> Sequence[Offer]:
     """The rows of the file for a table; the same object as long as the file is the same.
 
     Raises:
-        OwnModelError, OSError: it cannot be read.
+        ConfigError, OSError: it cannot be read.
     """
     state = path.stat()
     return _offers(path, known, state.st_mtime_ns, state.st_size, state.st_ino)
@@ -169,13 +152,13 @@ def offers(path: Path, known: Known) -> Sequence[Offer]:
 @lru_cache(maxsize=8)
 def _offers(path: Path, known: Known, mtime: int, size: int, inode: int) -> Sequence[Offer]:
     return tuple(
-        Offer(plugin_of(path, at, values), Later(partial(_made, values, f"row {at}", known)))
-        for at, values in enumerate(_entries(path), 1)
+        Offer(plugin_of(path, at, values), Later(partial(_made, row, known)))
+        for at, (values, row) in enumerate(_rows(path), 1)
     )
 
 
-def _made(values: object, where: str, known: Known) -> ModelRow:
-    return row_of(own_model(values, where), known)
+def _made(row: Callable[[], OwnModel], known: Known) -> ModelRow:
+    return row_of(row(), known)
 
 
 def plugin_of(path: Path, at: int, values: object) -> Plugin:
@@ -186,31 +169,43 @@ def plugin_of(path: Path, at: int, values: object) -> Plugin:
     return Plugin(f"{path.name}:{name or at}", version, str(path))
 
 
-def _entries(path: Path) -> list[object]:
-    """What a file has in place of rows, not yet looked at.
+def _rows(path: Path) -> Iterator[tuple[object, Callable[[], OwnModel]]]:
+    """What a file has in place of each row, and what reads it.
 
     Raises:
-        OwnModelError: it has no list of them.
+        ConfigError: it has no list of them.
         OSError: it cannot be read.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise OwnModelError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if isinstance(values, dict):
-        if "models" not in values:
-            raise OwnModelError(f"{path}: no key 'models', and no list of models")
-        values = values["models"]
-    if not isinstance(values, list) or not values:
-        raise OwnModelError(f"{path}: should be a list of models, one mapping each")
-    return values
+        text = YamlText(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from None
+    top: tuple[str, ...] = ()
+    if isinstance(text.value, dict):
+        if "models" not in text.value:
+            raise text.error("no key 'models', and no list of models")
+        top = ("models",)
+    rows = text.value["models"] if top else text.value
+    if not isinstance(rows, list) or not rows:
+        raise text.error("should be a list of models, one mapping each", *top)
+    for at, values in enumerate(rows):
+        yield values, partial(_read, text, values, (*top, at))
+
+
+def _read(text: YamlText, values: object, at: tuple[str | int, ...]) -> OwnModel:
+    if isinstance(values, dict) and "provider" in values:
+        raise text.error(
+            f"provider: is said where it is asked (--provider {values['provider']}), and not here",
+            *at,
+        )
+    return replace(text.read(OwnModel, *at), line=text.line(*at))
 
 
 def read_models(path: Path) -> list[OwnModel]:
     """The rows of a file of models, or those under ``models`` in a sweep's.
 
     Raises:
-        OwnModelError: it has none, or one that cannot be used.
+        ConfigError: it has none, or one that cannot be used; the message names file and line.
         OSError: it cannot be read.
     """
-    return [own_model(one, f"{path}, row {at}") for at, one in enumerate(_entries(path), 1)]
+    return [read() for _, read in _rows(path)]

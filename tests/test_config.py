@@ -16,125 +16,184 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.reply_format import KEYS
 from vlmeval_findit.boxes.representation import BOX_KEYS
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.config import Inference, ModelEntry, questions_of
 from vlmeval_findit.engine.config_file import parse_sweep, read_sweep
 from vlmeval_findit.engine.host_config import host_config
 from vlmeval_findit.engine.search import STAGES
 from vlmeval_findit.engine.servers import ServersHost
-from vlmeval_findit.engine.yaml_lines import ConfigError
 from vlmeval_findit.models.table import find_model
 
 CONFIGS = REPOSITORY / "configs"
 GOOD = "models: FullImage\ndatasets: Demo\n"
 
-BAD = [
-    pytest.param("", "line 1: the file is empty", id="empty"),
-    pytest.param("models: [A", "line 1: not YAML: expected ',' or ']'", id="not YAML"),
-    pytest.param("- FullImage", "line 1: should be a mapping with the keys models, ", id="list"),
-    pytest.param("datasets: Demo", "line 1: models is missing", id="no models"),
-    pytest.param("models: FullImage", "line 1: datasets is missing", id="no datasets"),
-    pytest.param(GOOD + "modles: x", "line 3: no key 'modles': did you mean models?", id="key"),
-    pytest.param(GOOD + "models: FullImage", "line 3: models stands twice", id="key twice"),
-    pytest.param(
+# fmt: off
+BAD = {
+    "empty": ("", "line 1: the file is empty"),
+    "not YAML": ("models: [A", "line 1: not YAML: expected ',' or ']'"),
+    "list": ("- FullImage", "line 1: should be a mapping with the keys models, "),
+    "no models": ("datasets: Demo", "line 1: models is missing"),
+    "no datasets": ("models: FullImage", "line 1: datasets is missing"),
+    "key": (GOOD + "modles: x", "line 3: no key 'modles': did you mean models?"),
+    "key twice": (GOOD + "models: FullImage", "line 3: models stands twice"),
+    "model": (
         "models:\n - FullImage\n - FulImage\ndatasets: Demo",
         "line 3: no model 'FulImage' in the model table: did you mean FullImage?",
-        id="model",
     ),
-    pytest.param(
-        "models: [{name: Mine}]\ndatasets: Demo", "that the table does not have needs `row` or",
-        id="model without space",
+    "model without space": (
+        "models: [{name: Mine}]\ndatasets: Demo",
+        "that the table does not have needs `row` or",
     ),
-    pytest.param(
+    "space": (
         "models: [{name: Mine, space: gird1000}]\ndatasets: Demo",
-        "line 1: no coordinate space 'gird1000': did you mean grid1000?", id="space",
+        "line 1: no coordinate space 'gird1000': did you mean grid1000?",
     ),
-    pytest.param(
+    "space without bounds": (
         "models: [{name: Mine, space: {kind: smart_resize}}]\ndatasets: Demo",
-        "line 1: smart_resize needs the min_pixels", id="space without bounds",
+        "line 1: smart_resize needs the min_pixels",
     ),
-    pytest.param(
+    "key of a model": (
         "models:\n- name: FullImage\n  setings: {}\ndatasets: Demo",
-        "line 3: no key 'setings': did you mean settings?", id="key of a model",
+        "line 3: no key 'setings': did you mean settings?",
     ),
-    pytest.param(
+    "settings": (
         "models: [{name: FullImage, settings: [1]}]\ndatasets: Demo",
-        "line 1: should be a mapping of names", id="settings",
+        "settings: [1] should be a mapping of names",
     ),
-    pytest.param(
+    "reads_like": (
         "models: [{name: FullImage, reads_like: Gemma 5}]\ndatasets: Demo",
-        "line 1: no model 'Gemma 5' in the model table: did you mean Gemma 4?", id="reads_like",
+        "line 1: no model 'Gemma 5' in the model table: did you mean Gemma 4?",
     ),
-    pytest.param("models: [{space: unit}]\ndatasets: Demo", "a model needs a name", id="no name"),
-    pytest.param(
-        "models: [Qwen/Qwen3-VL-8B-Instruct]\ndatasets: Demo", "no slash in it", id="slash"
+    "no name": ("models: [{space: unit}]\ndatasets: Demo", "line 1: name is missing"),
+    "slash": ("models: [Qwen/Qwen3-VL-8B-Instruct]\ndatasets: Demo", "no slash in it"),
+    "model twice": (
+        "models: [FullImage, FullImage]\ndatasets: Demo",
+        "line 1: FullImage stands twice",
     ),
-    pytest.param(
-        "models: [FullImage, FullImage]\ndatasets: Demo", "line 1: FullImage stands twice",
-        id="model twice",
-    ),
-    pytest.param(
+    "dataset": (
         "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n",
-        "line 4: no dataset 'Pascl': did you mean Pascal?", id="dataset",
+        "line 4: no dataset 'Pascl': did you mean Pascal?",
     ),
-    pytest.param("models: FullImage\ndatasets: []", "line 2: an empty list", id="no dataset"),
-    pytest.param("models: FullImage\ndatasets: [7]", "line 2: 7 should be a name", id="number"),
-    pytest.param(
+    "no dataset": ("models: FullImage\ndatasets: []", "line 2: an empty list"),
+    "number": ("models: FullImage\ndatasets: [7]", "line 2: datasets: 7 should be a name"),
+    "representation": (
         GOOD + "representations:\n  - xyxy\n  - xyxx\n",
-        "line 5: no representation 'xyxx': did you mean xyxy?", id="representation",
+        "line 5: no representation 'xyxx': did you mean xyxy?",
     ),
-    pytest.param(GOOD + "outputs: jsn", "line 3: no output 'jsn': did you mean json?", id="output"),
-    pytest.param(GOOD + "keys: [bbox2d]", "line 3: no key 'bbox2d': did you mean bbox_2d?",
-                 id="JSON key"),
-    pytest.param(GOOD + "structures: nest", "line 3: no structure 'nest': did you mean nested?",
-                 id="structure"),
-    pytest.param(GOOD + "centres: [formulas]", "did you mean formula?", id="centre"),
-    pytest.param(GOOD + "marks: [none, bxo]", "no mark 'bxo': did you mean box?", id="mark"),
-    pytest.param(GOOD + "marks: [none, box]", "marks: box fits no cell", id="nothing to mark"),
-    pytest.param(
-        GOOD + "keys: [bbox, class_name]", "line 3: keys: class_name fits no cell", id="unfit key"
+    "output": (GOOD + "outputs: jsn", "line 3: no output 'jsn': did you mean json?"),
+    "JSON key": (GOOD + "keys: [bbox2d]", "line 3: no key 'bbox2d': did you mean bbox_2d?"),
+    "structure": (GOOD + "structures: nest", "line 3: no structure 'nest': did you mean nested?"),
+    "centre": (GOOD + "centres: [formulas]", "did you mean formula?"),
+    "mark": (GOOD + "marks: [none, bxo]", "no mark 'bxo': did you mean box?"),
+    "nothing to mark": (GOOD + "marks: [none, box]", "marks: box fits no cell"),
+    "unfit key": (GOOD + "keys: [bbox, class_name]", "line 3: keys: class_name fits no cell"),
+    "a key for text": (
+        GOOD + "outputs: text\nkeys: [bbox_2d]",
+        "line 4: keys: bbox_2d fits no cell",
     ),
-    pytest.param(
-        GOOD + "outputs: text\nkeys: [bbox_2d]", "line 4: keys: bbox_2d fits no cell",
-        id="a key for text",
-    ),
-    pytest.param(
+    "no cell": (
         GOOD + "representations: all-labelled\nstructures: decomposed\noutputs: json",
-        "line 2: no cell of Demo fits the axes", id="no cell",
+        "line 2: no cell of Demo fits the axes",
     ),
-    pytest.param(GOOD + "frames: [8]", "line 3: frames: 8 fits no cell", id="frames of an image"),
-    pytest.param(GOOD + "frames: 0", "line 3: 0 should be a whole number, at least 1", id="frames"),
-    pytest.param(
-        GOOD + "captions: [false, true]", "line 3: captions: True fits no cell", id="captions"
+    "frames of an image": (GOOD + "frames: [8]", "line 3: frames: 8 fits no cell"),
+    "frames": (GOOD + "frames: 0", "line 3: frames: 0 should be a whole number, at least 1"),
+    "captions": (GOOD + "captions: [false, true]", "line 3: captions: True fits no cell"),
+    "limit": (GOOD + "limit: many", "line 3: limit: 'many' should be a whole number"),
+    "limit yes": (GOOD + "limit: true", "line 3: limit: True should be a whole number"),
+    "flag": (
+        GOOD + "skip_missing_images: 1",
+        "line 3: skip_missing_images: 1 should be true or false",
     ),
-    pytest.param(GOOD + "limit: many", "line 3: 'many' should be a whole number", id="limit"),
-    pytest.param(GOOD + "limit: true", "line 3: True should be a whole number", id="limit yes"),
-    pytest.param(GOOD + "skip_missing_images: 1", "line 3: 1 should be true or false", id="flag"),
-    pytest.param(
-        GOOD + "inference: {thread: 8}", "line 3: no key 'thread': did you mean threads?",
-        id="inference",
+    "inference": (
+        GOOD + "inference: {thread: 8}",
+        "line 3: no key 'thread': did you mean threads?",
     ),
-    pytest.param(GOOD + "inference: {cpus: true}", "line 3: True should be a number", id="cpus"),
-    pytest.param(GOOD + "inference: {gpus: .nan}", "line 3: nan should be a number", id="nan"),
-    pytest.param(GOOD + "inference: {gpus: .inf}", "line 3: inf should be a number", id="inf"),
-    pytest.param(GOOD + "inference: {gpus: -1}", "line 3: -1 should be a number", id="gpus"),
-    pytest.param(
-        GOOD + "stages: [{outputs: all}]\nkeys: all", "line 4: keys stands in every stage",
-        id="axes and stages",
+    "cpus": (GOOD + "inference: {cpus: true}", "line 3: cpus: True should be a number"),
+    "nan": (GOOD + "inference: {gpus: .nan}", "line 3: gpus: nan should be a number"),
+    "inf": (GOOD + "inference: {gpus: .inf}", "line 3: gpus: inf should be a number"),
+    "gpus": (GOOD + "inference: {gpus: -1}", "line 3: gpus: -1 should be a number"),
+    "axes and stages": (
+        GOOD + "stages: [{outputs: all}]\nkeys: all",
+        "line 4: keys stands in every stage",
     ),
-    pytest.param(
-        GOOD + "stages:\n- representations: winner", "line 4: winner is the best format of the",
-        id="first winner",
+    "first winner": (
+        GOOD + "stages:\n- representations: winner",
+        "line 4: winner is the best format of the",
     ),
-    pytest.param(GOOD + "representations: winner", "there is none", id="winner without stages"),
-]  # fmt: skip
+    "winner without stages": (GOOD + "representations: winner", "there is none"),
+    "no money": (
+        "datasets: Demo\nmodels: {name: Mine, space: unit}\nmax_usd: 0",
+        "line 3: max_usd: 0 should be US dollars, more than 0",
+    ),
+    "all money": (
+        "datasets: Demo\nmodels: {name: Mine, space: unit}\nmax_usd: .inf",
+        "max_usd: inf should be US dollars",
+    ),
+    "money in words": (
+        "datasets: Demo\nmodels: {name: Mine, space: unit}\nmax_usd: two",
+        "max_usd: 'two' should be US dollars",
+    ),
+    "no time": (
+        "datasets: Demo\nmodels: {name: Mine, space: unit}\ninference: {timeout: 0}",
+        "timeout: 0 should be seconds, more than 0",
+    ),
+    "time yes": (
+        "datasets: Demo\nmodels: {name: Mine, space: unit}\ninference: {timeout: yes}",
+        "timeout: True should be seconds, more than 0",
+    ),
+    "a header": (
+        "datasets: Demo\nmodels: {name: Mine, space: unit, headers: {api-key: 12345678}}",
+        "line 2: api-key: should be a text",
+    ),
+    "provider": (
+        "models: [{name: GPT-5.4, provider: opnai}]\ndatasets: Demo",
+        "line 1: no provider 'opnai': did you mean openai?",
+    ),
+    "provider and checkpoint": (
+        "models: [{name: GPT-5.4, provider: openai, checkpoint: a/b}]\ndatasets: Demo",
+        "line 1: a checkpoint is of a model on this machine",
+    ),
+    "prices": (
+        "models: [{name: GPT-5.4, prices: 3}]\ndatasets: Demo",
+        "line 1: prices [3]: IN,OUT in US dollars a million tokens",
+    ),
+    "batch": (GOOD + "batch: opnai", "line 3: batch: should be 'openai', "),
+    "race": (GOOD + "race: {sed: 1}", "line 3: no key 'sed': did you mean seed?"),
+    "seed": (GOOD + "race: {seed: x}", "line 3: seed: 'x' should be a whole number"),
+    "line": ("models: [{name: FullImage, line: 3}]\ndatasets: Demo", "line 1: no key 'line'"),
+    "place of a key": (
+        "models:\n- name: FullImage\n\n  seting:\n    a: 1\ndatasets: Demo",
+        "line 4: no key 'seting': did you mean settings?",
+    ),
+    "replicas": (
+        GOOD + "inference: {replicas: -1}",
+        "line 3: replicas: -1 should be at least 0 (as many as fit)",
+    ),
+    "an object": (
+        "models: !!python/object:os.system {}\ndatasets: Demo",
+        "line 1: could not determine a constructor",
+    ),
+    "decoding": (
+        GOOD + "decodings: constrianed",
+        "line 3: no decoding 'constrianed': did you mean constrained?",
+    ),
+}
+# fmt: on
 
 
-@pytest.mark.parametrize(("text", "message"), BAD)
-def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_file_is_refused_with_its_line(case: str) -> None:
+    text, message = BAD[case]
     with pytest.raises(ConfigError) as refused:
         parse_sweep(text, "sweep.yaml")
     assert message in str(refused.value)
     assert str(refused.value).startswith("sweep.yaml, line ")
+    assert "12345678" not in str(refused.value), "a header may be a key"
+
+
+def test_both_decodings_are_asked() -> None:
+    sweep = parse_sweep(GOOD + "decodings: [none, constrained]\noutputs: json")
+    assert sweep.stages[0].decodings == ("none", "constrained")
 
 
 def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
@@ -192,24 +251,6 @@ def test_what_a_sweep_says_of_models_over_http() -> None:
     assert "of-my-own" not in str(host.settings(entry)), "it is part of no key and no journal"
     for endpoint in host._endpoints(entry):
         assert endpoint.headers == {"x-a": "1", "api-key": "of-my-own"}
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ("}\nmax_usd: 0", "line 3: 0 should be a number, more than 0"),
-        ("}\nmax_usd: .nan", "more than 0"),
-        ("}\nmax_usd: .inf", "more than 0"),
-        ("}\nmax_usd: two", "more than 0"),
-        ("}\ninference: {timeout: 0}", "more than 0"),
-        ("}\ninference: {timeout: yes}", "more than 0"),
-        (", headers: {api-key: 12345678}}", "the header 'api-key' should be a text"),
-    ],
-)
-def test_amounts_that_are_none_are_refused(more: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why) as caught:
-        parse_sweep(HTTP + more)
-    assert "12345678" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

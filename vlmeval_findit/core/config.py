@@ -1,0 +1,270 @@
+"""What people write into files and flags, held against dataclasses that say what may stand there.
+
+pydantic checks.  It is imported when something is read, and most commands read nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+
+import yaml
+
+from .spelling import nearest
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+    from pydantic_core import CoreSchema
+
+T = TypeVar("T")
+
+
+class ConfigError(ValueError):
+    """Something that was written cannot be used; the message says where it stands, and why."""
+
+
+class MisplacedError(ValueError):
+    """A part of a value cannot be used; the keys and places ``at`` lead from the value to it."""
+
+    def __init__(self, why: str, *at: str | int) -> None:
+        super().__init__(why)
+        self.at = at
+
+
+class _UnknownKeyError(MisplacedError):
+    """A key that no field has."""
+
+
+# --- types of fields ------------------------------------------------------------------------------
+
+
+class Config:
+    """A dataclass whose fields are the keys that may be written; all others are refused.
+
+    A field ``line`` is no key: it is where the file has the value, and whoever reads it says so.
+    """
+
+    __slots__ = ()
+    called: ClassVar[str] = "key"
+    """What messages call one of them."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(cls._with_known_keys, handler(kind))
+
+    @classmethod
+    def _with_known_keys(cls, values: Any) -> Any:
+        keys = [field for field in fields(cls) if field.name != "line"]  # type: ignore[arg-type]
+        keys.sort(key=lambda key: not (key.default is key.default_factory is MISSING))
+        known = [key.name for key in keys]
+        if not isinstance(values, Mapping):
+            raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
+        for key in values:
+            if key not in known:
+                raise _UnknownKeyError(f"no {cls.called} {key!r}{nearest(str(key), known)}", key)
+        return values
+
+
+class Wanted:
+    """Says in words what a value should be; ``limits`` are those of pydantic's core schema.
+
+    Where it is ``secret``, messages do not show the value.
+    """
+
+    def __init__(self, words: str, *, secret: bool = False, **limits: Any) -> None:
+        self._words = words
+        self._type = "secret" if secret else "wanted"
+        self._limits = limits
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        limited: Any = {**handler(kind), **self._limits}
+        return core_schema.custom_error_schema(
+            limited, self._type, custom_error_message=self._words
+        )
+
+
+class Checked:
+    """Puts a value through a function: after its type was looked at, or ``before``.
+
+    What the function returns is the value; its ValueError says why there is none.
+    """
+
+    def __init__(self, check: Callable[[Any], Any], *, before: bool = False) -> None:
+        self._check = check
+        self._before = before
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        if self._before:
+            return core_schema.no_info_before_validator_function(self._check, handler(kind))
+        return core_schema.no_info_after_validator_function(self._check, handler(kind))
+
+
+def _as_list(value: Any) -> Any:
+    if value == []:
+        raise ValueError("an empty list")
+    return value if isinstance(value, list) else [value]
+
+
+def _as_list_or_all(value: Any) -> Any:
+    return value if value == "all" else _as_list(value)
+
+
+Name = Annotated[str, Wanted("a name", strict=True, min_length=1)]
+Text = Annotated[str, Wanted("a text", strict=True)]
+YesNo = Annotated[bool, Wanted("true or false", strict=True)]
+Whole = Annotated[int, Wanted("a whole number", strict=True)]
+Count = Annotated[int, Wanted("a whole number, at least 1", strict=True, ge=1)]
+_NUMBER: Mapping[str, Any] = {"strict": True, "allow_inf_nan": False}
+Number = Annotated[float, Wanted("a number, at least 0", ge=0, **_NUMBER)]
+Seconds = Annotated[float, Wanted("seconds, more than 0", gt=0, **_NUMBER)]
+Dollars = Annotated[float, Wanted("US dollars, more than 0", gt=0, **_NUMBER)]
+Values = Annotated[Mapping[str, Any], Wanted("a mapping of names to values")]
+Several = Annotated[tuple[T, ...], Checked(_as_list, before=True)]
+"""A list, or a value alone for a list of one."""
+SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all, before=True)]
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def config_from(
+    kind: type[T], values: Mapping[str, Any], said: Callable[[str], str] = lambda key: key
+) -> T:
+    """Values by name as a :class:`Config`.
+
+    Args:
+        kind: the class.
+        values: of a ``--config`` entry, or flags.
+        said: a name as its user wrote it.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _checked(kind, dict(values))
+    except ValidationError as error:
+        raise ConfigError(_first(error, said)[0]) from None
+
+
+class YamlText:
+    """A YAML text: its ``value``, and the lines of all that is in it.
+
+    Args:
+        text: the text.
+        name: what messages call it: its file.
+
+    Raises:
+        ConfigError: it is not YAML, empty, or says a key twice.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self._name = name
+        loader = _Loader(text)
+        try:
+            top = loader.get_single_node()
+            self.value: Any = None if top is None else loader.construct_document(top)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f", line {mark.line + 1}" if mark is not None else ""
+            why = getattr(error, "problem", None) or " ".join(str(error).split())
+            is_yaml = isinstance(error, yaml.constructor.ConstructorError)
+            raise ConfigError(f"{name}{where}: {'' if is_yaml else 'not YAML: '}{why}") from None
+        finally:
+            loader.dispose()
+        if top is None:
+            raise ConfigError(f"{name}, line 1: the file is empty")
+        self._top = top
+
+    def read(self, kind: type[T], *at: str | int) -> T:
+        """The value at a place, as a :class:`Config`.
+
+        Raises:
+            ConfigError: it is none; the message names file, line, and what to write.
+        """
+        from pydantic import ValidationError
+
+        value = self.value
+        for key in at:
+            value = value[key]
+        try:
+            return _checked(kind, value)
+        except ValidationError as error:
+            why, inner, is_key = _first(error)
+            raise self.error(why, *at, *inner, is_key=is_key) from None
+
+    def error(self, why: str, *at: str | int, is_key: bool = False) -> ConfigError:
+        """An error about what stands at a place, or about the key of it."""
+        return ConfigError(f"{self._name}, line {self.line(*at, is_key=is_key)}: {why}")
+
+    def line(self, *at: str | int, is_key: bool = False) -> int:
+        """Where the value of a place begins, or its key: counted from 1."""
+        node = key_node = self._top
+        for key in at:
+            # A value alone stands for a list of one, and pydantic names branches of unions.
+            key_node, node = _child(node, key) or (key_node, node)
+        return 1 + int((key_node if is_key else node).start_mark.line)
+
+
+def _child(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    """(where a child of a node is named, the child)."""
+    if isinstance(node, yaml.MappingNode):
+        return next((pair for pair in node.value if pair[0].value == str(key)), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+        return node.value[key], node.value[key]
+    return None
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only, and no key twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                why = f"{key.value} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, why, key.start_mark)
+            seen.add(str(key.value))
+        return node
+
+
+def _checked(kind: type[T], values: Any) -> T:
+    adapter: TypeAdapter[T] = _adapters(kind)  # type: ignore[arg-type]
+    return adapter.validate_python(values)
+
+
+@cache
+def _adapters(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _first(
+    error: ValidationError, said: Callable[[str], str] = lambda key: key
+) -> tuple[str, tuple[str | int, ...], bool]:
+    """(what the first of pydantic's errors says, where, whether of a key)."""
+    found = error.errors(include_url=False)[0]
+    at, what = found["loc"], found["type"]
+    if what == "value_error":
+        cause = found["ctx"]["error"]
+        at = (*at, *getattr(cause, "at", ()))
+        return str(cause), at, isinstance(cause, _UnknownKeyError)
+    # Of a union the branch is named too: `tuple[…]`.
+    names = [key for key in at if isinstance(key, str) and "[" not in key]
+    key = f"{said(names[-1])}: " if names else ""
+    if what == "missing":
+        return f"{said(names[-1])} is missing", at[:-1], False
+    wanted = found["msg"].removeprefix("Input should be ")
+    shown = f"{found['input']!r:.60} " if what == "wanted" else ""
+    return f"{key}{shown}should be {wanted}", at, False
