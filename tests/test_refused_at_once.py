@@ -248,7 +248,7 @@ REFUSED = {
     ),
     "no time": (
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--timeout", "0"),
-        "--timeout: 0.0 should be seconds, more than 0",
+        "--timeout: 0 should be seconds, more than 0",
     ),
     "verbose": (
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--verbose"),
