@@ -37,10 +37,14 @@ keys: all
 
 
 def import_table(
-    folder: Path, rows: int, patch: pytest.MonkeyPatch, pictures: int = PICTURES
+    folder: Path,
+    rows: int,
+    patch: pytest.MonkeyPatch,
+    pictures: int = PICTURES,
+    size: tuple[int, int] = SIZE,
 ) -> None:
-    """A table of one's own of so many rows, over at most so many pictures; other tests do not see
-    it.
+    """A table of one's own of so many rows, over at most so many pictures of a size; other tests do
+    not see it.
     """
     (folder / "lmu").mkdir()
     patch.setenv("LMUData", str(folder / "lmu"))
@@ -49,7 +53,7 @@ def import_table(
     images.mkdir(parents=True)
     random = np.random.default_rng(0)
     for at in range(min(pictures, rows)):
-        pixels = random.integers(0, 255, (*SIZE[::-1], 3), dtype=np.uint8)
+        pixels = random.integers(0, 255, (*size[::-1], 3), dtype=np.uint8)
         Image.fromarray(pixels).save(images / f"{at}.png")
     lines = [
         {"image": f"{at % pictures}.png", "expression": f"thing {at}", "boxes": [BOX]}

@@ -1,0 +1,59 @@
+"""Asks servers for all formats of a table of one's own, and says what that took.
+
+``python throughput.py FOLDER LIMIT THREADS URL…``, where ``scale_runs.import_table`` made the table
+in ``FOLDER``: so many calls at a time at each server.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from engine_fakes import Silent, demo_sweep, go
+from measured import peak_mib
+from scale_runs import GRID
+
+from vlmeval_findit.core.work import Answer
+from vlmeval_findit.engine.answering import Planned
+from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.servers import ServersHost
+
+SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
+
+
+class Clock(Silent):
+    """Counts answers, and the processor from the plan to the last of them: start-up and scores are
+    not in it.
+    """
+
+    count = failed = 0
+    began = used = 0.0
+
+    def planned(self, model: str, planned: Planned) -> None:
+        self.began = time.process_time()
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        self.count += len(answers)
+        self.failed += sum(answer.error is not None for answer in answers)
+        self.used = time.process_time() - self.began
+
+
+def main(folder: Path, limit: int, threads: int, urls: Sequence[str]) -> Mapping[str, float]:
+    """A sweep over the first rows of the table."""
+    sweep = demo_sweep(folder / "run", GRID.replace("models: FullImage", SERVED), limit=limit)
+    clock = Clock()
+    go(sweep, ServersHost(urls, Inference(threads=threads)), watcher=clock)
+    return {
+        "calls": clock.count,
+        "failed": clock.failed,
+        "ms_a_call": 1000 * clock.used / clock.count,
+        "peak_mib": peak_mib(),
+    }
+
+
+if __name__ == "__main__":
+    place, rows, each, *servers = sys.argv[1:]
+    print(json.dumps(main(Path(place), int(rows), int(each), servers)))
