@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ...core.extras import install
+from ..core.extras import install
 
 
 def import_ray() -> Any:

@@ -1,0 +1,163 @@
+"""A replica of a model in an actor of a Ray cluster: what runs on the other machines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from ..core.redaction import quoted
+from ..core.work import Answer, Asker, Cancellable, CancelledError, Work, said
+from .finished import code_sha256
+
+_TOGETHER = 0.25
+"""Seconds of answers that go home together: a message costs the driver 0.4 ms."""
+
+SETTINGS = (
+    "LMUData",
+    "FINDIT_CONFIDENCES",
+    "FINDIT_CONFIG",
+    "FINDIT_ENCODER",
+    "FINDIT_FORCE",
+    "FINDIT_IMAGES",
+    "FINDIT_PROMPTS",
+    "FINDIT_READS_LIKE",
+    "FINDIT_REPLAY",
+    "FINDIT_SCENES_MB",
+    "FINDIT_SKIP_MISSING",
+    "FINDIT_SPACE",
+    "FINDIT_TABLES",
+    "FINDIT_VP_MARK",
+)
+"""The variables that a replica takes over.  By their names, because what is sent lies in the object
+store of the cluster, for everybody on it to read: keys and headers of servers are not among them.
+"""
+
+
+class Words(NamedTuple):
+    """What a replica logged: the level, and one line."""
+
+    level: int
+    line: str
+
+
+class Home(NamedTuple):
+    """What comes home at a time: answers, in the order of the messages, and words."""
+
+    answers: tuple[Answer, ...]
+    words: tuple[Words, ...]
+
+
+class Ready(NamedTuple):
+    """A replica that has loaded its model: its machine, the hash of its package, and its words."""
+
+    machine: str
+    code: str
+    words: tuple[Words, ...]
+
+
+class Replica:
+    """One replica; it lives in an async actor, and its model in one thread of that.
+
+    Args:
+        load: makes the asker.
+        environment: variables that are set first.
+    """
+
+    def __init__(self, load: Callable[[], Asker], environment: Mapping[str, str]) -> None:
+        os.environ.update(environment)
+        self._load = load
+        self._asker: Asker | None = None
+        self._stopped = False
+        # CUDA's current device and torch's grad mode belong to a thread.
+        self._thread = ThreadPoolExecutor(1)
+        self._heard = _Heard()
+        logging.getLogger().addHandler(self._heard)
+
+    async def ready(self) -> Ready:
+        """Load the model, unless it is loaded, and say who is there."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
+        return Ready(socket.gethostname(), code_sha256(), self._heard.taken())
+
+    async def ask(self, work: Work) -> AsyncIterator[Home]:
+        """Yield the answers to the messages; fewer, if it is stopped."""
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[list[Answer] | None]()
+
+        def run() -> None:
+            try:
+                for answers in self._answers(work):
+                    loop.call_soon_threadsafe(queue.put_nowait, answers)
+            finally:
+                loop.call_soon_threadsafe(queue.put_nowait, None)
+
+        running = loop.run_in_executor(self._thread, run)
+        came = await queue.get()
+        while came is not None:
+            together = came
+            try:
+                async with asyncio.timeout(_TOGETHER):
+                    while (came := await queue.get()) is not None:
+                        together += came
+            except TimeoutError:
+                pass
+            yield Home(tuple(together), self._heard.taken())
+            if came is not None:
+                came = await queue.get()
+        await running
+
+    async def stop(self) -> None:
+        """Begin no further call; a model that can ends between two tokens."""
+        self._stopped = True
+
+    def _loaded(self) -> Asker:
+        if self._asker is None:
+            self._asker = self._load()
+            if isinstance(self._asker, Cancellable):
+                self._asker.cancelled_by(lambda: self._stopped)
+        return self._asker
+
+    def _answers(self, work: Work) -> Iterator[list[Answer]]:
+        """The answers to messages that the model takes together."""
+        asker = self._loaded()
+        together = asker.answers_together(shares_images=work.shares_images)
+        for piece in [work] if together else _single(work):
+            if self._stopped:
+                return
+            try:
+                answers = list(asker.ask(piece))
+            except CancelledError:
+                return
+            except (Exception, SystemExit) as error:
+                answers = [Answer("", error=said(error))] * len(piece.messages)
+            if len(answers) != len(piece.messages):
+                wrong = f"not {len(piece.messages)} answers to {len(piece.messages)} messages"
+                answers = [Answer("", error=wrong)] * len(piece.messages)
+            yield answers
+
+
+def _single(work: Work) -> list[Work]:
+    return [
+        work._replace(messages=(message,), questions=(question,), pictures=(picture,))
+        for message, question, picture in zip(
+            work.messages, work.questions, work.pictures, strict=True
+        )
+    ]
+
+
+class _Heard(logging.Handler):
+    """Keeps warnings and errors until somebody takes them home."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._words: list[Words] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._words.append(Words(record.levelno, quoted(record.getMessage(), 2000)))
+
+    def taken(self) -> tuple[Words, ...]:
+        words, self._words = tuple(self._words), []
+        return words
