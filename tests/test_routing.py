@@ -22,7 +22,6 @@ from test_pool import NAMES, Clock
 
 from vlmeval_findit.core.routing import Place, home, ranked, spill
 from vlmeval_findit.engine.backend import image_name
-from vlmeval_findit.engine.cluster.executor import RayExecutor
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.executors import ThreadsExecutor
 from vlmeval_findit.engine.line import Line, Siblings, Taken
@@ -329,10 +328,12 @@ def test_replicas_have_their_own_pictures(
     noted.mkdir()
     if kind == "ray":
         pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
+        from vlmeval_findit.engine.ray_backend import RayBackend
+
         here = Path(__file__).parent
         monkeypatch.setenv("PYTHONPATH", f"{here.parent}:{here}")
         how = Inference(replicas=2, cpus=0.5)
-        executor: Any = RayExecutor(lambda: ModelAsker(Noting(noted)), how)
+        executor: Any = RayBackend(lambda: ModelAsker(Noting(noted)), how)
     else:
         executor = ThreadsExecutor(lambda: [ModelAsker(Noting(noted)) for _ in range(2)], threads=1)
     go(demo_sweep(tmp_path, GRID), FakeHost(None, lambda _: executor))

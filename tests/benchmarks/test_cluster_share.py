@@ -49,13 +49,13 @@ def test_what_a_call_costs_the_driver(
     measures: bool,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from vlmeval_findit.engine.cluster.executor import RayExecutor
+    from vlmeval_findit.engine.ray_backend import RayBackend
 
     places = [str(HERE), str(HERE.parent), str(HERE.parent.parent), *sys.path]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
     few, many = ROWS if measures else LEAST
     import_table(tmp_path, many, monkeypatch)
-    host = FakeHost(None, lambda _: RayExecutor(load, Inference(replicas=2, cpus=0.5)))
+    host = FakeHost(None, lambda _: RayBackend(load, Inference(replicas=2, cpus=0.5)))
     took = {}
     for rows in (1, few, many):  # the first of all imports Ray
         folder = tmp_path / str(rows)

@@ -198,10 +198,9 @@ def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -
         raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if args.executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
-    from ..engine.backend import ExecutorBackend
-    from ..engine.cluster.executor import RayExecutor
+    from ..engine.ray_backend import RayBackend
 
-    return VLMEvalKitHost(inference, lambda *how: ExecutorBackend(RayExecutor(*how)), budget)
+    return VLMEvalKitHost(inference, RayBackend, budget)
 
 
 def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:

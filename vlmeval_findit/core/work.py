@@ -91,15 +91,6 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
     return answer._replace(text="", extra=failed.as_json(), error=error)
 
 
-class Kept(Answer):
-    """An answer that was kept where it was made: of its words and record only the tokens are left.
-
-    ``error`` and ``stop`` are those of the answer.
-    """
-
-    __slots__ = ()
-
-
 class Asker(Protocol):
     """Who answers work: a model, a server, a replica elsewhere."""
 

@@ -7,7 +7,10 @@
 ``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together
 ``model_asker``       one piece of work and one model object: the adapter to what it can do
-``backend``           who answers: a model in this process; ``executors``: threads; ``cluster``: Ray
+``backend``           who answers: a model in this process; ``executors``: threads
+``scheduler``         which call goes to which server; ``server``, ``backlog``, ``overflow``,
+                      ``outcome`` are parts of it
+``ray_backend``       replicas on a Ray cluster; ``ray_replica``: what runs there
 ``servers``           OpenAI-compatible servers as the host of a sweep
 ``dry_run``           what a run would do, counted; ``counting``: by cell and image, not by call
 ``outputs``           where results go, what run they are of, what lies there already

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
-from ..benchmarks import benchmark_of
 from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
@@ -19,9 +18,7 @@ from .batches import BatchExecutor
 from .calls import Call, ImageHash, keys_of
 from .cancel import CancelToken
 from .cell_files import finished_cell
-from .cluster.replica import Sheet, sheet_of
 from .config import ModelEntry, Sweep
-from .executors import until
 from .finished import Memory
 from .journal.lines import Record
 from .journal.lookup import JournalShard, Lookup
@@ -222,13 +219,10 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
         watcher,
         None if finish is None else lambda at: finish(outputs[at]),
     )
-    if (cluster := _cluster(job.backend)) is not None:
-        cluster.gets(sheet_of(journal.path, outputs, plan))
     # An interruption must not come between a reply and the journal.
     with cancel.shielded():
         calls = OpenCalls(plan, job.unanswered, job.sizes)
         run_sync(answer_calls(calls, job.backend, sink, cancel))
-        sink.take_in()
     watcher.took(model, job.backend.capacity)
     if sink.error is not None:
         raise sink.error
@@ -283,14 +277,9 @@ def run_model(
                 watcher.scored(result)
         return []
     backend = engine.context.host.backend(entry)
-    job = replace(engine.job(entry, outputs, backend), known=known)
-    cluster = _cluster(backend)
-    if cluster is not None:
-        with cluster.opened():
-            found = _on_cluster(engine, job, cluster)
-    else:
-        finish = partial(finished, engine)
-        found = answer(replace(job, finish=finish), engine.context.cancel)
+    job = engine.job(entry, outputs, backend)
+    job = replace(job, known=known, finish=partial(finished, engine))
+    found = answer(job, engine.context.cancel)
     results = [found.results[at] for at in sorted(found.results)]
     if found.last is not None:
         raise ModelStoppedError(entry.name, found.last, results)
@@ -302,48 +291,6 @@ def finished(engine: Engine, output: Output) -> Result:
     result = finished_cell(output, engine.hashes, engine.journal)
     engine.memory.keep(output, result)
     return result
-
-
-@runtime_checkable
-class Cluster(Protocol):
-    """What an executor can do beside that has other machines: it keeps its answers itself, beside
-    the journal, and scores cells there.
-    """
-
-    def gets(self, sheet: Sheet) -> None:
-        """The calls that come next are of these cells."""
-
-    def opened(self) -> AbstractContextManager[None]:
-        """It is started once for all that is done within."""
-
-    def finished(self, places: Iterable[int], stop: CancelToken) -> Iterator[tuple[int, Result]]:
-        """Write the files of cells, by their places, as far as it can."""
-
-
-def _cluster(backend: Backend) -> Cluster | None:
-    executor = getattr(backend, "executor", None)
-    return executor if isinstance(executor, Cluster) else None
-
-
-def _on_cluster(engine: Engine, job: Job, cluster: Cluster) -> Answered:
-    """What came of a job whose cells are written on the cluster where that is the same as here, as
-    it is where rows are scored one by one.
-    """
-    cancel, results = engine.context.cancel, dict[int, Result]()
-    found = answer(job, cancel)
-    made = found.outputs
-    apart = [at for at, one in made.items() if benchmark_of(one.cell.question).at_a_time]
-    for at, result in cluster.finished(apart, cancel):
-        engine.context.watcher.scored(result)
-        results[at] = result
-    for at in until(cancel, (at for at in made if at not in results)):
-        results[at] = finished(engine, made[at])
-        engine.context.watcher.scored(results[at])
-    for at, result in results.items():
-        engine.memory.keep(made[at], result)
-    if len(results) < len(made):
-        raise StoppedError(engine.journal)
-    return found._replace(results=results)
 
 
 def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None:

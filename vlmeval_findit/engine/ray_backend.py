@@ -159,10 +159,13 @@ class _Run:
     async def results(self) -> AsyncGenerator[WorkResult, None]:
         """Yield answers as they come home, until nothing more does."""
         loop = asyncio.get_running_loop()
-        wake = lambda: loop.call_soon_threadsafe(self._home.put_nowait, None)  # noqa: E731
         for actor in self._actors.values():
             self._go(self._start(actor))
         told = False
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(self._home.put_nowait, None)
+
         with self._cancel.on_request(wake):
             while not self._cancel.now:
                 if self._cancel.requested and not told:
@@ -246,7 +249,7 @@ class _Run:
         if actor.deaths >= _DEATHS:
             self._lose(actor, f"died {actor.deaths} times and is not started again", error)
             return
-        log.warning("%s%s died and is started again: %s", actor.name, _on(actor), said(error))
+        log.warning("%s%s died and is started again", actor.name, _on(actor))
         self._starting += 1
         self._scheduler.servers_may_come = True
         self._scheduler.remove_server(actor.name, time.monotonic(), "it died")
@@ -278,7 +281,7 @@ class _Run:
                 self._say(actor, home.words)
                 self._came(left, home.answers, actor)
         except self._ray.exceptions.RayActorError as error:
-            death, reason = error, said(error)
+            death, reason = error, f"its replica died ({type(error).__name__})"
         except self._ray.exceptions.RayError as error:
             reason = said(_cause(error))
         remaining = WorkItem(left.calls, item.shares_images)

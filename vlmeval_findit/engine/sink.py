@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ..core.files import is_disk_full
-from ..core.work import NOT_MADE, Answer, Kept
+from ..core.work import NOT_MADE, Answer
 from .backend import WorkResult, in_thread
 from .calls import Call
 from .cancel import CancelToken
@@ -62,7 +62,6 @@ class ResultSink:
         self._finish = finish
         self._queue: deque[int] = deque()
         self._finishing: asyncio.Task[None] | None = None
-        self._elsewhere = False
         self._problem: BaseException | None = None
         self.complete: list[int] = []
         self.results: dict[int, Result] = {}
@@ -94,19 +93,16 @@ class ResultSink:
             raise self._problem
 
     def take(self, result: WorkResult) -> None:
-        """Keep answers; of a call that was not made there is nothing to keep, and what was kept
-        where it was made waits for :meth:`take_in`.
+        """Keep answers; of a call that was not made there is nothing to keep.
 
         Raises:
             OSError: of another kind than a full disk.
         """
         both = zip(result.calls, result.answers, strict=True)
         made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
-        here = [pair for pair in made if not isinstance(pair[1], Kept)]
-        self._elsewhere = self._elsewhere or len(here) < len(made)
         try:
-            if here:
-                self._journal.append(self._record(*pair) for pair in here)
+            if made:
+                self._journal.append(self._record(*pair) for pair in made)
             self._listener.answered([answer for _, answer in made])
             self._completed(self._made(call for call, _ in made))
         except JournalError as error:
@@ -127,7 +123,7 @@ class ResultSink:
     def _completed(self, cells: Iterable[int]) -> None:
         cells = list(cells)
         self.complete += cells
-        if self._finish is not None and not self._elsewhere:
+        if self._finish is not None:
             self._queue += cells
         if self._queue and self._finishing is None:
             self._finishing = asyncio.create_task(self._finish_cells())
@@ -163,26 +159,6 @@ class ResultSink:
 
         with cancel.on_request(give_up):
             await asyncio.wait([task])
-
-    def take_in(self) -> None:
-        """Take in what was kept elsewhere, and finish the cells that waited for it.
-
-        Raises:
-            OSError: of another kind than a full disk.
-        """
-        if not self._elsewhere or self.error is not None:
-            return
-        try:
-            assert isinstance(self._journal, Journal)
-            self._journal.merge_shards()
-            for at in self.complete:
-                if self._finish is not None and at not in self.results:
-                    self.results[at] = result = self._finish(at)
-                    self._listener.scored(result)
-        except JournalError as error:
-            self._failed(error)
-        except OSError as error:
-            self._failed(full_disk(error, self._journal.path))
 
     def _failed(self, error: JournalError) -> None:
         self.error = error if self.error is None else self.error.and_lost(error.lost)
