@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -317,6 +318,7 @@ class Noting(FakeModel):
     def generate(self, message: Message, dataset: str) -> Any:
         self._seen.append(message[0]["value"])
         self._path.write_text("\n".join(self._seen))
+        time.sleep(0.03)  # the second replica may take longer to start
         return super().generate(message, dataset)
 
 

@@ -211,16 +211,18 @@ class _Run:
 
     # --- replicas come and go ---------------------------------------------------------------------
 
-    async def _start(self, actor: _Actor, within: float | None = None) -> None:
+    async def _start(self, actor: _Actor, *, again: bool = False) -> None:
         """Ask a replica from when its model is loaded; the others do not wait for it.
 
         Raises:
             ValueError: it has another version of this package.
         """
-        ready = actor.handle.ready.options(max_task_retries=-1)
+        ready = actor.handle.ready.options(max_task_retries=-1 if again else 0)
         try:
-            async with asyncio.timeout(within):
+            async with asyncio.timeout(_COMES_BACK if again else None):
                 found: Ready = await ready.remote()
+        except self._ray.exceptions.RayActorError as error:
+            self._died(actor, error)
         except (self._ray.exceptions.RayError, TimeoutError) as error:
             self._lose(actor, "does not load its model", _cause(error))
         else:
@@ -234,7 +236,6 @@ class _Run:
             self._scheduler.add_server(actor.name, 1)
         finally:
             self._starting -= 1
-            self._scheduler.servers_may_come = self._starting > 0
 
     def _lose(self, actor: _Actor, what: str, error: BaseException) -> None:
         log.warning("%s%s %s: %s", actor.name, _on(actor), what, said(error))
@@ -252,8 +253,9 @@ class _Run:
         log.warning("%s%s died and is started again", actor.name, _on(actor))
         self._starting += 1
         self._scheduler.servers_may_come = True
-        self._scheduler.remove_server(actor.name, time.monotonic(), "it died")
-        self._go(self._start(actor, _COMES_BACK))
+        if actor.name in self._scheduler.servers:
+            self._scheduler.remove_server(actor.name, time.monotonic(), "it died")
+        self._go(self._start(actor, again=True))
 
     def _say(self, actor: _Actor, words: Iterable[Words]) -> None:
         for level, line in words:
