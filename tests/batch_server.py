@@ -47,8 +47,9 @@ class Manners:
     ``looks`` before a batch ends; ``fates`` by number of the request in its batch: ``errored`` or
     ``expired``; ``status`` in which batches end; ``refused`` why a batch fails at once;
     ``loses_reply``: so many batches are made and their maker is told of an error; ``hides`` so many
-    lists of batches are empty; ``falls_over``: so many questions about a batch are answered with
-    502; ``denies`` whatever is asked; ``uploads`` is how many seconds a file takes.
+    lists of batches are empty; ``falls_over`` and ``forgets``: so many questions about a batch are
+    answered with 502 and with 404; ``denies`` whatever is asked; ``uploads`` is how many seconds a
+    file takes; ``hangs`` is the beginning of requests that are heeded, and never answered.
     """
 
     looks: int = 0
@@ -58,6 +59,8 @@ class Manners:
     loses_reply: int = 0
     hides: int = 0
     falls_over: int = 0
+    forgets: int = 0
+    hangs: str = "nothing"
     denies: bool = False
     backwards: bool = True
     uploads: float = 0.0
@@ -197,6 +200,9 @@ class BatchServer:
         if self.manners.falls_over > 0:
             self.manners.falls_over -= 1
             raise ConnectionError
+        if self.manners.forgets > 0:
+            self.manners.forgets -= 1
+            raise KeyError("batch")
         if path == "/batches":
             batches, more = self._listed(query, "after")
             return {"data": [self._openai(one) for one in batches], "has_more": more}
@@ -270,6 +276,8 @@ class BatchServer:
                         found, status = {"error": {"message": "fell over"}}, 502
                     except KeyError as error:
                         found, status = {"error": {"message": f"no {error}"}}, 404
+                if f"{self.command} {self.path}".startswith(outer.manners.hangs):
+                    outer._ended.wait()
                 body = found if isinstance(found, bytes) else json.dumps(found).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))

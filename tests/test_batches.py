@@ -19,8 +19,8 @@ from engine_fakes import answered_keys, files
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.engine.batch_ledger import Ledger, Route
 from vlmeval_findit.engine.journal.errors import DiskFullError
+from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
@@ -43,10 +43,8 @@ KILLED = """
 import os, signal, sys
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.models.http.batch.services import OpenAIBatches
 from vlmeval_findit.engine.batch_ledger import Ledger
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.models.http.batch.services import AnthropicBatches, OpenAIBatches
 
 def die(*arguments, **more):
@@ -55,10 +53,8 @@ def die(*arguments, **more):
 at = sys.argv.pop(1)
 if at == "intended":
     OpenAIBatches.submit = AnthropicBatches.submit = die
-elif at == "submitted":
-    Ledger.made = die
 elif at == "noted":
-    OpenAIBatches.look = AnthropicBatches.look = die
+    OpenAIBatches.status = AnthropicBatches.status = die
 elif at == "collecting":
     append, count = Journal.append, []
     def appended(journal, made):
@@ -67,8 +63,11 @@ elif at == "collecting":
         if len(count) == 5:
             die()
     Journal.append = appended
-elif at == "collected":
-    Ledger.collected = die
+else:
+    note = Ledger.note
+    def noted(ledger, batch, **step):
+        return die() if at in step else note(ledger, batch, **step)
+    Ledger.note = noted
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -91,6 +90,11 @@ def results(folder: Path) -> dict[str, str]:
 def calls(folder: Path) -> list[dict[str, Any]]:
     """What was recorded of every call."""
     return [record_of(one)["call"] for one in records(folder / "calls.jsonl")]
+
+
+def events(folder: Path) -> list[Any]:
+    """What the journal has of batches."""
+    return list(JournalView(folder / "calls.jsonl").events())
 
 
 def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,8 +171,10 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
     ("at", "kind"),
     [
         ("intended", "openai"),
-        ("submitted", "openai"),
-        ("submitted", "anthropic"),
+        ("intended", "anthropic"),
+        ("uploaded", "openai"),
+        ("id", "openai"),
+        ("id", "anthropic"),
         ("noted", "openai"),
         ("collecting", "openai"),
         ("collecting", "anthropic"),
@@ -185,8 +191,11 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
         driver = [sys.executable, "-c", KILLED, at]
         done = subprocess.run([*driver, *batched(killed, server, kind)], check=False)
         assert done.returncode == -signal.SIGKILL
-        assert len(server.batches) == (at != "intended")
+        assert len(server.batches) == (at not in ("intended", "uploaded"))
+        server.paths.clear()
         assert main(batched(killed, server, kind)) == 1
+        if at in ("intended", "uploaded") and kind == "openai":
+            assert server.paths[:2] == ["POST /v1/files", "POST /v1/batches"], "nothing to look for"
         assert len(server.batches) == 1
         assert len(server.asked) == CALLS
         assert set(server.asked.values()) == {1}, "every request was paid once"
@@ -234,7 +243,7 @@ def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -
         other = {f"other-{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
         server._made(other, {})
         given = batched(tmp_path, server, "anthropic")
-        driver = [sys.executable, "-c", KILLED, "submitted"]
+        driver = [sys.executable, "-c", KILLED, "id"]
         assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
         assert len(server.batches) == 2
         server._made({**other}, {})
@@ -250,7 +259,7 @@ def test_while_a_batch_may_be_ours_nothing_is_submitted(
 ) -> None:
     with BatchServer(looks=10**6) as server:
         given = batched(tmp_path, server, "anthropic")
-        driver = [sys.executable, "-c", KILLED, "submitted"]
+        driver = [sys.executable, "-c", KILLED, "id"]
         assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
         done = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
         assert done.poll() is None
@@ -401,7 +410,7 @@ def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
                     assert "authorization" not in headers
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or b"a-key-of-my-own" not in path.read_bytes()
-    ledger = (tmp_path / "openai" / "calls.jsonl.batches").read_text()
+    ledger = json.dumps(events(tmp_path / "openai"))
     assert "base64" not in ledger
     assert "image" not in ledger
 
@@ -488,7 +497,86 @@ def test_a_service_that_falls_over_is_looked_at_again(
 ) -> None:
     with BatchServer(falls_over=2) as server:
         assert main(batched(tmp_path, server, kind)) == 0
-        assert "fell over; looking again" in capsys.readouterr().err
+        assert "fell over; asking again" in capsys.readouterr().err
+        assert set(server.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_batch_that_is_not_known_three_times_in_a_row_ends_the_run(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BatchServer(forgets=2) as server:
+        assert main(batched(tmp_path / "twice", server, kind)) == 0
+        assert "batch_0 cannot be looked at: HTTP 404" in capsys.readouterr().err
+        server.forget()
+        server.manners.forgets = 3
+        assert main(batched(tmp_path / "often", server, kind)) == 1
+        assert not records_in(tmp_path / "often")
+        assert main(batched(tmp_path / "often", server, kind)) == 0
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+
+
+def hanging(given: list[str], server: BatchServer, request: str) -> subprocess.Popen[bytes]:
+    """A run that waits for the reply to a request."""
+    waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
+    deadline = time.monotonic() + 60
+    while not any(path.startswith(request) for path in server.paths):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return waiting
+
+
+def ended_within(seconds: float, waiting: subprocess.Popen[bytes]) -> bool:
+    began = time.monotonic()
+    assert waiting.wait(60) == 130
+    return time.monotonic() - began < seconds
+
+
+def test_a_look_that_gets_no_reply_is_given_up_with_the_first_signal(tmp_path: Path) -> None:
+    with BatchServer(hangs="GET /v1/batches/") as server:
+        given = batched(tmp_path, server, "openai")
+        waiting = hanging(given, server, server.manners.hangs)
+        waiting.send_signal(signal.SIGTERM)
+        assert ended_within(2, waiting)
+        server.manners.hangs = "nothing"
+        assert main(given) == 0
+        assert set(server.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_submission_is_given_up_with_the_second_signal_and_found(
+    kind: str, tmp_path: Path
+) -> None:
+    path = {"openai": "/v1/batches", "anthropic": "/v1/messages/batches"}[kind]
+    with BatchServer(hangs=f"POST {path}") as server:
+        given = batched(tmp_path, server, kind)
+        waiting = hanging(given, server, server.manners.hangs)
+        waiting.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(1)
+        waiting.send_signal(signal.SIGINT)
+        assert ended_within(2, waiting)
+        server.manners = Manners(looks=1)
+        assert main(given) == 0
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+
+
+def test_a_batch_of_version_0_2_is_collected(tmp_path: Path) -> None:
+    """It noted batches in a file of their own, and no uploads."""
+    with BatchServer() as server:
+        given = batched(tmp_path, server, "openai")
+        driver = [sys.executable, "-c", KILLED, "id"]
+        assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
+        (intended, _) = events(tmp_path)
+        intended.pop("uploaded")
+        (tmp_path / "calls.jsonl").unlink()
+        old = tmp_path / "calls.jsonl.batches"
+        old.write_text(json.dumps(intended) + '\n{"batch": "to')
+        assert main(given) == 0
+        assert not old.exists()
+        assert len(server.batches) == 1
         assert set(server.asked.values()) == {1}
 
 
@@ -583,12 +671,12 @@ def test_files_that_a_killed_run_did_not_write_are_written(tmp_path: Path) -> No
     (tmp_path / "sweep.yaml").write_text(SWEEP.replace("poll: 0.05", "poll: 3600"))
     assert main(given) == 4
     (path,) = (tmp_path / "calls.jsonl.batch-files").iterdir()
-    ledger = tmp_path / "calls.jsonl.batches"
-    intent = ledger.read_bytes().splitlines(keepends=True)[0]
-    ledger.write_bytes(intent)
+    journal = tmp_path / "calls.jsonl"
+    intended = journal.read_bytes().splitlines(keepends=True)[0]
+    journal.write_bytes(intended)
     assert main(given) == 4
     assert list(path.parent.iterdir()) == [path], "killed before it was noted"
-    ledger.write_bytes(intent)
+    journal.write_bytes(intended)
     path.unlink()
     assert main(given) == 4
     (path,) = path.parent.iterdir()
@@ -604,24 +692,6 @@ def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text(SWEEP + "batch: opneai\n")
     assert main(given) == 2
     assert "no batch interface 'opneai': did you mean openai?" in capsys.readouterr().err
-
-
-def test_a_torn_ledger_is_read_to_its_last_whole_line(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "calls.jsonl")
-    route = Route(BatchKind.OPENAI, "http://a/v1", "Mine", confidences=False)
-    one = ledger.intend(route, ["a", "b"])
-    whole = ledger.path.read_bytes()
-    ledger.made(one.intent.name, "batch_7")
-    for cut in range(len(whole), ledger.path.stat().st_size):
-        ledger.path.write_bytes(whole + b'{"batch": "x", "id"'[: cut - len(whole)])
-        again = Ledger(tmp_path / "calls.jsonl")
-        assert again.with_any({"b"})[0].id == ""
-    again.made(one.intent.name, "batch_7")
-    again.collected(one.intent.name, ["a"])
-    known = Ledger(tmp_path / "calls.jsonl").batches()
-    assert [(of.id, of.live) for of in known] == [("batch_7", frozenset("b"))]
-    # The same calls again, all of which failed, are another batch.
-    assert again.intend(route, ["a", "b"]).intent.name != one.intent.name
 
 
 @pytest.mark.parametrize(

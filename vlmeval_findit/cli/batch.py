@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..engine.batches import Batching
+from ..engine.batch_backend import Batching
 from ..engine.config import Sweep
 from ..models.http.batch.dialects import DIALECTS, BatchKind
 
@@ -35,4 +35,5 @@ def batching(sweep: Sweep) -> Batching | None:
         return None
     if sweep.confidences and not DIALECTS[sweep.batch].gives_logprobs:
         raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
-    return Batching(sweep.batch, sweep.journal, lambda line: print(line, file=sys.stderr))
+    folder = sweep.journal.with_name(f"{sweep.journal.name}.batch-files")
+    return Batching(sweep.batch, folder, lambda line: print(line, file=sys.stderr))

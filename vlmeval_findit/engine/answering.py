@@ -13,8 +13,8 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
 from .backend import Backend, run_sync
-from .batch_ledger import Ledger, refuse_calls_in_batches
-from .batches import BatchExecutor
+from .batch_backend import BatchBackend
+from .batch_ledger import Ledger
 from .calls import Call, ImageHash, keys_of
 from .cancel import CancelToken
 from .cell_files import finished_cell
@@ -135,7 +135,6 @@ class Engine:
             sizes=ItemSizes(sweep.inference.variants, sweep.inference.batch_size),
             watcher=self.context.watcher,
             answering=lambda one: host.on_this_machine(entry, one.identity.answering),
-            in_batches=sweep.batch is not None,
         )
 
 
@@ -155,8 +154,6 @@ class Job:
     watcher: Watcher
     answering: Callable[[Output], Answering]
     """Who answers, with what only the machine that makes the calls knows."""
-    in_batches: bool = False
-    """Calls that are on their way in batches are waited for."""
     begin: Callable[[Output], Output] = begin
     """Writes what a cell's run is."""
     finish: Callable[[Output], Result] | None = None
@@ -188,10 +185,12 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
     """
     journal, watcher, model = job.journal, job.watcher, job.outputs[0].cell.model
     plan = make_plan([output.cell for output in job.outputs], job.hashes)
-    ledger = Ledger(journal.path)
-    left = calls_left(plan, journal, job.unanswered, ledger.live)
-    if not job.in_batches:
-        refuse_calls_in_batches(ledger, left.noted)
+    ledger = Ledger(journal)
+    left = calls_left(plan, journal, job.unanswered, ledger.open)
+    if isinstance(job.backend, BatchBackend):
+        job.backend.ledger = ledger
+    else:
+        ledger.refuse_open(left.noted)
     outputs = [
         found_here(output, job.answering(output)) if waits else output
         for output, waits in zip(job.outputs, left.waits, strict=True)
@@ -299,9 +298,11 @@ def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None
     Raises:
         ValueError: some are on their way in other batches.
     """
-    executor = getattr(engine.context.host.backend(entry), "executor", None)
-    if isinstance(executor, BatchExecutor):
+    backend, cancel = engine.context.host.backend(entry), engine.context.cancel
+    if isinstance(backend, BatchBackend):
         plan = make_plan([output.cell for output in outputs], engine.hashes)
         left = Unanswered(engine.journal, engine.sweep.confidences)
         items = unfinished(work_items(plan.calls, ItemSizes()), left)
-        executor.submit(items, engine.context.cancel)
+        backend.ledger = Ledger(engine.journal)
+        with cancel.shielded():
+            run_sync(backend.submit(items, cancel))

@@ -1,25 +1,22 @@
-"""Which calls are on their way in batches: a small file beside the journal, only appended to.
+"""Which calls are on their way in batches: events of the journal.
 
-What is going to be submitted is written down before, the service's id for it after.  So whatever
-kills a run, the next one knows what to look for before it submits anything again.  Who has the
-journal has the ledger.  No prompt, no picture and no key of a service is in it.
+What is going to be submitted is written down before, the service's ids for it after.  So whatever
+kills a run, the next one knows what to look for before it submits anything again.  No prompt, no
+image and no key of a service is in it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ..core.files import sha256_of
-from ..models.http.batch.dialects import BatchKind
-from ..models.http.batch.services import Intent
-from .journal.errors import JournalError, full_disk
+from ..models.http.batch.dialects import BatchKind, BatchRequest
+from .journal.writer import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,166 +33,115 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """A batch as the ledger knows it; ``id`` is empty where nobody noted that it was made.
+class Batch:
+    """A batch as the ledger knows it.
 
-    ``live`` are the keys of its calls whose results were not collected.
+    ``id`` is empty where nobody noted that it was made, ``file`` where nobody noted that its
+    requests were uploaded; ``open`` are the keys of its calls whose results were not collected.
     """
 
-    intent: Intent
+    request: BatchRequest
     route: Route
+    file: str = ""
     id: str = ""
-    live: frozenset[str] = frozenset()
+    open: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        where = f" at {self.route.server}" if self.route.server else ""
+        return f"the batch {self.id or self.request.name} ({self.route.kind.value}{where})"
 
 
 class Ledger:
-    """The batches of a journal.
+    """The batches of a journal; ``ids`` are the services' names of those that were made."""
 
-    Args:
-        journal: beside which it lies.
-
-    Raises:
-        JournalError: it cannot be read.
-    """
-
-    def __init__(self, journal: Path) -> None:
-        self.path = journal.with_name(f"{journal.name}.batches")
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._batches: dict[str, Noted] = {}
-        for line in self._lines():
-            self._take(line)
-
-    def batches(self) -> list[Noted]:
-        """All batches, in the order in which they were submitted."""
-        return list(self._batches.values())
+        self._batches: dict[str, Batch] = {}
+        old = journal.path.with_name(f"{journal.path.name}.batches")
+        if old.exists():
+            # Version 0.2 kept these events in a file of their own, and its batches are paid for.
+            for line in old.read_bytes().splitlines():
+                with suppress(ValueError):  # torn: what it says was not done yet
+                    journal.note(json.loads(line))
+            old.unlink()
+        for event in journal.events():
+            self._take(event)
 
     @property
-    def live(self) -> frozenset[str]:
+    def open(self) -> frozenset[str]:
         """The keys of all calls that are on their way."""
-        return frozenset().union(*(one.live for one in self._batches.values()))
+        return frozenset().union(*(one.open for one in self._batches.values()))
 
-    def with_any(self, keys: Set[str]) -> list[Noted]:
-        """The batches that some of these calls are on their way in."""
-        return [one for one in self._batches.values() if one.live & keys]
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(one.id for one in self._batches.values())
 
-    def intend(self, route: Route, keys: Iterable[str]) -> Noted:
+    def with_any(self, keys: Set[str]) -> list[Batch]:
+        """The batches that some of these calls are on their way in, as they were submitted."""
+        return [one for one in self._batches.values() if one.open & keys]
+
+    def intend(self, route: Route, keys: Iterable[str]) -> Batch:
         """Note that a batch is going to be submitted."""
-        own = frozenset(keys)
+        own = sorted(keys)
         # The number keeps the name of a batch whose calls all failed from coming again.
-        said = "\n".join([str(len(self._batches)), *sorted(own)])
-        name = sha256_of(said.encode())[:32]
-        line = {
-            "batch": name,
-            "kind": route.kind.value,
-            "server": route.server,
-            "model": route.model,
-            "confidences": route.confidences,
-            "at": round(time.time(), 3),
-            "keys": sorted(own),
-        }
-        self._append(line)
-        return self._batches[name]
+        name = sha256_of("\n".join([str(len(self._batches)), *own]).encode())[:32]
+        return self._note(
+            {
+                "batch": name,
+                "kind": route.kind.value,
+                "server": route.server,
+                "model": route.model,
+                "confidences": route.confidences,
+                "at": round(time.time(), 3),
+                "uploaded": "",
+                "keys": own,
+            }
+        )
 
-    def made(self, name: str, id: str) -> Noted:
-        """Note under which id a batch was made."""
-        self._append({"batch": name, "id": id})
-        return self._batches[name]
+    def note(self, batch: Batch, **step: Any) -> Batch:
+        """Note what became of a batch: its requests were ``uploaded`` as a file, it was made under
+        an ``id``, the results of some keys were ``collected``, or nothing comes of it (``ended``).
+        """
+        return self._note({"batch": batch.request.name, **step})
 
-    def collected(self, name: str, keys: Iterable[str]) -> None:
-        """Note that results are in the journal."""
-        # First the answers, then that they are there, whatever the power does.
-        with suppress(FileNotFoundError):
-            file = os.open(self._journal, os.O_RDONLY)
-            try:
-                os.fsync(file)
-            finally:
-                os.close(file)
-        self._append({"batch": name, "collected": sorted(keys)})
+    def refuse_open(self, keys: Set[str], route: Route | None = None) -> None:
+        """Refuse to ask calls that are on their way: they would be paid twice.
 
-    def ended(self, name: str, why: str) -> None:
-        """Note that nothing came of a batch, and nothing will."""
-        self._append({"batch": name, "ended": why})
+        Args:
+            keys: of the calls.
+            route: in batches of this kind and place they may be (None: in none).
 
-    def _append(self, line: dict[str, Any]) -> None:
-        data = json.dumps(line).encode() + b"\n"
-        try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            try:
-                size = os.fstat(file).st_size
-                torn = size and os.pread(file, 1, size - 1) != b"\n"
-                left = memoryview(b"\n" + data if torn else data)
-                while left:
-                    left = left[os.write(file, left) :]
-                os.fsync(file)
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise full_disk(error, self.path) from None
-        self._take(line)
+        Raises:
+            ValueError: some are.
+        """
+        for one in self.with_any(keys):
+            if one.route != route:
+                as_said = "with" if one.route.confidences else "without"
+                raise ValueError(
+                    f"{len(one.open & keys)} of these calls are on their way in {one}, asked "
+                    f"{as_said} --confidences: run with --batch {one.route.kind.value}, and like "
+                    "this, to collect them first, or name another --journal to ask, and pay, them "
+                    "once more"
+                )
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as f:
-            for number, raw in enumerate(f, 1):
-                try:
-                    line = json.loads(raw)
-                except ValueError:
-                    continue  # torn: what it says was not done yet
-                if not isinstance(line, dict) or "batch" not in line:
-                    raise JournalError(f"{self.path}, line {number}: this is no ledger of batches")
-                yield line
+    def _note(self, event: Mapping[str, Any]) -> Batch:
+        self._journal.note(event)
+        self._take(event)
+        return self._batches[event["batch"]]
 
-    def _take(self, line: dict[str, Any]) -> None:
-        name = line["batch"]
-        if "keys" in line:
-            keys = frozenset(line["keys"])
-            route = Route(
-                BatchKind(line["kind"]), line["server"], line["model"], line["confidences"]
+    def _take(self, event: Mapping[str, Any]) -> None:
+        name = event.get("batch", "")
+        if "keys" in event:
+            keys = frozenset(event["keys"])
+            said = event["server"], event["model"], event["confidences"]
+            # Version 0.2 did not note uploads: any of its batches may have been made.
+            file = event.get("uploaded", "perhaps")
+            request, route = (
+                BatchRequest(name, keys, event["at"]),
+                Route(BatchKind(event["kind"]), *said),
             )
-            self._batches[name] = Noted(Intent(name, keys, line["at"]), route, live=keys)
-            return
-        known = self._batches.get(name)
-        if known is None:
-            return
-        if "id" in line:
-            known = replace(known, id=line["id"])
-        if "ended" in line:
-            known = replace(known, live=frozenset())
-        self._batches[name] = replace(known, live=known.live.difference(line.get("collected", ())))
-
-
-def refuse_calls_in_batches(ledger: Ledger, left: Set[str]) -> None:
-    """Refuse to ask calls one by one that are on their way in batches: they would be paid twice.
-
-    Raises:
-        ValueError: some are.
-    """
-    for one in ledger.with_any(left):
-        raise ValueError(
-            f"{len(one.live & left)} of these calls are on their way in {_named(one)}: run with "
-            f"--batch {one.route.kind.value} to collect them, or delete {ledger.path} to ask, and "
-            "pay, them once more"
-        )
-
-
-def refuse_other_routes(ledger: Ledger, noted: Iterable[Noted], route: Route) -> None:
-    """Refuse calls that are on their way in batches of another kind or place.
-
-    Raises:
-        ValueError: some are.
-    """
-    for one in noted:
-        if one.route == route:
-            continue
-        as_said = "with" if one.route.confidences else "without"
-        raise ValueError(
-            f"{len(one.live)} calls are on their way in {_named(one)}, asked {as_said} "
-            f"--confidences: run like this to collect them first, or delete {ledger.path} to ask, "
-            "and pay, them once more"
-        )
-
-
-def _named(one: Noted) -> str:
-    where = f" at {one.route.server}" if one.route.server else ""
-    return f"the batch {one.id or one.intent.name} ({one.route.kind.value}{where})"
+            self._batches[name] = Batch(request, route, file, open=keys)
+        elif (known := self._batches.get(name)) is not None:
+            gone = known.open if "ended" in event else event.get("collected", ())
+            file, id = event.get("uploaded", known.file), event.get("id", known.id)
+            self._batches[name] = replace(known, file=file, id=id, open=known.open.difference(gone))

@@ -27,13 +27,13 @@ from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import endpoints, header_lines, served_as
 from ..models.http.spending import Budget
 from .backend import Backend, ExecutorBackend
-from .batches import BatchExecutor, Batching
+from .batch_backend import BatchBackend, Batching
 from .config import Inference, ModelEntry
 from .executors import ThreadsExecutor
 
 if TYPE_CHECKING:
     from ..models.http.asker import ChatAsker
-    from ..models.http.batch.asker import BatchAsker
+    from ..models.http.batch.client import BatchClient
     from ..models.http.batch.services import BatchService
 
 _FIELD = "max_tokens_field"
@@ -122,9 +122,8 @@ class ServersHost:
     def backend(self, entry: ModelEntry) -> Backend:
         batching = self._batching
         if batching is not None:
-            load = partial(self._batch_asker, entry, batching)
-            poll = self._inference.poll
-            return ExecutorBackend(BatchExecutor(load, batching.journal, poll, self._budget))
+            load = partial(self._batch_client, entry, batching)
+            return BatchBackend(load, self._inference.poll, self._budget)
 
         def asker() -> ChatAsker:
             # Not at the top: what asks is not imported where nothing is asked.
@@ -137,16 +136,15 @@ class ServersHost:
         threads = max(len(self._urls), 1) * self._inference.threads
         return ExecutorBackend(ThreadsExecutor(lambda: [asker()], threads))
 
-    def _batch_asker(self, entry: ModelEntry, batching: Batching) -> BatchAsker:
-        from ..models.http.batch.asker import BatchAsker
+    def _batch_client(self, entry: ModelEntry, batching: Batching) -> BatchClient:
+        from ..models.http.batch.client import BatchClient
         from ..models.http.batch.files import BatchFiles
         from ..models.http.batch.services import AnthropicBatches, OpenAIBatches
 
         service: BatchService
         limit_field = LIMIT_FIELDS[0]
         if batching.kind is BatchKind.FILES:
-            folder = batching.journal.with_name(f"{batching.journal.name}.batch-files")
-            service = BatchFiles(folder, entry.served or served_as(entry.name))
+            service = BatchFiles(batching.folder, entry.served or served_as(entry.name))
         else:
             (endpoint,) = self._endpoints(entry)
             if batching.kind is BatchKind.ANTHROPIC:
@@ -154,7 +152,7 @@ class ServersHost:
             else:
                 service = OpenAIBatches(endpoint, self._inference.timeout)
                 limit_field = endpoint.takes
-        return BatchAsker(chat_model(entry), service, limit_field, batching.told)
+        return BatchClient(chat_model(entry), service, limit_field, batching.told)
 
     def _endpoints(self, entry: ModelEntry, ready: Ready = Ready.TO_ASK) -> list[Endpoint]:
         given, field = dict(entry.headers or {}), _limit_field(entry)

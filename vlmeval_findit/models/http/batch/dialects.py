@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..anthropic_messages import chat_reply, messages_request
 from ..completion import CallError, Completion, error_of, read_completion
@@ -28,6 +28,15 @@ class BatchKind(Enum):
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
     FILES = "files"
+
+
+class BatchRequest(NamedTuple):
+    """A batch that should be made: our name for it, the ids of its requests, and when it was noted
+    (seconds since 1970)."""
+
+    name: str
+    keys: frozenset[str]
+    at: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Container
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import BinaryIO
 
 from ....core.files import replacing
-from .dialects import DIALECTS, BatchKind
+from .dialects import DIALECTS, BatchKind, BatchRequest
 from .results import Results
-from .services import Found, Intent, Look
+from .services import BatchMatch, BatchStatus
 
 
 class BatchFiles:
@@ -28,42 +28,42 @@ class BatchFiles:
     kind = BatchKind.FILES
     dialect = DIALECTS[kind]
     works_alone = False
+    takes_files = False
     name = ""
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder
         self._model = model
 
-    def submit(self, intent: Intent, requests: BinaryIO) -> str:
+    async def submit(
+        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
+    ) -> str:
         self._folder.mkdir(parents=True, exist_ok=True)
-        with replacing(self._requests(intent.name)) as temporary, temporary.open("wb") as f:
-            shutil.copyfileobj(requests, f)
+        with replacing(self._requests(batch.name)) as temporary, temporary.open("wb") as f:
+            shutil.copyfileobj(lines, f)
             f.flush()
             os.fsync(f.fileno())
-        return intent.name
+        return batch.name
 
-    def find(self, intent: Intent, known: Container[str]) -> Found:
-        return Found(intent.name if self._requests(intent.name).is_file() else "")
+    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
+        return BatchMatch(batch.name if self._requests(batch.name).is_file() else "")
 
-    def look(self, batch: str) -> Look:
-        if self._results(batch).is_file():
-            return Look("worked", ended=True, whole=False)
-        if not self._requests(batch).is_file():
-            return Look("gone", refused=f"{self._requests(batch)} is not there any more")
-        return Look("written")
+    async def status(self, id: str) -> BatchStatus:
+        if self._results(id).is_file():
+            return BatchStatus("worked", ended=True, whole=False)
+        if not self._requests(id).is_file():
+            return BatchStatus("gone", refused=f"{self._requests(id)} is not there any more")
+        return BatchStatus("written")
 
-    def results(self, batch: str) -> Results:
-        results = Results()
-        with results.filled() as into, self._results(batch).open("rb") as f:
-            shutil.copyfileobj(f, into)
-        return results
+    async def results(self, id: str) -> Results:
+        return Results(self._results(id).open("rb"))
 
-    def to_do(self, batch: str) -> str:
-        files = f"-i {self._requests(batch)} -o {self._results(batch)}"
+    def to_do(self, id: str) -> str:
+        files = f"-i {self._requests(id)} -o {self._results(id)}"
         return f"vllm run-batch {files} --model {self._model}"
 
-    def _requests(self, batch: str) -> Path:
-        return self._folder / f"{batch}.jsonl"
+    def _requests(self, id: str) -> Path:
+        return self._folder / f"{id}.jsonl"
 
-    def _results(self, batch: str) -> Path:
-        return self._folder / f"{batch}.results.jsonl"
+    def _results(self, id: str) -> Path:
+        return self._folder / f"{id}.results.jsonl"

@@ -1,18 +1,20 @@
-"""Batches at a service: submitted, looked for, looked at, fetched."""
+"""Batches at a service: made, looked for, looked at, fetched."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping
+from contextlib import closing
 from datetime import datetime
 from io import BytesIO
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple, Protocol
 from urllib.parse import quote
 
+from ..client import HttpClient, HttpRequest
 from ..completion import CallError
 from ..endpoint import Endpoint
-from ..transport import Sending, Transport
-from .dialects import DIALECTS, BatchKind, Dialect
+from .dialects import DIALECTS, BatchKind, BatchRequest, Dialect
 from .results import Results
 
 SKEW = 3600.0
@@ -22,23 +24,14 @@ _NAME = "findit_batch"
 _PAGE = 100
 
 
-class Intent(NamedTuple):
-    """What was written down before a batch was submitted: our name for it, the ids of its
-    requests, and when that was (seconds since 1970)."""
-
-    name: str
-    keys: frozenset[str]
-    at: float
-
-
-class Found(NamedTuple):
+class BatchMatch(NamedTuple):
     """The service's id of a batch (empty: it has none of ours), or of one that may be it."""
 
     id: str = ""
     perhaps: str = ""
 
 
-class Look(NamedTuple):
+class BatchStatus(NamedTuple):
     """How a batch goes.
 
     ``said`` is the service's word for it, ``done`` how many requests are; ``ended`` says that
@@ -56,33 +49,37 @@ class Look(NamedTuple):
 class BatchService(Protocol):
     """Who takes batches.
 
-    ``name`` is its address without secrets; ``works_alone`` says that results come without anybody
-    doing something for them.
+    ``name`` is its address without secrets.  It ``works_alone`` if results come without anybody
+    doing something for them (:meth:`to_do`).  Where it ``takes_files``, requests are uploaded
+    before a batch is made of them, which costs nothing.
     """
 
     kind: BatchKind
     dialect: Dialect
     name: str
     works_alone: bool
+    takes_files: bool
 
-    def submit(self, intent: Intent, requests: BinaryIO) -> str:
-        """The id of a batch that was made of a file of requests.
+    async def submit(
+        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
+    ) -> str:
+        """The id of a batch that was made of requests; ``uploaded`` takes that of their file.
 
         Raises:
             CallError: it was refused, or (without a status, or from 500 on) nobody knows.
         """
 
-    def find(self, intent: Intent, known: Container[str]) -> Found:
-        """The batch that was submitted under an intent, not one of those ``known``."""
+    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
+        """The batch that was made of a request, not one of those ``known``."""
 
-    def look(self, batch: str) -> Look:
+    async def status(self, id: str) -> BatchStatus:
         """How a batch goes."""
 
-    def results(self, batch: str) -> Results:
-        """The results of a batch that ended."""
+    async def results(self, id: str) -> Results:
+        """The results of a batch that ended; to be closed."""
 
-    def to_do(self, batch: str) -> str:
-        """What the user should do for a batch that does not work alone."""
+    def to_do(self, id: str) -> str:
+        """What the user should do for a batch."""
 
 
 class _Http:
@@ -93,15 +90,15 @@ class _Http:
     def __init__(self, endpoint: Endpoint, timeout: float) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
-        self._transport = Transport(timeout)
+        self._timeout = timeout
 
-    def to_do(self, batch: str) -> str:
+    def to_do(self, id: str) -> str:
         return ""
 
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
 
-    def _send(
+    async def _send(
         self,
         method: str,
         path: str,
@@ -111,37 +108,53 @@ class _Http:
     ) -> bytes:
         path, _, query = path.partition("?")
         url = self._endpoint.at(path, query)
-        return self._transport.send(Sending(method, url, self._headers(), body, form, into))
+        # A body is a file, which no client sends a second time: it might make a second batch.
+        request = HttpRequest(method, url, self._headers(), body, form, into)
+        # A batch is asked about once a minute: no connection is kept for it.
+        async with HttpClient(self._timeout) as client:
+            return await client.send(request)
 
-    def _object(self, *request: Any) -> dict[str, Any]:
+    async def _object(self, *request: Any) -> dict[str, Any]:
         """The JSON object of a reply.
 
         Raises:
             CallError: it is none.
         """
         try:
-            found = json.loads(self._send(*request))
+            found = json.loads(await self._send(*request))
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise CallError("the reply about a batch is no JSON object")
         return found
 
-    def _batch(self, *request: Any) -> dict[str, Any]:
-        """A reply that is a batch or a file: it has an id."""
-        found = self._object(*request)
-        if not isinstance(found.get("id"), str):
+    async def _made(self, *request: Any) -> str:
+        """The id of a batch, or a file, that a reply is about."""
+        found = (await self._object(*request)).get("id")
+        if not isinstance(found, str):
             raise CallError("the reply about a batch has no id")
         return found
 
-    def _listed(self, path: str, after: str) -> Iterator[dict[str, Any]]:
+    async def _results(self, *paths: str) -> Results:
+        file = TemporaryFile()  # noqa: SIM115 (closed with the results)
+        try:
+            for path in paths:
+                await self._send("GET", path, None, None, file)
+                file.write(b"\n")
+            return Results(file)
+        except BaseException:
+            file.close()
+            raise
+
+    async def _listed(self, path: str, after: str) -> AsyncIterator[dict[str, Any]]:
         """All batches of the account, the newest first; ``after`` names the field of a page."""
         query = f"limit={_PAGE}"
         while True:
-            page = self._object("GET", f"{path}?{query}")
-            data = page.get("data")
-            batches = [one for one in data if isinstance(one, dict)] if data else []
-            yield from (one for one in batches if isinstance(one.get("id"), str))
+            page = await self._object("GET", f"{path}?{query}")
+            batches = [one for one in page.get("data") or () if isinstance(one, dict)]
+            for one in batches:
+                if isinstance(one.get("id"), str):
+                    yield one
             if not page.get("has_more") or not batches:
                 return
             query = f"limit={_PAGE}&{after}={quote(str(batches[-1].get('id')), safe='')}"
@@ -155,55 +168,53 @@ class OpenAIBatches(_Http):
 
     kind = BatchKind.OPENAI
     dialect = DIALECTS[kind]
+    takes_files = True
 
-    def submit(self, intent: Intent, requests: BinaryIO) -> str:
-        fields = {"purpose": "batch", "filename": f"{intent.name}.jsonl"}
+    async def submit(
+        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
+    ) -> str:
+        fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
         try:
-            file = self._batch("POST", "files", requests, fields)["id"]
+            file = await self._made("POST", "files", lines, fields)
         except CallError as error:
             # A file alone costs nothing: whatever happened to it, no batch was made.
             status = error.status if 400 <= error.status < 500 else 400
             message = f"the file of requests was not taken: {error}"
             raise CallError(message, status, hopeless=error.hopeless) from None
+        uploaded(file)
         wanted = {
             "input_file_id": file,
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
-            "metadata": {_NAME: intent.name},
+            "metadata": {_NAME: batch.name},
         }
-        return str(self._batch("POST", "batches", BytesIO(json.dumps(wanted).encode()))["id"])
+        return await self._made("POST", "batches", BytesIO(json.dumps(wanted).encode()))
 
-    def find(self, intent: Intent, known: Container[str]) -> Found:
-        for batch in self._listed("batches", "after"):
-            made = batch.get("created_at")
-            if isinstance(made, int | float) and made < intent.at - SKEW:
+    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
+        async for one in self._listed("batches", "after"):
+            made = one.get("created_at")
+            if isinstance(made, int | float) and made < batch.at - SKEW:
                 break
-            metadata = batch.get("metadata")
-            if isinstance(metadata, dict) and metadata.get(_NAME) == intent.name:
-                return Found(batch["id"])
-        return Found()
+            metadata = one.get("metadata")
+            if isinstance(metadata, dict) and metadata.get(_NAME) == batch.name:
+                return BatchMatch(one["id"])
+        return BatchMatch()
 
-    def look(self, batch: str) -> Look:
-        found = self._object("GET", f"batches/{quote(batch, safe='')}")
-        said, counts = str(found.get("status")), found.get("request_counts")
-        counts = counts if isinstance(counts, dict) else {}
-        numbers = [counts.get(kind) for kind in ("completed", "failed")]
-        done = sum(number for number in numbers if isinstance(number, int))
+    async def status(self, id: str) -> BatchStatus:
+        found = await self._object("GET", f"batches/{quote(id, safe='')}")
+        said, counts = str(found.get("status")), _counts(found)
         ended = said in ("completed", "expired", "cancelled", "failed")
         has_file = found.get("output_file_id") or found.get("error_file_id")
         refused = _why(found.get("errors")) if said == "failed" and not has_file else ""
-        return Look(said, done, ended, refused)
+        return BatchStatus(
+            said, counts.get("completed", 0) + counts.get("failed", 0), ended, refused
+        )
 
-    def results(self, batch: str) -> Results:
-        found = self._object("GET", f"batches/{quote(batch, safe='')}")
-        results = Results()
-        with results.filled() as into:
-            for name in ("output_file_id", "error_file_id"):
-                if isinstance(found.get(name), str):
-                    path = f"files/{quote(found[name], safe='')}/content"
-                    self._send("GET", path, None, None, into)
-                    into.write(b"\n")
-        return results
+    async def results(self, id: str) -> Results:
+        found = await self._object("GET", f"batches/{quote(id, safe='')}")
+        files = (found.get(name) for name in ("output_file_id", "error_file_id"))
+        paths = (f"files/{quote(one, safe='')}/content" for one in files if isinstance(one, str))
+        return await self._results(*paths)
 
 
 def _why(errors: object) -> str:
@@ -221,40 +232,39 @@ class AnthropicBatches(_Http):
 
     kind = BatchKind.ANTHROPIC
     dialect = DIALECTS[kind]
+    takes_files = False
 
-    def submit(self, intent: Intent, requests: BinaryIO) -> str:
-        return str(self._batch("POST", "messages/batches", requests)["id"])
+    async def submit(
+        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
+    ) -> str:
+        return await self._made("POST", "messages/batches", lines)
 
-    def find(self, intent: Intent, known: Container[str]) -> Found:
+    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
         perhaps = ""
-        for batch in self._listed("messages/batches", "after_id"):
-            made = _seconds(batch.get("created_at"))
-            if made is not None and made < intent.at - SKEW:
+        async for one in self._listed("messages/batches", "after_id"):
+            made = _seconds(one.get("created_at"))
+            if made is not None and made < batch.at - SKEW:
                 break
-            if batch["id"] in known or _requests(batch) != len(intent.keys):
+            if one["id"] in known or sum(_counts(one).values()) != len(batch.keys):
                 continue
-            if batch.get("processing_status") != "ended":
-                perhaps = batch["id"]
-            elif batch.get("results_url"):
-                with self.results(batch["id"]) as results:
-                    if intent.keys <= results.keys():
-                        return Found(batch["id"])
-        return Found(perhaps=perhaps)
+            if one.get("processing_status") != "ended":
+                perhaps = one["id"]
+            elif one.get("results_url"):
+                with closing(await self.results(one["id"])) as results:
+                    if batch.keys <= results.keys():
+                        return BatchMatch(one["id"])
+        return BatchMatch(perhaps=perhaps)
 
-    def look(self, batch: str) -> Look:
-        found = self._object("GET", f"messages/batches/{quote(batch, safe='')}")
-        said, counts = str(found.get("processing_status")), found.get("request_counts")
-        open_ones = counts.get("processing") if isinstance(counts, dict) else None
-        done = _requests(found) - (open_ones if isinstance(open_ones, int) else 0)
-        return Look(said, done, said == "ended")
+    async def status(self, id: str) -> BatchStatus:
+        found = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
+        said, counts = str(found.get("processing_status")), _counts(found)
+        return BatchStatus(
+            said, sum(counts.values()) - counts.get("processing", 0), said == "ended"
+        )
 
-    def results(self, batch: str) -> Results:
-        results = Results()
-        with results.filled() as into:
-            # Not the address that the batch names: the key goes nowhere else.
-            path = f"messages/batches/{quote(batch, safe='')}/results"
-            self._send("GET", path, None, None, into)
-        return results
+    async def results(self, id: str) -> Results:
+        # Not the address that the batch names: the key goes nowhere else.
+        return await self._results(f"messages/batches/{quote(id, safe='')}/results")
 
     def _headers(self) -> dict[str, str]:
         own = self._endpoint.request_headers()
@@ -265,9 +275,11 @@ class AnthropicBatches(_Http):
         return own if "anthropic-version" in given else {**own, "anthropic-version": "2023-06-01"}
 
 
-def _requests(batch: Mapping[str, Any]) -> int:
+def _counts(batch: Mapping[str, Any]) -> dict[str, int]:
+    """How many requests of a batch there are, by how they are."""
     counts = batch.get("request_counts")
-    return sum(n for n in counts.values() if isinstance(n, int)) if isinstance(counts, dict) else 0
+    counts = counts if isinstance(counts, dict) else {}
+    return {kind: count for kind, count in counts.items() if isinstance(count, int)}
 
 
 def _seconds(date: object) -> float | None:

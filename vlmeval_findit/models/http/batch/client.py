@@ -1,6 +1,6 @@
 """One model's calls as requests of a batch, and results as its answers.
 
-Requests are the bodies of :class:`..asker.ChatAsker`, and a result is recorded as its calls are.
+Requests are those of single calls, and a result is recorded as a single call is.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ....core.replies import Recorded
-from ....core.work import Answer, Work, refused_if_it_quotes, said
-from ..asker import Made
+from ....core.work import Answer, Work, said
+from ..call_records import CallOutcome, answered, failed
 from ..chat import ChatModel
-from ..completion import CallError, Completion
+from ..completion import CallError
 from ..holding import was_free
 from ..logprobs import FIELDS
 from ..payload import Beginning, Request
@@ -22,14 +21,14 @@ from .dialects import HALF
 from .services import BatchService
 
 
-class Prepared(NamedTuple):
+class RequestLine(NamedTuple):
     """One request as it is sent, and what it costs at most in US dollars (None: not known)."""
 
     line: bytes
     at_most: float | None
 
 
-class BatchAsker:
+class BatchClient:
     """Asks a model through a batch service.
 
     Args:
@@ -46,8 +45,8 @@ class BatchAsker:
         limit_field: str,
         told: Callable[[str], None],
     ) -> None:
-        self.model = model
         self.service = service
+        self._model = model
         self._limit_field = limit_field
         self._told = told
         self._shown: set[str] = set()
@@ -58,63 +57,53 @@ class BatchAsker:
             self._shown.add(line)
             self._told(line)
 
-    def prepared(self, key: str, work: Work) -> Prepared:
+    def request_line(self, key: str, work: Work) -> RequestLine:
         """The request of a call.
 
         Raises:
-            Exception: whatever a broken picture makes of its reader.
+            Exception: whatever a broken image makes of its reader.
         """
         asked = self._request(work)
         body = {
             self._limit_field if name == "max_tokens" else name: value
             for name, value in {**asked.body, **(FIELDS if work.confidences else {})}.items()
         }
+        message, (question,) = work.messages[0], work.questions
+        single = self._model.at_most(message, question, asked, shared=work.shares_images)
         line = json.dumps(self.service.dialect.line(key, body)).encode()
-        return Prepared(line, self._at_most(work, asked))
+        return RequestLine(line, None if single is None else single * HALF)
 
     def answer(self, work: Work, batch: str, result: Mapping[str, Any] | None, why: str) -> Answer:
         """A result as the answer of its call; ``why`` there is none, where there is none."""
         (question,) = work.questions
         try:
             asked: Request | None = self._request(work)
-        except Exception:  # the picture was there when it was sent: the answer stays one
+        except Exception:  # the image was there when it was sent: the answer stays one
             asked = None
-        outcome: Completion | CallError
         try:
             if result is None:
                 raise CallError(why)
-            answered = self.service.dialect.completion(result, work.confidences)
-            outcome = answered.priced(self.model.prices, HALF)
+            completion = self.service.dialect.completion(result, work.confidences)
+            completion = completion.priced(self._model.prices, HALF)
         except CallError as error:
-            outcome = error
-        cost = outcome.cost
-        call = {**Made(outcome, 1, self.service.name, cost).call, "batch": batch}
-        if isinstance(outcome, CallError):
-            recorded = self.model.recorded(question, asked, None)
-            return _failed(str(outcome), recorded, call)
-        if outcome.no_logprobs:
-            self.tell(f"{outcome.no_logprobs}: its replies are kept without log-probabilities")
-        completion = self.model.read(outcome, question)
+            outcome = CallOutcome(error, 1, self.service.name, error.cost)
+            recorded = self._model.recorded(question, asked, None)
+            return failed(str(error), recorded, {**outcome.as_record(), "batch": batch})
+        outcome = CallOutcome(completion, 1, self.service.name, completion.cost)
+        if completion.no_logprobs:
+            self.tell(f"{completion.no_logprobs}: its replies are kept without log-probabilities")
+        completion = self._model.read(completion, question)
         if question.reply_schema is not None and was_free(completion):
             self.tell("its replies are not held to the format: it decodes freely")
-        recorded = replace(self.model.recorded(question, asked, completion), call=call)
-        return refused_if_it_quotes(Answer(completion.text, recorded.as_json()))
+        recorded = self._model.recorded(question, asked, completion)
+        call = {**outcome.as_record(), "batch": batch}
+        return answered(completion, replace(recorded, call=call))
 
     def unreadable(self, work: Work, error: BaseException) -> Answer:
         """A call that could not be made a request of, as the single call would have failed."""
         (question,) = work.questions
-        return _failed(said(error), self.model.recorded(question, None, None), {})
+        return failed(said(error), self._model.recorded(question, None, None), {})
 
     def _request(self, work: Work) -> Request:
         beginning = Beginning.AGAIN if work.shares_images else Beginning.ONCE
-        return self.model.request(work.messages[0], work.questions[0], beginning)
-
-    def _at_most(self, work: Work, asked: Request) -> float | None:
-        message, (question,) = work.messages[0], work.questions
-        single = self.model.at_most(message, question, asked, shared=work.shares_images)
-        return None if single is None else single * HALF
-
-
-def _failed(error: str, recorded: Recorded, call: Mapping[str, Any]) -> Answer:
-    whole = replace(recorded, call={**call, "error": error})
-    return Answer("", whole.as_json(), error)
+        return self._model.request(work.messages[0], work.questions[0], beginning)

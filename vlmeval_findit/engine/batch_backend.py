@@ -1,0 +1,411 @@
+"""A provider's batch service as a backend: calls are submitted, waited for across restarts, and
+collected.
+
+At every moment the ledger says what may be on its way.  A call that may be is never submitted
+again: first it is found out whether it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import aclosing, closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, takewhile
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
+
+from ..core.work import Answer, Stop
+from ..models.http.batch.dialects import BatchKind
+from ..models.http.completion import CallError
+from ..models.http.spending import Budget, SpendingError
+from .backend import WorkResult, single_calls, work_of
+from .batch_ledger import Batch, Ledger, Route
+from .calls import Call, Cell, Keying
+from .cancel import CancelToken
+from .journal.writer import Journal
+from .plan import WorkItem
+
+if TYPE_CHECKING:
+    from ..models.http.batch.client import BatchClient
+    from ..models.http.batch.services import BatchStatus
+
+T = TypeVar("T")
+
+_REFUSALS = 3
+"""So often in a row a service may refuse to say something of a batch before its run ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """That calls are made in batches: by whom, the folder of those in files, and who is told."""
+
+    kind: BatchKind
+    folder: Path
+    told: Callable[[str], None]
+
+
+class BatchBackend:
+    """One model through a batch service.
+
+    A run ends with :attr:`.Stop.LATER` where somebody else has to do something first, or where the
+    service cannot be reached: the next run goes on.
+
+    Args:
+        load: makes the client, when the first item comes.
+        poll: the most seconds between two looks at a batch.
+        budget: what may be spent.
+    """
+
+    def __init__(self, load: Callable[[], BatchClient], poll: float, budget: Budget) -> None:
+        self._load = load
+        self._poll = poll
+        self._budget = budget
+        self.journal: Journal | None = None
+        """Where batches are noted: set before anything is asked."""
+        self.capacity: Mapping[str, int] = {}
+
+    async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
+        """Have calls on their way, and wait for no answer; :meth:`answer` says what was wrong.
+
+        Raises:
+            ValueError: calls are on their way in other batches.
+        """
+        if (run := self._run(items, cancel)) is not None:
+            with suppress(_CancelledError, SpendingError, CallError):
+                async for _ in run.submitted():
+                    pass
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        if (run := self._run(items, cancel)) is None:
+            return
+        try:
+            async with aclosing(run.answers()) as results:
+                async for result in results:
+                    yield result
+        except _CancelledError:
+            return
+        except (SpendingError, CallError) as error:
+            # Whatever has no answer: its run ends with why.
+            answer = Answer("", error=str(error), stop=_stop(error))
+            yield WorkResult((run.pending.first,), (answer,))
+
+    def _run(self, items: Iterable[WorkItem], cancel: CancelToken) -> _Run | None:
+        assert self.journal is not None
+        going = takewhile(lambda item: not cancel.requested, items)
+        pending = PendingCalls(one for item in going for one in single_calls(item))
+        if not pending or cancel.requested:
+            return None
+        return _Run(self._load(), Ledger(self.journal), pending, cancel, self._poll, self._budget)
+
+
+def _stop(error: SpendingError | CallError) -> Stop:
+    if isinstance(error, SpendingError):
+        return Stop.SPENT
+    return Stop.HOPELESS if error.hopeless else Stop.LATER
+
+
+class _CancelledError(Exception):
+    """The run is to stop."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of the backend; ``pending`` are the calls without an answer, by their keys."""
+
+    client: BatchClient
+    ledger: Ledger
+    pending: PendingCalls
+    cancel: CancelToken
+    poll: float
+    budget: Budget
+    going: list[Batch] = field(default_factory=list)
+
+    async def answers(self) -> AsyncGenerator[WorkResult, None]:
+        """All answers, as batches end.
+
+        Raises:
+            CallError: no more can be had now.
+            SpendingError: no more can be paid.
+            _CancelledError: the run is to stop.
+        """
+        error: CallError | SpendingError | None = None
+        try:
+            async for result in self.submitted():
+                yield result
+        except (CallError, SpendingError) as problem:
+            # What is on its way already is paid for, and still collected.
+            error = problem
+        async for result in self._collected():
+            yield result
+        if error is not None:
+            raise error
+
+    # --- submitting -------------------------------------------------------------------------------
+
+    async def submitted(self) -> AsyncGenerator[WorkResult, None]:
+        """Have all calls on their way, each once; yields those that cannot be sent.
+
+        Raises:
+            ValueError: calls are on their way in batches that are asked otherwise.
+            CallError, SpendingError, _CancelledError: not all are.
+        """
+        first, service = self.pending.first.cell, self.client.service
+        route = Route(service.kind, service.name, first.model, first.confidences)
+        self.ledger.refuse_open(self.pending.keys(), route)
+        for batch in self.ledger.with_any(self.pending.keys()):
+            await self._find(batch)
+        covered = {key for one in self.going for key in one.open}
+        requests, dialect = _Requests(), service.dialect
+        for key in [key for key in self.pending if key not in covered]:
+            if self.cancel.requested:
+                raise _CancelledError
+            work = work_of(item := self.pending.item(key))
+            try:
+                line, at_most = self.client.request_line(key, work)
+                if len(line) + len(dialect.head) + len(dialect.tail) > dialect.size:
+                    raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
+            except Exception as error:  # whatever a broken image makes of its reader
+                del self.pending[key]
+                yield WorkResult(item.calls, (self.client.unreadable(work, error),))
+                continue
+            size = requests.size + len(dialect.between) + len(line) + len(dialect.tail)
+            if len(requests.keys) == dialect.requests or size > dialect.size:
+                await self._submit(route, requests)
+                requests = _Requests()
+            requests.add(key, line, dialect.between if requests.keys else dialect.head, at_most)
+        if requests.keys:
+            await self._submit(route, requests)
+
+    async def _find(self, batch: Batch) -> bool:
+        """Whether a batch was made; it is then among those that go on.
+
+        It waits as long as nobody can know: a batch that was just submitted may not be listed yet.
+        That counts from the first look: how long the upload before it took, nobody noted.
+        """
+        service, seconds, until = self.client.service, _waits(self.poll), math.inf
+        if not batch.id and service.takes_files and not batch.file:
+            self.ledger.note(batch, ended="it was never made: its requests were not uploaded")
+            return False
+        while not batch.id:
+            ask = partial(service.find, batch.request, self.ledger.ids)
+            found = await self._asked(f"{batch} cannot be looked for", ask)
+            if found.id:
+                batch = self.ledger.note(batch, id=found.id)
+                break
+            if found.perhaps:
+                self.client.tell(
+                    f"the batch {found.perhaps} may be one of ours whose submission was "
+                    "interrupted: its results say it; nothing is submitted before"
+                )
+            elif service.works_alone and time.monotonic() < until:
+                until = min(until, time.monotonic() + self.poll)
+            else:
+                self.ledger.note(batch, ended="it was never made")
+                return False
+            await self._unless_cancelled(asyncio.sleep(next(seconds)))
+        self.going.append(batch)
+        return True
+
+    async def _submit(self, route: Route, requests: _Requests) -> None:
+        service = self.client.service
+        with requests.file as file:
+            self.budget.commit(requests.at_most)
+            file.write(service.dialect.tail)
+            file.seek(0)
+            batch = self.ledger.intend(route, requests.keys)
+
+            def uploaded(id: str) -> None:
+                nonlocal batch
+                batch = self.ledger.note(batch, uploaded=id)
+
+            def is_paid() -> bool:
+                return bool(batch.file) or not service.takes_files
+
+            made = service.submit(batch.request, file, uploaded)
+            try:
+                batch = self.ledger.note(batch, id=await self._unless_cancelled(made, is_paid))
+            except CallError as error:
+                if 400 <= error.status < 500:
+                    self.ledger.note(batch, ended=str(error))
+                    raise
+                # The answer was lost: the batch may have been made, and is paid for then.
+                if not await self._find(batch):
+                    raise
+                return
+        self.going.append(batch)
+        self.client.tell(f"batch {batch.id}: {len(requests.keys):,} calls")
+
+    # --- collecting -------------------------------------------------------------------------------
+
+    async def _collected(self) -> AsyncGenerator[WorkResult, None]:
+        """The answers of all batches that go on."""
+        service, seconds, waiting = self.client.service, _waits(self.poll), list(self.going)
+        while waiting:
+            for batch in list(waiting):
+                status = await self._status(batch)
+                if status.ended:
+                    async for result in self._results(batch, status):
+                        yield result
+                    waiting.remove(batch)
+            if not service.works_alone:
+                break
+            if waiting:
+                await self._unless_cancelled(asyncio.sleep(next(seconds)))
+        for batch in (without := self.ledger.with_any(self.pending.keys())):
+            self.client.tell(service.to_do(batch.id))
+        if without:
+            left = f"{len(self.pending):,} calls have no results yet"
+            raise CallError(f"{left}: run that, then again")
+
+    async def _status(self, batch: Batch) -> BatchStatus:
+        """How a batch goes.
+
+        Raises:
+            CallError: nothing came of it, or the service does not let us look.
+        """
+        ask = partial(self.client.service.status, batch.id)
+        status = await self._asked(f"the batch {batch.id} cannot be looked at", ask)
+        if status.refused:
+            self.ledger.note(batch, ended=status.refused)
+            raise CallError(f"the batch {batch.id} was refused: {status.refused}", hopeless=True)
+        done = f"{status.done:,} of {len(batch.request.keys):,} calls"
+        self.client.tell(f"batch {batch.id}: {status.said}, {done}")
+        return status
+
+    async def _results(self, batch: Batch, status: BatchStatus) -> AsyncGenerator[WorkResult, None]:
+        """The answers of a batch that ended, in the order of the plan: images are read once."""
+        ask = partial(self.client.service.results, batch.id)
+        results = await self._asked(f"the results of {batch} cannot be had", ask)
+        done = []
+        with closing(results):
+            for key in [key for key in self.pending if key in batch.open]:
+                result = results.get(key)
+                if result is None and not status.whole:
+                    continue
+                item, why = self.pending.item(key), f"the batch has no result of it ({status.said})"
+                answer = self.client.answer(work_of(item), batch.id, result, why)
+                yield WorkResult(item.calls, (answer,))
+                if self.cancel.requested:
+                    # Perhaps it could not be kept: what is not noted is fetched again.
+                    raise _CancelledError
+                del self.pending[key]
+                done.append(key)
+        self.ledger.note(batch, collected=done)
+
+    # --- waiting ----------------------------------------------------------------------------------
+
+    async def _asked(self, problem: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """What a service says of a batch; asked again as long as it may still say it.
+
+        Raises:
+            CallError: it refused three times in a row.
+        """
+        seconds, refusals = _waits(self.poll), 0
+        while True:
+            try:
+                return await self._unless_cancelled(ask())
+            except CallError as error:
+                refusals = 0 if error.transient else refusals + 1
+                if refusals == _REFUSALS:
+                    why = f"{problem}: {error} (it is noted in the journal)"
+                    raise CallError(why, error.status, hopeless=True) from None
+                self.client.tell(f"{problem}: {error}; asking again")
+            await self._unless_cancelled(asyncio.sleep(next(seconds)))
+
+    async def _unless_cancelled(
+        self, awaited: Awaitable[T], is_paid: Callable[[], bool] = lambda: False
+    ) -> T:
+        """What is waited for, unless the run is to stop; what is paid for, unless at once.
+
+        Raises:
+            _CancelledError: it is.
+        """
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(awaited)
+
+        def end() -> None:
+            if self.cancel.now or not is_paid():
+                loop.call_soon_threadsafe(task.cancel)
+
+        with self.cancel.on_request(end):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if self.cancel.requested:
+                    raise _CancelledError from None
+                raise
+
+
+def _waits(poll: float) -> Iterator[float]:
+    """Seconds to wait that get longer: one, two, four, up to ``poll``."""
+    return (min(2.0**n, poll) for n in count())
+
+
+class _Requests:
+    """The requests of one batch, in a file that goes with it."""
+
+    def __init__(self) -> None:
+        self.file: BinaryIO = TemporaryFile()  # noqa: SIM115 (closed where it is submitted)
+        self.keys: list[str] = []
+        self.size = 0
+        self.at_most: float | None = 0.0
+
+    def add(self, key: str, line: bytes, before: bytes, at_most: float | None) -> None:
+        self.keys.append(key)
+        self.size += self.file.write(before) + self.file.write(line)
+        known = self.at_most is not None and at_most is not None
+        self.at_most = (self.at_most or 0.0) + (at_most or 0.0) if known else None
+
+
+class _Alike(NamedTuple):
+    """What many calls have in common."""
+
+    cell: Cell
+    wanted_by: tuple[int, ...]
+    shares_images: bool
+
+
+class PendingCalls(dict[str, tuple[_Alike, int]]):
+    """Calls without an answer, by their keys, in the order of the plan.
+
+    There may be a million of them.  Of each are kept its key and its row; it is made again when it
+    is asked for, over images whose content does not change any more.
+
+    Args:
+        items: one call each.
+    """
+
+    def __init__(self, items: Iterable[WorkItem]) -> None:
+        self._hashes: dict[Path, str] = {}
+        self._keying: dict[Cell, Keying] = {}
+        known: dict[_Alike, _Alike] = {}
+        for (call,), shares_images in items:
+            self._hashes.update(zip(call.images, call.asked.image_sha256, strict=True))
+            alike = _Alike(call.cell, call.wanted_by, shares_images)
+            self[call.key] = known.setdefault(alike, alike), call.row
+
+    def item(self, key: str) -> WorkItem:
+        """A call, made again."""
+        (cell, wanted_by, shares_images), row = self[key]
+        if cell not in self._keying:
+            self._keying[cell] = Keying(cell, self._hashes.__getitem__)
+        call = Call(self._keying[cell](row), cell, row, wanted_by)
+        return WorkItem((call,), shares_images)
+
+    @property
+    def first(self) -> Call:
+        """The first of them; there is one."""
+        return self.item(next(iter(self))).calls[0]
