@@ -34,7 +34,6 @@ from .backend import WorkResult, single_calls, work_of
 from .batch_ledger import Batch, Ledger, Route
 from .calls import Call, Cell, Keying
 from .cancel import CancelToken
-from .journal.writer import Journal
 from .plan import WorkItem
 
 if TYPE_CHECKING:
@@ -72,8 +71,8 @@ class BatchBackend:
         self._load = load
         self._poll = poll
         self._budget = budget
-        self.journal: Journal | None = None
-        """Where batches are noted: set before anything is asked."""
+        self.ledger: Ledger | None = None
+        """Where batches are noted, in the journal of the run: set before anything is asked."""
         self.capacity: Mapping[str, int] = {}
 
     async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
@@ -104,12 +103,12 @@ class BatchBackend:
             yield WorkResult((run.pending.first,), (answer,))
 
     def _run(self, items: Iterable[WorkItem], cancel: CancelToken) -> _Run | None:
-        assert self.journal is not None
+        assert self.ledger is not None
         going = takewhile(lambda item: not cancel.requested, items)
         pending = PendingCalls(one for item in going for one in single_calls(item))
         if not pending or cancel.requested:
             return None
-        return _Run(self._load(), Ledger(self.journal), pending, cancel, self._poll, self._budget)
+        return _Run(self._load(), self.ledger, pending, cancel, self._poll, self._budget)
 
 
 def _stop(error: SpendingError | CallError) -> Stop:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core.files import sha256_of
 from ..models.http.batch.dialects import BatchKind, BatchRequest
+from .journal.lookup import Lookup
 from .journal.writer import Journal
 
 
@@ -54,11 +55,11 @@ class Batch:
 class Ledger:
     """The batches of a journal; ``ids`` are the services' names of those that were made."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Lookup) -> None:
         self._journal = journal
         self._batches: dict[str, Batch] = {}
         old = journal.path.with_name(f"{journal.path.name}.batches")
-        if old.exists():
+        if isinstance(journal, Journal) and old.exists():
             # Version 0.2 kept these events in a file of their own, and its batches are paid for.
             for line in old.read_bytes().splitlines():
                 with suppress(ValueError):  # torn: what it says was not done yet
@@ -125,6 +126,7 @@ class Ledger:
                 )
 
     def _note(self, event: Mapping[str, Any]) -> Batch:
+        assert isinstance(self._journal, Journal)  # only its owner submits
         self._journal.note(event)
         self._take(event)
         return self._batches[event["batch"]]
