@@ -20,6 +20,7 @@ from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.names import parse as parse_variant
 from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.cli.export_config import ExportError, host_config
 from vlmeval_findit.cli.search import main as search
 from vlmeval_findit.cli.sweep import main as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
@@ -28,7 +29,6 @@ from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.config import ModelEntry, Race, Sweep
 from vlmeval_findit.engine.config_file import grid_tables, parse_sweep
-from vlmeval_findit.engine.host_config import ExportError, host_config
 from vlmeval_findit.engine.race import ROUNDS, allowance, rounds_of
 from vlmeval_findit.engine.results import Result, SearchError
 from vlmeval_findit.engine.run import Tables

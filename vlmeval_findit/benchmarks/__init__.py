@@ -15,6 +15,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 from ..core.benchmark import Baseline, Benchmark
 from ..core.conformance import Protocols, Try
@@ -180,9 +181,10 @@ def baseline_for(name: str, question: Question) -> Baseline:
     return made
 
 
-def host_classes() -> frozenset[str]:
-    """The names of all classes that our datasets have under VLMEvalKit."""
-    return frozenset().union(*map(_classes_of, _packages()))
+def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of a ``--config`` file's ``data`` is ours: by its class or its name."""
+    by_class = any(str(entry.get("class")) in _classes_of(package) for package in _packages())
+    return by_class or is_meant(str(entry.get("dataset", name)))
 
 
 @cache

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks import baselines, benchmark_of, is_meant, parse
+from ..benchmarks import baselines, benchmark_of, is_meant, is_ours_entry, parse
 from ..core.exit_status import SOME_FAILED
 from ..core.extras import install
 from ..core.image_checks import skips_missing
@@ -26,7 +26,6 @@ from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
 from ..engine.config import Inference, ModelEntry
-from ..engine.host_config import is_ours
 from ..engine.servers import ServersHost
 from ..models.http.services import extra_fields, openrouter_key, server_name
 from ..models.http.spending import Budget
@@ -144,7 +143,7 @@ def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
         return {name: {} for name in ours.data or () if is_meant(name)}
     found = {}
     for name, entry in _config(ours, "data").items():
-        if not is_ours(name, entry):
+        if not is_ours_entry(name, entry):
             continue
         if entry.get("dataset", name) != name:
             raise ValueError(

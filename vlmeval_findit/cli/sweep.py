@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import sys
@@ -15,14 +14,11 @@ from typing import Any
 from ..benchmarks import benchmark_of
 from ..core.exit_status import INTERRUPTED, LATER, NO_MORE, SOME_FAILED
 from ..core.extras import install
-from ..core.files import atomic_write
-from ..core.settings import CONFIDENCES_VARIABLE
 from ..core.shipped import config_here_or_shipped
 from ..engine.answering import Context, Host, StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..engine.config import Inference, Race, Sweep
 from ..engine.config_file import read_sweep
-from ..engine.host_config import host_config
 from ..engine.hosts import Hosts
 from ..engine.journal.errors import DiskFullError
 from ..engine.journal.writer import NotOursError
@@ -41,6 +37,7 @@ from ..engine.search import (
 from ..engine.servers import ServersHost
 from ..models.http.spending import Budget
 from .batch import add_batch_flag, batch_kind, batching
+from .export_config import export
 from .parsing import Parser
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
@@ -90,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
     if chosen is not None and sweep.race is not None:
         raise ValueError(f"{args.config} races formats, and --formats asks each model in one only")
     if args.export_config:
-        return _export(sweep, chosen, args.export_config)
+        return export(sweep, chosen, args.export_config)
     if args.dry_run:
         from .dry_run import of_sweep
 
@@ -311,17 +308,3 @@ def _row(result: Result) -> dict[str, Any]:
         "rows": result.of,
         "failed calls": result.failed,
     }
-
-
-def _export(sweep: Sweep, chosen: Chosen | None, path: Path) -> int:
-    config = host_config(sweep, chosen)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as f:
-        json.dump(config, f, indent=2)
-        f.write("\n")
-    print(f"{len(config['model'])} models x {len(config['data'])} datasets in {path}")
-    limit = f" --limit {sweep.limit}" if sweep.limit else ""
-    more = f"{CONFIDENCES_VARIABLE}=1 " if sweep.confidences else ""
-    flags = f"--config {path} --work-dir {sweep.work_dir}{limit}"
-    print(f"{more}PRED_FORMAT=json python -m vlmeval {flags}")
-    return 0

@@ -1,8 +1,7 @@
 """One engine under runs, format search and sweeps: it loses nothing, and pays for nothing twice.
 
 ====================  ===========================================================================
-``config``            what a sweep is; ``config_file``: its YAML, refused with reasons;
-                      ``host_config``: for VLMEvalKit's runner
+``config``            what a sweep is; ``config_file``: its YAML, refused with reasons
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together

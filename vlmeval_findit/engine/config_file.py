@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.grid import (
+    AXIS_FIELDS,
     AXIS_VALUES,
     NONE,
     WINNER,
@@ -22,6 +23,7 @@ from ..benchmarks.findit.grid import (
     formats,
 )
 from ..benchmarks.findit.grid import variants as cells_of
+from ..benchmarks.findit.variant import Variant
 from ..boxes.reply_format import default_key
 from ..boxes.representation import GRID, REPRESENTATIONS
 from ..core.config import (
@@ -294,7 +296,7 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
         stage, where = (file.stages[at], ("stages", at)) if file.stages else (file, ())
         views = {} if file.stages else {"frames": file.frames, "captions": file.captions}
         for axis, said in {**stage.named(), **views}.items():
-            if said is None or axis not in fits or said in ("all", (WINNER,)):
+            if said is None or said in ("all", (WINNER,)):
                 continue
             for place, value in enumerate(said):
                 if value not in fits[axis]:
@@ -325,18 +327,13 @@ def _has_winner(axes: Axes) -> bool:
     return any(WINNER in getattr(axes, axis) for axis in AXIS_VALUES)
 
 
-def _used_values(used: Iterable[Any]) -> dict[str, set[Any]]:
-    values: dict[str, set[Any]] = {axis: set() for axis in (*AXIS_VALUES, "frames", "captions")}
-    for cell in used:
-        values["representations"].add(cell.representation)
-        values["outputs"].add(cell.output)
-        values["structures"].add(cell.structure)
-        values["centres"].add(cell.centre or NONE)
-        values["marks"].add(cell.mark or NONE)
-        values["decodings"].add(cell.decoding or NONE)
-        values["frames"].add(cell.frames)
-        values["captions"].add(cell.caption)
-        # Text has no key and `decomposed` names its own: their default is nobody's wish.
-        if cell.output == "json" and cell.structure != "decomposed":
-            values["keys"].add(cell.key)
-    return values
+def _used_values(used: Sequence[Variant]) -> dict[str, set[Any]]:
+    found: dict[str, set[Any]] = {
+        axis: {getattr(cell, field) or NONE for cell in used} for axis, field in AXIS_FIELDS.items()
+    }
+    # Text has no key and `decomposed` names its own: their default is nobody's wish.
+    said = (cell for cell in used if cell.output == "json" and cell.structure != "decomposed")
+    found["keys"] = {cell.key for cell in said}
+    found["frames"] = {cell.frames for cell in used}
+    found["captions"] = {cell.caption for cell in used}
+    return found

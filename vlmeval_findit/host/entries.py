@@ -13,12 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..benchmarks import is_ours_entry
 from ..core.files import file_sha256, sha256_of
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.redaction import scrubbed
 from ..engine.calls import given_key
-from ..engine.host_config import is_ours
 from ..models.http.endpoint import Endpoint
 from ..models.revision import known_revision
 from ..models.table import find_model
@@ -251,7 +251,9 @@ def renamed_datasets() -> dict[str, str]:
     return {
         name: str(said["dataset"])
         for name, said in data.items()
-        if isinstance(said, dict) and is_ours(name, said) and said.get("dataset", name) != name
+        if isinstance(said, dict)
+        and is_ours_entry(name, said)
+        and said.get("dataset", name) != name
     }
 
 

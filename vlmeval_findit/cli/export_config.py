@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from pathlib import Path
 from typing import Any
 
-from ..benchmarks import benchmark_of, host_classes, is_meant
-from .config import Sweep, questions_of
-from .dry_run import all_formats
-from .run import Chosen
-
-
-def is_ours(name: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of such a file's ``data`` is a dataset of ours: by its class or its name."""
-    by_class = str(entry.get("class", "")) in host_classes()
-    return by_class or is_meant(str(entry.get("dataset", name)))
+from ..benchmarks import benchmark_of
+from ..core.files import atomic_write
+from ..core.settings import CONFIDENCES_VARIABLE
+from ..engine.config import Sweep, questions_of
+from ..engine.dry_run import all_formats
+from ..engine.run import Chosen
 
 
 class ExportError(ValueError):
@@ -60,3 +57,18 @@ def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
             for asked in cells
         },
     }
+
+
+def export(sweep: Sweep, chosen: Chosen | None, path: Path) -> int:
+    """Write the file, and say how VLMEvalKit's runner is started with it."""
+    config = host_config(sweep, chosen)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as f:
+        json.dump(config, f, indent=2)
+        f.write("\n")
+    print(f"{len(config['model'])} models x {len(config['data'])} datasets in {path}")
+    limit = f" --limit {sweep.limit}" if sweep.limit else ""
+    more = f"{CONFIDENCES_VARIABLE}=1 " if sweep.confidences else ""
+    flags = f"--config {path} --work-dir {sweep.work_dir}{limit}"
+    print(f"{more}PRED_FORMAT=json python -m vlmeval {flags}")
+    return 0
