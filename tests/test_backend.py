@@ -1,0 +1,226 @@
+"""The loop: where a model is asked, what goes on while cells are finished, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_fakes import FakeHost, FakeModel, Killed, answered_keys, demo_sweep, files, go
+
+from vlmeval_findit.engine import answering
+from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend, in_thread, run_sync
+from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
+from vlmeval_findit.engine.journal import index as journal_index
+from vlmeval_findit.engine.journal.index import Index
+from vlmeval_findit.engine.journal.lines import Line
+from vlmeval_findit.engine.model_asker import ModelAsker
+from vlmeval_findit.engine.outputs import Output
+
+CALLS = 4 * (19 + 6)
+Finish = Callable[..., Any]
+
+
+def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
+    """A backend of a model object that so many threads ask at a time."""
+    return lambda model: ThreadedBackend(lambda: ModelAsker(model), threads)
+
+
+@pytest.fixture
+def finishing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Finish], None]:
+    """Have something happen before the files of each cell are written."""
+    real = answering.finished_cell
+
+    def instead(before: Finish) -> None:
+        def finished_cell(output: Output, *others: Any) -> Any:
+            before(output)
+            return real(output, *others)
+
+        monkeypatch.setattr(answering, "finished_cell", finished_cell)
+
+    return instead
+
+
+# --- where things happen --------------------------------------------------------------------------
+
+
+def test_a_model_of_this_process_is_asked_on_the_main_thread(tmp_path: Path) -> None:
+    threads = set()
+    model = FakeModel(lambda number, text: threads.add(threading.current_thread()))
+    go(demo_sweep(tmp_path), FakeHost(model))
+    assert threads == {threading.main_thread()}
+
+
+@pytest.mark.parametrize("backend", [None, threaded(2)], ids=["local", "threads"])
+def test_calls_go_on_while_a_cell_is_finished(
+    backend: Any, tmp_path: Path, finishing: Callable[[Finish], None]
+) -> None:
+    asked, seen = threading.Event(), []
+    model = FakeModel(lambda number, text: asked.set() if number == CALLS else None)
+
+    def wait(output: Output) -> None:
+        seen.append((output.path.name, threading.current_thread(), asked.wait(30)))
+
+    finishing(wait)
+    sweep = demo_sweep(tmp_path)
+    results = go(sweep, FakeHost(model, backend))
+    assert [done for _, _, done in seen] == [True] * 8
+    assert threading.main_thread() not in {thread for _, thread, _ in seen}
+    assert len(results) == 8
+    assert all(result.path.exists() for result in results)
+
+
+def test_a_loop_within_a_loop() -> None:
+    async def outer() -> int:
+        return run_sync(inner())
+
+    async def inner() -> int:
+        await asyncio.sleep(0)
+        return 5
+
+    assert asyncio.run(outer()) == run_sync(inner()) == 5
+
+
+def test_a_thread_that_hangs_does_not_hold_up_the_end() -> None:
+    over = threading.Event()
+
+    async def impatient() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(in_thread(over.wait, 60), 0.01)
+
+    began = time.monotonic()
+    run_sync(impatient())
+    over.set()
+    assert time.monotonic() - began < 30
+
+
+def test_what_a_thread_raises_is_raised() -> None:
+    def die() -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        run_sync(in_thread(die))
+
+
+def test_a_record_is_found_while_the_index_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, keys = Index(), [f"{number:064x}" for number in range(20_000)]
+    real, moments = journal_index._put, 0
+
+    def put(table: Any, key: bytes, number: int) -> None:
+        nonlocal moments
+        real(table, key, number)
+        if number % 1000 == 1:
+            moments += 1
+            assert index.lines(keys[0])
+
+    index.note(Line(0, 1, keys[0], False, False))
+    monkeypatch.setattr(journal_index, "_put", put)
+    for at, key in enumerate(keys[1:]):
+        index.note(Line(at, 1, key, False, False))
+    assert moments > 20, "it has grown"
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_what_is_on_its_way_is_kept_where_a_cell_cannot_be_finished(
+    tmp_path: Path, finishing: Callable[[Finish], None]
+) -> None:
+    def fail(output: Output) -> None:
+        raise ArithmeticError("of a scorer")
+
+    finishing(fail)
+    model, sweep = FakeModel(), demo_sweep(tmp_path)
+    with pytest.raises(ArithmeticError):
+        go(sweep, FakeHost(model, threaded(4)))
+    assert len(answered_keys(sweep.journal)) == model.calls
+
+
+def test_where_a_run_dies_no_further_cell_is_finished(
+    tmp_path: Path, finishing: Callable[[Finish], None]
+) -> None:
+    died, finished = threading.Event(), []
+
+    def die(number: int, text: str) -> None:
+        if number == CALLS:
+            died.set()
+            raise Killed
+
+    def wait(output: Output) -> None:
+        died.wait(60)
+        finished.append(output)
+
+    finishing(wait)
+    with pytest.raises(Killed):
+        go(demo_sweep(tmp_path), FakeHost(FakeModel(die)))
+    assert len(finished) == 1, "the one that was begun"
+
+
+def test_the_cells_that_were_complete_are_finished_after_a_stop(
+    tmp_path: Path, finishing: Callable[[Finish], None]
+) -> None:
+    stop, asked, finished = CancelToken(), threading.Event(), []
+
+    def wait(output: Output) -> None:
+        asked.wait(30)
+        finished.append(output)
+
+    def at_the_last(number: int, text: str) -> None:
+        if number == CALLS - 1:
+            stop.request()
+            asked.set()
+
+    finishing(wait)
+    with pytest.raises(StoppedError):
+        go(demo_sweep(tmp_path), FakeHost(FakeModel(at_the_last)), stop=stop)
+    assert 0 < len(finished) < 8
+
+
+def test_interrupted_it_does_not_wait_for_a_cell(
+    tmp_path: Path, finishing: Callable[[Finish], None]
+) -> None:
+    began, over = threading.Event(), threading.Event()
+
+    def hang(output: Output) -> None:
+        began.set()
+        over.wait(35)
+
+    def interrupt() -> None:
+        began.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    finishing(hang)
+    thread = threading.Thread(target=interrupt)
+    told: list[str] = []
+    start = time.monotonic()
+    with cancelled_by_signals(told.append) as stop:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            go(demo_sweep(tmp_path), FakeHost(FakeModel()), stop=stop)
+    thread.join()
+    over.set()
+    assert time.monotonic() - start < 30
+    assert len(told) == 1
+
+
+def test_a_model_that_is_interrupted_while_it_is_loaded(tmp_path: Path) -> None:
+    def load() -> ModelAsker:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("it went on")
+
+    with cancelled_by_signals(lambda line: None) as stop, pytest.raises(KeyboardInterrupt):
+        go(demo_sweep(tmp_path), FakeHost(None, lambda _: LocalBackend(load)), stop=stop)
+    whole = FakeModel()
+    go(demo_sweep(tmp_path), FakeHost(whole))
+    assert whole.calls == CALLS
+    assert len(files(tmp_path / "out")) == 8 * 5
