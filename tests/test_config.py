@@ -18,7 +18,7 @@ from vlmeval_findit.boxes.representation import BOX_KEYS
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.export_config import host_config
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.engine.config import Inference, ModelEntry, questions_of
+from vlmeval_findit.engine.config import Inference, ModelEntry, Race, questions_of
 from vlmeval_findit.engine.config_file import parse_sweep, read_sweep
 from vlmeval_findit.engine.search import STAGES
 from vlmeval_findit.engine.servers import ServersHost
@@ -157,7 +157,7 @@ BAD = {
         "models: [{name: GPT-5.4, prices: 3}]\ndatasets: Demo",
         "line 1: prices [3]: IN,OUT in US dollars a million tokens",
     ),
-    "batch": (GOOD + "batch: opnai", "line 3: batch: should be 'openai', "),
+    "batch": (GOOD + "batch: opnai", "line 3: no batch interface 'opnai': did you mean openai?"),
     "race": (GOOD + "race: {sed: 1}", "line 3: no key 'sed': did you mean seed?"),
     "seed": (GOOD + "race: {seed: x}", "line 3: seed: 'x' should be a whole number"),
     "line": ("models: [{name: FullImage, line: 3}]\ndatasets: Demo", "line 1: no key 'line'"),
@@ -189,6 +189,13 @@ def test_a_bad_file_is_refused_with_its_line(case: str) -> None:
     assert message in str(refused.value)
     assert str(refused.value).startswith("sweep.yaml, line ")
     assert "12345678" not in str(refused.value), "a header may be a key"
+
+
+@pytest.mark.parametrize(
+    ("said", "race"), [("true", Race()), ("false", None), ("{seed: 3}", Race(3)), ("", None)]
+)
+def test_a_race_is_said_in_a_word_or_with_its_seed(said: str, race: Race | None) -> None:
+    assert parse_sweep(GOOD + f"race: {said}\nmax_usd:").race == race
 
 
 def test_both_decodings_are_asked() -> None:

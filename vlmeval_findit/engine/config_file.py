@@ -91,7 +91,14 @@ def _model(said: Any) -> Any:
 
 
 def _race(said: Any) -> Any:
-    return {True: Race(), False: None}[said] if isinstance(said, bool) else said
+    return {True: {}, False: None}[said] if isinstance(said, bool) else said
+
+
+def _batch(said: Any) -> Any:
+    kinds = [kind.value for kind in BatchKind]
+    if said is not None and said not in kinds:
+        raise ValueError(f"no batch interface {said!r}{nearest(str(said), kinds)}")
+    return said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +118,7 @@ class _SweepFile(_AxesFile):
     max_usd: Dollars | None = None
     race: Annotated[Race | None, Checked(_race, before=True)] = None
     confidences: YesNo | None = None
-    batch: BatchKind | None = None
+    batch: Annotated[BatchKind | None, Checked(_batch, before=True)] = None
 
 
 # --- reading --------------------------------------------------------------------------------------
