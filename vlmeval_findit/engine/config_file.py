@@ -91,7 +91,11 @@ def _model(said: Any) -> Any:
 
 
 def _race(said: Any) -> Any:
-    return {True: {}, False: None}[said] if isinstance(said, bool) else said
+    if said is None or isinstance(said, dict):
+        return said
+    if not isinstance(said, bool):
+        raise ValueError(f"race: {said!r} should be true or false, or have a seed")
+    return {} if said else None
 
 
 def _batch(said: Any) -> Any:
