@@ -132,7 +132,7 @@ def questions_of(sweep: Sweep, wanted: Iterable[Format]) -> list[Question]:
     return list(dict.fromkeys([*cells, *sweep.questions]))
 
 
-# --- the search for a format -----------------------------------------------------------------------
+# --- the search for a format -----------------------------------------------------------------
 
 STAGES = (
     Axes(keys=("bbox_2d",)),
