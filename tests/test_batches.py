@@ -690,7 +690,7 @@ def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(given) == 4
     path.write_text(SWEEP + "batch: opneai\n")
     assert main(given) == 2
-    assert "line 8: batch: should be 'openai'" in capsys.readouterr().err
+    assert "line 8: no batch interface 'opneai': did you mean openai?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
 from vlmeval_findit.engine.journal.index import Index, standing
 from vlmeval_findit.engine.journal.lines import MAX_LINE, Line, as_line
 from vlmeval_findit.engine.journal.lookup import JournalShard, JournalView, Lookup
-from vlmeval_findit.engine.journal.packed import packed_path, zstd
+from vlmeval_findit.engine.journal.packed import packed_path, unpack, zstd
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.shards import shards_of
 from vlmeval_findit.engine.journal.tail import JournalTail
@@ -329,6 +329,21 @@ def test_no_more_is_unpacked_than_a_file_says(packed: Path, path: Path) -> None:
         Journal(path)
     assert packed.read_bytes() == b"no zstd"
     assert not path.exists()
+
+
+def test_zeros_are_unpacked_piece_by_piece(tmp_path: Path) -> None:
+    zeros, packer = bytes(64 << 20), zstd.ZstdCompressor()
+    packer.set_pledged_input_size(len(zeros))
+    path = tmp_path / "calls.jsonl.zst"
+    path.write_bytes(packer.compress(zeros) + packer.flush())
+    tracemalloc.start()
+    try:
+        with (tmp_path / "calls.jsonl").open("wb") as target:
+            unpack(path, target)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "calls.jsonl").stat().st_size == len(zeros)
 
 
 def test_who_is_killed_between_two_files_has_both(packed: Path, path: Path) -> None:
