@@ -17,8 +17,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.engine.calls import ImageHashes, keyed
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.dry_run import count, sweep_groups
-from vlmeval_findit.engine.journal import sealed_view as journal_sealed_view
-from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.lookup import Lookup
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.estimate import Load, image_tokens
@@ -205,12 +204,9 @@ def test_finished_calls_are_not_weighed(
         journal.append([{**lines[-1], "confidences": True}])
     ours = count(groups, sweep.journal).counts[0]
     assert (ours.calls, ours.finished) == (6, 1)
-    # Of a large journal no reply is read.
-    monkeypatch.setattr(journal_module, "SEGMENT", 1)
-    Journal(sweep.journal).close()
+    # No reply is read.
     with monkeypatch.context() as patch:
-        for what in ("frames", "lines_at"):
-            patch.setattr(journal_sealed_view, what, None)
+        patch.setattr(Lookup, "_raw", None)
         assert count(groups, sweep.journal).counts[0].finished == 1
     assert count(groups, tmp_path / "none" / "calls.jsonl").counts[0].finished == 0
 
