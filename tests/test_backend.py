@@ -212,14 +212,16 @@ def test_interrupted_it_does_not_wait_for_a_cell(
     assert len(told) == 1
 
 
-def test_a_model_that_is_interrupted_while_it_is_loaded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["local", "threads"])
+def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Path) -> None:
     def load() -> ModelAsker:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         pytest.fail("it went on")
 
     with cancelled_by_signals(lambda line: None) as stop, pytest.raises(KeyboardInterrupt):
-        go(demo_sweep(tmp_path), FakeHost(None, lambda _: LocalBackend(load)), stop=stop)
+        made = LocalBackend(load) if kind == "local" else ThreadedBackend(load, 2)
+        go(demo_sweep(tmp_path), FakeHost(None, lambda _: made), stop=stop)
     whole = FakeModel()
     go(demo_sweep(tmp_path), FakeHost(whole))
     assert whole.calls == CALLS

@@ -156,36 +156,26 @@ class LocalBackend:
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        for item in items:
-            if cancel.requested:
-                return
-            try:
-                with cancel.exposed():
-                    asker = self._asker = self._asker or self._load()
-            except KeyboardInterrupt:
-                if cancel.now:
-                    return
-                raise
-            except (Exception, SystemExit) as error:
-                yield not_loaded(item, error)
-                return
-            if isinstance(asker, Cancellable):
-                asker.cancelled_by(lambda: cancel.requested)
-            together = asker.answers_together(shares_images=item.shares_images)
-            for piece in [item] if together else single_calls(item):
+        with suppress(CancelledError):
+            for item in items:
                 if cancel.requested:
                     return
                 try:
                     with cancel.exposed():
-                        answers = answers_of(asker.ask, piece)
-                except CancelledError:
+                        asker = self._asker = self._asker or self._load()
+                except (Exception, SystemExit) as error:
+                    yield not_loaded(item, error)
                     return
-                except KeyboardInterrupt:
-                    if cancel.now:
+                if isinstance(asker, Cancellable):
+                    asker.cancelled_by(lambda: cancel.requested)
+                together = asker.answers_together(shares_images=item.shares_images)
+                for piece in [item] if together else single_calls(item):
+                    if cancel.requested:
                         return
-                    raise
-                yield WorkResult(piece.calls, answers)
-                await asyncio.sleep(0)  # a turn of the loop, for what else is due
+                    with cancel.exposed():
+                        answers = answers_of(asker.ask, piece)
+                    yield WorkResult(piece.calls, answers)
+                    await asyncio.sleep(0)  # a turn of the loop, for what else is due
 
 
 GRACE = 1.0
@@ -217,18 +207,20 @@ class ThreadedBackend:
 
         waiting = asyncio.create_task(over.wait())
         try:
-            with cancel.on_request(give_up):
+            with suppress(CancelledError), cancel.on_request(give_up):
                 while not over.is_set():
                     while len(running) < self._threads and not cancel.requested:
                         if (piece := next(coming, None)) is None:
                             break
                         try:
-                            self._asker = self._asker or self._load()
+                            with cancel.exposed():
+                                asker = self._asker = self._asker or self._load()
                         except (Exception, SystemExit) as error:
                             yield not_loaded(piece, error)
                             return
-                        ask = in_thread(answers_of, self._asker.ask, piece)
-                        running[asyncio.create_task(ask)] = piece
+                        running[asyncio.create_task(in_thread(answers_of, asker.ask, piece))] = (
+                            piece
+                        )
                     if not running:
                         return
                     tasks = {*running, waiting}

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..core.work import CancelledError
+
 log = logging.getLogger(__name__)
 
 
@@ -27,6 +29,7 @@ class CancelToken:
 
     def __init__(self, parent: CancelToken | None = None) -> None:
         self._parent = parent
+        self._root: CancelToken = self if parent is None else parent._root
         self._requested = False
         self._now = False
         self._shielded = False
@@ -93,31 +96,34 @@ class CancelToken:
         """
         with self._shield(True):
             yield
+        if self.now and not self._root._shielded:
+            raise KeyboardInterrupt
 
     @contextmanager
     def exposed(self) -> Iterator[None]:
         """Let an interruption through, within what is shielded: nothing here is worth waiting for.
 
         Raises:
-            KeyboardInterrupt: somebody interrupted.
+            CancelledError: somebody interrupted.
         """
-        with self._shield(False):
+        try:
+            with self._shield(False):
+                if self.now:
+                    raise CancelledError
+                yield
+        except KeyboardInterrupt:
             if self.now:
-                raise KeyboardInterrupt
-            yield
+                raise CancelledError from None
+            raise
 
     @contextmanager
     def _shield(self, wanted: bool) -> Iterator[None]:
-        root = self
-        while root._parent is not None:
-            root = root._parent
+        root = self._root
         before, root._shielded = root._shielded, wanted
         try:
             yield
         finally:
             root._shielded = before
-        if root._now and not before:
-            raise KeyboardInterrupt
 
 
 @contextmanager
