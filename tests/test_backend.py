@@ -219,8 +219,8 @@ def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Pat
         signal.raise_signal(signal.SIGINT)
         pytest.fail("it went on")
 
+    made = LocalBackend(load) if kind == "local" else ThreadedBackend(load, 2)
     with cancelled_by_signals(lambda line: None) as stop, pytest.raises(KeyboardInterrupt):
-        made = LocalBackend(load) if kind == "local" else ThreadedBackend(load, 2)
         go(demo_sweep(tmp_path), FakeHost(None, lambda _: made), stop=stop)
     whole = FakeModel()
     go(demo_sweep(tmp_path), FakeHost(whole))
