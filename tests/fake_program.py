@@ -2,7 +2,8 @@
 
 The variable FAKE says what goes wrong: ``dies`` before it listens, ``dies-later`` after three
 calls, ``refuses`` every call, ``stubborn`` heeds no SIGTERM, ``children`` starts a process in a
-session of its own.  What it was started with is appended to the file FAKE_RECORD.
+session of its own.  A call takes FAKE_SECONDS.  What it was started with is appended to the file
+FAKE_RECORD, what it is asked to FAKE_CALLS.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
@@ -63,6 +65,8 @@ def main() -> None:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             _record("FAKE_CALLS", {**body, "messages": len(body["messages"])})
+            if body["max_tokens"] > 4:
+                time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
             if fake == "dies-later" and next(numbers) > 3:
                 print("CUDA error: an illegal memory access", flush=True)
                 os._exit(7)

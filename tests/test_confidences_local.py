@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -151,36 +150,3 @@ def test_memory_does_not_grow_with_the_vocabulary() -> None:
     assert torch.allclose(found, torch.stack([one for *_, one in seen], dim=1))
     assert chosen._last is None
     assert torch.allclose(torch.tensor(chosen.of(ids[:, 1:4])), found[:, :3]), "steps undone"
-
-
-def test_vllm_is_asked_for_the_chosen_token_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    from vlmeval_findit.models.local.vllm import VllmRunner
-
-    asked: list[dict[str, Any]] = []
-    stand_in = SimpleNamespace(SamplingParams=lambda **said: asked.append(said))
-    monkeypatch.setitem(sys.modules, "vllm", stand_in)
-    encoder = ready("Qwen3-VL")._loaded.encoder
-    ids = [*encoder.processor.tokenizer("[1, 2]")["input_ids"], encoder.stop_ids([])[0]]
-    steps = [
-        {7: SimpleNamespace(logprob=-9.0), token: SimpleNamespace(logprob=-0.5 - at)}
-        for at, token in enumerate(ids)
-    ]
-
-    class Engine:
-        def generate(self, prompts: Sequence[Any], sampling_params: Any) -> list[Any]:
-            logprobs = None if asked[-1]["logprobs"] is None else steps
-            made = SimpleNamespace(token_ids=ids, finish_reason="stop", logprobs=logprobs)
-            return [SimpleNamespace(outputs=[made], prompt_token_ids=[1]) for _ in prompts]
-
-    model = VllmRunner(Engine(), encoder, MODELS["Qwen3-VL"], RunSettings(), {})
-    (without,) = model.answer_batch(variants()[:1], VARIANT)
-    (found,) = model.answer_variants(variants()[:1], VARIANT, confidences=True)
-    assert [one["logprobs"] for one in asked] == [None, 0]
-    assert without.recorded.token_logprobs is None
-    said = found.recorded.token_logprobs
-    assert said is not None
-    assert found.text == without.text == "[1, 2]"
-    assert said.logprobs == tuple(-0.5 - at for at in range(len(ids)))
-    assert said.ends[-2:] == (6, 6), "the token that ended the reply is the last"

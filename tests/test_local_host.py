@@ -6,8 +6,6 @@ import json
 import re
 import shutil
 import signal
-import sys
-import types
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -195,68 +193,6 @@ def test_variants_of_a_query_are_answered_together(
         asked.append(dataset.build_prompt(dataset.data.iloc[0]))
     alone = [model.generate_batch([one], name)[0] for one, name in zip(asked, names, strict=True)]
     assert model.generate_variants(asked, DATA) == alone
-
-
-# --- offline vLLM, up to the call -----------------------------------------------------------------
-
-
-def fake_vllm(calls: dict[str, Any]) -> types.ModuleType:
-    """A module with vLLM's two names, which keeps what it is called with."""
-    module = types.ModuleType("vllm")
-
-    class SamplingParams:
-        def __init__(self, **arguments: Any) -> None:
-            self.arguments = arguments
-
-    class LLM:
-        def __init__(self, **arguments: Any) -> None:
-            calls["engine"] = arguments
-
-        def generate(self, prompts: Any, sampling_params: Any) -> list[Any]:
-            calls["prompts"], calls["sampling"] = prompts, sampling_params.arguments
-            said = SimpleNamespace(token_ids=[70, 71, 2], finish_reason="stop")
-            return [SimpleNamespace(outputs=[said], prompt_token_ids=[1] * 9) for _ in prompts]
-
-    module.LLM, module.SamplingParams = LLM, SamplingParams  # type: ignore[attr-defined]
-    return module
-
-
-def test_vllm_gets_the_same_text_images_and_limits(
-    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: dict[str, Any] = {}
-    monkeypatch.setitem(sys.modules, "vllm", fake_vllm(calls))
-    model = host.vlm.FindItQwen3VL(model_path=checkpoints["Qwen3-VL"], use_vllm=True)
-    name = "FindIt_Demo_video_f8_xyxy_json"
-    dataset = host.dataset.build_dataset(name)
-    message = dataset.build_prompt(dataset.data.iloc[0])
-    reply = model.generate_batch([message], name)[0]
-    engine = calls["engine"]
-    assert engine["enable_prefix_caching"] is True
-    assert engine["tensor_parallel_size"] == max(1, torch.cuda.device_count())
-    assert engine["model"] == checkpoints["Qwen3-VL"]
-    assert engine["generation_config"] == "vllm", "the checkpoint's sampling is set aside"
-    (prompt,) = calls["prompts"]
-    assert prompt["prompt"].count("<|image_pad|>") == len(prompt["multi_modal_data"]["image"]) == 8
-    assert {image.mode for image in prompt["multi_modal_data"]["image"]} == {"RGB"}
-    size = {"shortest_edge": 200_704, "longest_edge": 1_605_632}
-    assert prompt["mm_processor_kwargs"] == {"size": size}
-    assert calls["sampling"]["max_tokens"] == 192 * 8
-    assert calls["sampling"]["temperature"] == 0.0
-    record = json.loads(reply["extra_records"])["findit"]
-    assert record["finish_reason"] == "stop"
-    assert record["tokens"] == {"prompt": 9, "reply": 2}
-    assert record["model"]["engine"] == "vllm"
-
-
-def test_the_flag_of_the_command_line_asks_for_vllm(
-    host: SimpleNamespace, checkpoints: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "vllm", None)
-    monkeypatch.setattr(sys, "argv", ["run.py", "--use-vllm"])
-    with pytest.raises(ValueError, match="pip install vllm"):
-        few_tokens(host, checkpoints)
-    few_tokens(host, checkpoints, use_vllm=False)
 
 
 # --- whole runs -----------------------------------------------------------------------------------

@@ -55,7 +55,8 @@ def test_servers_share_out_the_gpus(
 ) -> None:
     how = Serving(program, 4, 2, ("--max-model-len", "8192"))
     with servers(tmp_path, how) as running:
-        urls = running.urls()
+        urls = running.urls().values()
+        assert list(running.urls()) == [f"{program} 0", f"{program} 1"]
         assert len(set(urls)) == 2
         record = started()
         assert sorted(one["cuda"] for one in record) == ["0,1", "GPU-5b,3"]
@@ -151,7 +152,7 @@ def test_servers_that_died_are_no_addresses(
         deadline = time.monotonic() + 5
         while len(running.urls()) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert running.urls() == [second["url"]]
+        assert list(running.urls().values()) == [second["url"]]
         os.kill(second["pid"], signal.SIGKILL)
         for server in running._servers:
             server.wait(5)
@@ -162,7 +163,6 @@ def test_servers_that_died_are_no_addresses(
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        (Serving("vlm"), "--serve vlm: did you mean vllm?"),
         (Serving("transformers", 5), "--gpus 5: this machine shows 4"),
         (Serving("vllm", 3, 2), "--gpus 3 cannot be shared out to servers of --tensor-parallel 2"),
         (Serving("vllm", 0, 2), "--gpus 0 cannot be shared out"),
@@ -173,6 +173,11 @@ def test_what_cannot_be_started_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=why):
         how.check()
+
+
+def test_a_program_that_nobody_knows() -> None:
+    with pytest.raises(ValueError, match="no program 'vlm' serves models: did you mean vllm"):
+        Serving("vlm")
 
 
 def test_a_program_that_is_not_there_is_refused_with_what_to_type(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from ..engine.config import ModelEntry, Sweep
 from ..engine.counting import Track
 from ..engine.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
 from ..engine.run import Chosen, Tables
+from ..engine.served import served_model
 from ..engine.servers import chat_model, settings
 from ..models.http.chat import (
     ChatModel,
@@ -28,6 +29,7 @@ from ..models.http.estimate import Load
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
 from ..models.table import find_model, local_names
+from .ways import Way, way_of
 
 T = TypeVar("T")
 
@@ -59,6 +61,15 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
     return 0
 
 
+def _given(entry: ModelEntry, sweep: Sweep, served: bool) -> Mapping[str, Any]:
+    """What is part of every key, by how a model is asked."""
+    if served or entry.provider:
+        return settings(entry)
+    if sweep.serve is not None and way_of(entry, serves=True) is Way.SERVED:
+        return served_model(entry, sweep.serve).key()
+    return _key(entry)
+
+
 def _key(entry: ModelEntry) -> dict[str, Any]:
     """What of a model is part of its calls' keys, as :mod:`..host.entries` says it too."""
     row, identifier = local_names().get(entry.row or entry.name, (None, None))
@@ -77,9 +88,7 @@ def _estimates(sums: Load) -> str:
 
 def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
     """Count what a sweep would do; ``served``: its models are behind servers (``--endpoints``)."""
-    given = {
-        one.name: settings(one) if served or one.provider else _key(one) for one in sweep.models
-    }
+    given = {one.name: _given(one, sweep, served) for one in sweep.models}
     groups = sweep_groups(sweep, given, _chats(sweep, served), chosen)
     with _tracked() as track:
         dry = count(groups, sweep.journal, track)

@@ -33,6 +33,7 @@ from .printing import report_spending
 from .probe_saving import saved
 from .probe_text import Instead, Probed, as_dict, needed, text_of
 from .provider import with_provider
+from .serve import serving_from
 from .sweep import add_executor_flags, budget_for, host_for, results_of
 
 EPILOG = f"""\
@@ -225,6 +226,8 @@ def _sweep(wanted: _Wanted, question: Question, args: argparse.Namespace) -> Swe
     parts = [entry.name, entry.served, entry.row, entry.checkpoint, args.endpoints, args.header]
     parts += [dict(entry.settings), entry.space]
     parts += [entry.provider] if entry.provider else []
+    serving = serving_from(args)
+    parts += [serving.program, serving.arguments] if serving is not None else []
     digest = sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())[:8]
     folder = args.work_dir / digest
     return Sweep(
@@ -233,6 +236,7 @@ def _sweep(wanted: _Wanted, question: Question, args: argparse.Namespace) -> Swe
         limit=args.limit,
         work_dir=folder / f"{args.limit}",
         journal=folder / "calls.jsonl",
+        serve=serving,
     )
 
 

@@ -118,8 +118,7 @@ def check_here(entry: ModelEntry, way: Way) -> None:
         ValueError: there is none of this name, or its checkpoint is not there.
     """
     check_model_name(entry.name)
-    if way is Way.CHECKPOINT:
-        assert entry.checkpoint is not None
+    if entry.checkpoint is not None and way in (Way.CHECKPOINT, Way.SERVED):
         row_of_checkpoint(entry.name, entry.checkpoint, entry.row)
         if may_have_model(entry.name):
             near = nearest(entry.name, local_names())
@@ -128,7 +127,7 @@ def check_here(entry: ModelEntry, way: Way) -> None:
             )
     elif way is Way.REPLAY:
         replay_source(entry.checkpoint)
-    elif way is Way.LOCAL:
+    elif way in (Way.LOCAL, Way.SERVED):
         row, checkpoint = local_names()[entry.name]
         refuse_missing(str(row.settings.get("model_path", checkpoint)))
     elif way is Way.HOSTS_OWN and not may_have_model(entry.name):

@@ -26,7 +26,9 @@ from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
 from ..engine.config import Inference, ModelEntry
+from ..engine.served import served_model
 from ..engine.servers import ServersHost
+from ..engine.serving import end
 from ..models.http.services import extra_fields, openrouter_key, server_name
 from ..models.http.spending import Budget
 from ..models.table import check_settings
@@ -42,6 +44,7 @@ from .refusals import (
     check_row,
     check_rows,
 )
+from .serve import add_serve_flags, serving_from
 from .ways import (
     OURS_ONLY,
     REPLAY,
@@ -69,6 +72,9 @@ def main(argv: Sequence[str]) -> int:
     _check_named(ours)
     check_amounts({name: value for name, value in vars(theirs).items() if name in COUNTS})
     entries = _entries(ours)
+    own = (_way(entry, ours, bool(said)) in (Way.LOCAL, Way.CHECKPOINT) for entry in entries)
+    if getattr(theirs, "use_vllm", False) and any(own):
+        ours.serve = "vllm"
     ways = {entry.name: _way(entry, ours, bool(said)) for entry in entries}
     if said:
         _check_ours(ours, [*given_flags(theirs), *given_flags(ours)], entries, ways, questions)
@@ -94,7 +100,13 @@ def _run(
     try:
         from ..host import register
         from ..host.outcomes import OUTCOMES
-        from ..host.preflight import WantedRuns, check_datasets, preflight, share_budget
+        from ..host.preflight import (
+            WantedRuns,
+            add_served,
+            check_datasets,
+            preflight,
+            share_budget,
+        )
         from ..host.runner import run_host
     except ImportError as error:
         raise ValueError(
@@ -103,8 +115,12 @@ def _run(
         ) from None
     register()
     names = list(said)
+    serving = serving_from(ours)
     for entry in entries if ours.model else ():
-        _make_known(entry, ours, bool(said))
+        if serving is not None and _way(entry, ours, bool(said)) is Way.SERVED:
+            add_served(entry, ours, serving)
+        else:
+            _make_known(entry, ours, bool(said))
     models = [entry.name for entry in entries] or list(_config(ours, "model"))
     if not any(word.partition("=")[0] == "--data-config" for word in rest):
         check_datasets([name for name in ours.data or () if name not in said])
@@ -112,7 +128,12 @@ def _run(
     preflight(WantedRuns(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
     budget = share_budget(models, ours.mode, ours.max_usd, ours.timeout)
     print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
-    run_host(runner, [*rest, *_host_flags(ours, models)])
+    if serving is not None and "--api-nproc" not in rest:
+        rest = [*rest, "--api-nproc", str(serving.calls)]
+    try:
+        run_host(runner, [*rest, *_host_flags(ours, models)])
+    finally:
+        end()
     expected = [(model, name) for model in models for name in names]
     missing = OUTCOMES.missing(expected, scored=ours.mode != "infer")
     for line in [*map(str, OUTCOMES.bad()), *missing]:
@@ -210,6 +231,8 @@ def _our_flags() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=int)
     parser.add_argument("--extra-body")
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--gpus", type=float)
+    add_serve_flags(parser)
     return parser
 
 
@@ -218,7 +241,7 @@ def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
     flags += ["--data", *ours.data] if ours.data else []
     flags += ["--model", *models] if ours.model else []
     handed_on = ["judge_args", "limit", "config"]
-    if not _is_called(ours):
+    if not _is_called(ours) and ours.serve is None:
         # A server of FindIt's never sees these again, and the host would record the key.
         handed_on += ["base_url", "key", "timeout", "extra_body"]
     for name in handed_on:
@@ -306,7 +329,9 @@ def _is_called(ours: argparse.Namespace) -> bool:
 def _way(entry: ModelEntry, ours: argparse.Namespace, is_ours: bool) -> Way:
     if ours.config is not None:
         return Way.CONFIG
-    return way_of(entry, bool(ours.base_url)) if is_ours else Way.HOSTS_OWN
+    if not is_ours:
+        return Way.HOSTS_OWN
+    return way_of(entry, bool(ours.base_url), ours.serve is not None)
 
 
 def _check_ours(
@@ -340,6 +365,9 @@ def _check_ours(
         _check_configured(ours)
         return
     servers = _servers(ours) if _is_called(ours) else None
+    serving = serving_from(ours)
+    if serving is not None:
+        serving.check()
     asks = not ours.dry_run and ours.mode != "eval"
     for entry in entries:
         way = ways[entry.name]
@@ -350,7 +378,9 @@ def _check_ours(
         elif asks:
             servers.check(entry)
         for question in questions:
-            if servers is None:
+            if serving is not None and way is Way.SERVED:
+                served_model(entry, serving).describe(question)
+            elif servers is None:
                 check_answers(entry, way, question, settings)
             else:
                 servers.describe(entry, question)

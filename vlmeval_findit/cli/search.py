@@ -13,8 +13,9 @@ from ..boxes.spaces import space_from
 from ..core.model_names import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest
-from ..engine.config import ModelEntry, Race, search_sweep
+from ..engine.config import ModelEntry, Race
 from ..engine.config_file import grid_tables
+from ..engine.search import search_sweep
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
 from .batch import add_batch_flag, batch_kind
@@ -22,6 +23,7 @@ from .parsing import Parser
 from .printing import report_spending
 from .provider import served_there, with_provider
 from .refusals import check_amounts
+from .serve import serving_from
 from .sweep import (
     CONFIDENCES_HELP,
     FORCE_HELP,
@@ -103,6 +105,7 @@ def main(argv: Sequence[str]) -> int:
         force=args.force,
         confidences=args.confidences,
         batch=batch_kind(args),
+        serve=serving_from(args),
     )
     if args.dry_run:
         from .dry_run import of_sweep

@@ -22,11 +22,9 @@ from ..engine.config_file import read_sweep
 from ..engine.hosts import Hosts
 from ..engine.journal.errors import DiskFullError
 from ..engine.journal.writer import NotOursError
+from ..engine.results import Result
 from ..engine.run import Chosen, UnfinishedError, run_sweep
-from ..engine.servers import ServersHost
-from ..models.http.spending import Budget
-from ..runs.cell_result import Result
-from ..runs.format_file import (
+from ..engine.search import (
     averages,
     best_format,
     dropped_formats,
@@ -36,6 +34,10 @@ from ..runs.format_file import (
     read_formats,
     write_formats,
 )
+from ..engine.served import ServedHost
+from ..engine.servers import ServersHost
+from ..engine.serving import PROGRAMS, Serving, end
+from ..models.http.spending import Budget
 from .batch import add_batch_flag, batch_kind, batching
 from .export_config import export
 from .parsing import Parser
@@ -43,6 +45,7 @@ from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 from .provider import PRICES_HELP, add_provider_flag, all_at_provider
 from .refusals import check_amounts, check_sweep
+from .serve import add_serve_flags, serving_from
 from .ways import Way, given_flags, refuse_unused, way_of
 
 CONFIDENCES_HELP = (
@@ -116,7 +119,10 @@ def add_executor_flags(parser: argparse.ArgumentParser) -> None:
         help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local one)",
     )
     parser.add_argument("--replicas", type=int, help="of the model on a Ray cluster")
-    parser.add_argument("--gpus", type=float, help="of each replica on a Ray cluster")
+    parser.add_argument(
+        "--gpus", type=float, help="of each replica on a Ray cluster; of this machine with --serve"
+    )
+    add_serve_flags(parser)
     parser.add_argument(
         "--endpoints",
         "--base-url",
@@ -163,21 +169,41 @@ def host_for(
     given = {name: getattr(args, name) for name in ("threads", "timeout", "replicas", "gpus")}
     inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
     check_amounts(given)
-    called = bool(args.endpoints or sweep.batch)
-    ways = [(entry, Way.BATCH if sweep.batch else way_of(entry, called)) for entry in sweep.models]
+    called, serving = bool(args.endpoints or sweep.batch), sweep.serve
+    ways = [
+        (entry, Way.BATCH if sweep.batch else way_of(entry, called, serving is not None))
+        for entry in sweep.models
+    ]
     here = [(entry, way) for entry, way in ways if way not in ASKED_THERE]
-    on_ray = [entry for entry, way in here if way is not Way.OPENROUTER and args.executor == "ray"]
+    not_on_ray = (Way.OPENROUTER, Way.SERVED)
+    on_ray = [entry for entry, way in here if way not in not_on_ray and args.executor == "ray"]
     pairs = [*ways, *((entry, Way.RAY) for entry in on_ray)]
     refuse_unused(given_flags(args), [(entry.name, way) for entry, way in pairs])
     check_sweep(sweep, here, chosen)
-    if len(here) == len(ways):
-        return _host_here(args, inference, budget)
-    urls = args.endpoints.split(",") if args.endpoints else []
-    servers = ServersHost(urls, inference, args.header, budget, batching(sweep))
-    if not here:
-        return servers
-    others = _host_here(args, inference, budget)
-    return Hosts(lambda entry: others if entry.provider is None else servers, others)
+    hosts: dict[str, Host] = {}
+    found = [way for _, way in ways]
+    if any(way not in (*ASKED_THERE, Way.SERVED) for way in found):
+        others = _host_here(args, inference, budget)
+        hosts |= {entry.name: others for entry, way in here if way is not Way.SERVED}
+    if Way.SERVED in found:
+        assert serving is not None
+        served = ServedHost(serving, _for_servers(inference, serving), sweep.work_dir)
+        hosts |= {entry.name: served for entry, way in here if way is Way.SERVED}
+    if len(here) < len(ways):
+        urls = args.endpoints.split(",") if args.endpoints else []
+        servers = ServersHost(urls, inference, args.header, budget, batching(sweep))
+        hosts |= {entry.name: servers for entry, way in ways if way in ASKED_THERE}
+    main = next(iter(hosts.values()))
+    if all(host is main for host in hosts.values()):
+        return main
+    return Hosts(lambda entry: hosts[entry.name], main)
+
+
+def _for_servers(inference: Inference, serving: Serving) -> Inference:
+    """Calls at a time as the servers' program takes them, where nobody said a number."""
+    if inference.threads != Inference().threads:
+        return inference
+    return replace(inference, threads=PROGRAMS[serving.program].calls)
 
 
 def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
@@ -218,6 +244,15 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
 
 def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
     """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
+    status = INTERRUPTED
+    try:
+        results, status = _results_of(sweep, host, chosen)
+        return results, status
+    finally:
+        end(wait=status != INTERRUPTED)
+
+
+def _results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
     with cancelled_by_signals(_say) as stop, SweepProgress() as progress:
         context = Context(host, progress, stop, best_format)
         try:
@@ -265,8 +300,7 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
                 print(f"{model}: no best format: {headline} is 0 in all {len(ranked)} formats")
                 continue
             print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
-            seed = None if race is None else race.seed
-            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, seed)
+            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, race)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")
@@ -295,6 +329,7 @@ def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
     given: dict[str, Any] = {"limit": args.limit, "journal": args.journal, "force": args.force}
     given["confidences"] = args.confidences or sweep.confidences
     given["batch"] = batch_kind(args)
+    given["serve"] = serving_from(args, sweep.serve)
     check_amounts({"limit": args.limit})
     return replace(sweep, **{name: value for name, value in given.items() if value is not None})
 

@@ -21,6 +21,7 @@ class Way(Enum):
     REPLAY = "a recorded run"
     LOCAL = "a model on this machine"
     CHECKPOINT = "a checkpoint on this machine"
+    SERVED = "a model that this machine serves (--serve)"
     RAY = "a model on a Ray cluster"
     OPENROUTER = "a model at OpenRouter"
     SERVER = "a model of a server (--base-url)"
@@ -32,7 +33,7 @@ class Way(Enum):
 
 _CALLED = frozenset({Way.SERVER, Way.PROVIDER})
 _PAID = _CALLED | {Way.OPENROUTER}
-_AT_ONCE = _PAID | {Way.HOSTS_OWN, Way.CONFIG}
+_AT_ONCE = _PAID | {Way.SERVED, Way.HOSTS_OWN, Way.CONFIG}
 _GREEDY = (
     "FindIt is asked greedily, within the variant's limit of tokens (--extra-body sets other "
     "fields of a server's request)"
@@ -40,7 +41,7 @@ _GREEDY = (
 _UNJUDGED = "no judge scores FindIt's datasets"
 
 USED_BY: Mapping[str, frozenset[Way]] = {
-    "row": _CALLED | {Way.CHECKPOINT, Way.BATCH},
+    "row": _CALLED | {Way.CHECKPOINT, Way.SERVED, Way.BATCH},
     "served": _CALLED | {Way.BATCH},
     "base_url": _CALLED | {Way.BATCH},
     "endpoints": _CALLED | {Way.BATCH},
@@ -49,16 +50,19 @@ USED_BY: Mapping[str, frozenset[Way]] = {
     "key": _CALLED,
     "api_nproc": _AT_ONCE,
     "nproc": _AT_ONCE,
-    "retry": _PAID | {Way.HOSTS_OWN},
-    "threads": _PAID | {Way.HOSTS_OWN},
-    "timeout": _PAID | {Way.BATCH, Way.CONFIG},
+    "retry": _PAID | {Way.SERVED, Way.HOSTS_OWN},
+    "threads": _PAID | {Way.SERVED, Way.HOSTS_OWN},
+    "timeout": _PAID | {Way.SERVED, Way.BATCH, Way.CONFIG},
     "prices": _CALLED | {Way.BATCH},
     "max_usd": _PAID | {Way.BATCH, Way.CONFIG},
     "executor": frozenset({Way.RAY}),
     "replicas": frozenset({Way.RAY}),
-    "gpus": frozenset({Way.RAY}),
+    "gpus": frozenset({Way.RAY, Way.SERVED}),
+    "serve": frozenset({Way.SERVED}),
+    "tensor_parallel": frozenset({Way.SERVED}),
+    "serve_args": frozenset({Way.SERVED}),
     "confidences": frozenset(Way) - {Way.BASELINE, Way.REPLAY, Way.HOSTS_OWN},
-    "use_vllm": frozenset({Way.LOCAL, Way.CHECKPOINT, Way.HOSTS_OWN, Way.CONFIG}),
+    "use_vllm": frozenset({Way.SERVED, Way.HOSTS_OWN, Way.CONFIG}),
     "verbose": frozenset({Way.HOSTS_OWN}),
 }
 """Flags that not every way uses, by their names in a parser's result."""
@@ -88,8 +92,9 @@ OURS_ONLY = (
 """Flags of ours that VLMEvalKit's own datasets do not use."""
 
 
-def way_of(entry: ModelEntry, served: bool = False) -> Way:
-    """How a model is asked; ``served``: it is said to be behind servers.
+def way_of(entry: ModelEntry, served: bool = False, serves: bool = False) -> Way:
+    """How a model is asked; ``served``: it is said to be behind servers; ``serves``: this machine
+    starts servers for its own.
 
     A name of VLMEvalKit's own is its own model: its list goes before ours.
 
@@ -108,11 +113,11 @@ def way_of(entry: ModelEntry, served: bool = False) -> Way:
     if served:
         return Way.SERVER
     if entry.checkpoint is not None:
-        return Way.CHECKPOINT
+        return Way.SERVED if serves else Way.CHECKPOINT
     if may_have_model(entry.name):
         return Way.HOSTS_OWN
     if entry.name in local_names():
-        return Way.LOCAL
+        return Way.SERVED if serves else Way.LOCAL
     row = find_model(entry.name)
     return Way.OPENROUTER if row and row.api and row.entry == entry.name else Way.HOSTS_OWN
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-ENGINES = ("torch", "transformers", "vllm")
+ENGINES = ("torch", "transformers")
 """Packages on whose version the answers of a model on this machine depend."""
 
 SPACE = "coordinate space"
@@ -42,8 +42,9 @@ class Answering:
 
     ``kind`` is the class of the model, ``row`` its row of the model table, ``checkpoint`` the
     folder or identifier, ``revision`` its commit or a hash of its files, ``endpoint`` the address
-    of a service, ``settings`` all else that was set, ``source`` a hash of the files that a class
-    which is not ours is written in.  ``runs_here``: on this machine, so that the
+    of a service, ``server`` the program that this machine serves it with (its version beside it,
+    where that is known), ``settings`` all else that was set, ``source`` a hash of the files that a
+    class which is not ours is written in.  ``runs_here``: on this machine, so that the
     versions of :data:`ENGINES` matter; ``hosts_own``: in VLMEvalKit's own code, so that the
     host's version does.  None is not known.
     """
@@ -53,6 +54,7 @@ class Answering:
     checkpoint: str | None = None
     revision: str | None = None
     endpoint: str | None = None
+    server: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     source: str | None = None
     runs_here: bool = False
@@ -108,7 +110,8 @@ class Identity:
     def made_by(self) -> dict[str, Any]:
         """What an answer of it depends on that is no part of the key of its call."""
         who = self.answering
-        found: dict[str, Any] = {"endpoint": who.endpoint} if who.endpoint else {}
+        named = {"endpoint": who.endpoint, "server": who.server}
+        found: dict[str, Any] = {name: value for name, value in named.items() if value}
         if who.source:
             found[SOURCE] = who.source
         if who.runs_here:
@@ -133,6 +136,7 @@ class Identity:
             "checkpoint": None if _is_fingerprint(who.revision) else who.checkpoint,
             "revision": who.revision,
             "endpoint": who.endpoint,
+            "server": who.server,
             SOURCE: who.source,
             "prompts": self.prompts,
             "hash of the prompts": self.prompt_hash,

@@ -31,9 +31,9 @@ def as_values(run: Identity) -> dict[str, Any]:
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
     }
-    for name in ("plugins", "asked_at"):
-        if not values[name]:
-            del values[name]
+    for where, name in ((values, "plugins"), (values, "asked_at"), (values["answering"], "server")):
+        if not where[name]:
+            del where[name]
     return values
 
 
@@ -58,8 +58,9 @@ def from_values(values: Mapping[str, Any]) -> Identity:
 
 
 _TEXT = str | None
+_TEXTS = ("kind", "row", "checkpoint", "revision", "endpoint", "server", "source")
 _ANSWERING: Mapping[str, Any] = {
-    **dict.fromkeys(("kind", "row", "checkpoint", "revision", "endpoint", "source"), _TEXT),
+    **dict.fromkeys(_TEXTS, _TEXT),
     **dict.fromkeys(("runs_here", "hosts_own"), bool),
     "settings": dict,
 }

@@ -43,6 +43,7 @@ from ..core.spelling import nearest
 from ..models.http.batch.dialects import BatchKind
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep
+from .serving import Serving
 
 # --- the keys -------------------------------------------------------------------------------------
 
@@ -90,6 +91,10 @@ def _model(said: Any) -> Any:
     return {"name": said} if isinstance(said, str) else said
 
 
+def _serve(said: Any) -> Any:
+    return {"program": said} if isinstance(said, str) else said
+
+
 def _race(said: Any) -> Any:
     if said is None or isinstance(said, dict):
         return said
@@ -123,6 +128,7 @@ class _SweepFile(_AxesFile):
     race: Annotated[Race | None, Checked(_race, before=True)] = None
     confidences: YesNo | None = None
     batch: Annotated[BatchKind | None, Checked(_batch, before=True)] = None
+    serve: Annotated[Serving | None, Checked(_serve, before=True)] = None
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -183,6 +189,7 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
         race=file.race,
         confidences=bool(file.confidences),
         batch=file.batch,
+        serve=file.serve,
     )
     _refuse_several_judgements(sweep, file)
     _refuse_unused(sweep, file)

@@ -6,7 +6,7 @@ With ``--batch`` their batch interface, or files of requests for a program witho
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -125,16 +125,8 @@ class ServersHost:
             load = partial(self._batch_client, entry, batching)
             return BatchBackend(load, self._inference.poll, self._budget)
 
-        def asker() -> ChatAsker:
-            # Not at the top: what asks is not imported where nothing is asked.
-            from ..models.http.asker import ChatAsker, Terms
-
-            terms = Terms(timeout=self._inference.timeout)
-            servers = self._endpoints(entry)
-            return ChatAsker(chat_model(entry), servers, terms, self._budget)
-
-        threads = max(len(self._urls), 1) * self._inference.threads
-        return ExecutorBackend(ThreadsExecutor(lambda: [asker()], threads))
+        servers = partial(self._endpoints, entry)
+        return http_backend(chat_model(entry), servers, self._inference, self._budget)
 
     def _batch_client(self, entry: ModelEntry, batching: Batching) -> BatchClient:
         from ..models.http.batch.client import BatchClient
@@ -165,6 +157,21 @@ class ServersHost:
             return []
         flags = endpoints(self._urls, headers=self._headers)[0].headers
         return endpoints(self._urls, headers={**flags, **given}, limit_field=field)
+
+
+def http_backend(
+    chat: ChatModel, servers: Callable[[], Sequence[Endpoint]], inference: Inference, budget: Budget
+) -> Backend:
+    """Who asks a model's servers; they are looked up when the first call comes."""
+
+    def load() -> ChatAsker:
+        # Not at the top: what asks is not imported where nothing is asked.
+        from ..models.http.asker import ChatAsker, Terms
+
+        return ChatAsker(chat, servers(), Terms(timeout=inference.timeout), budget)
+
+    threads = max(len(servers()), 1) * inference.threads
+    return ExecutorBackend(ThreadsExecutor(lambda: [load()], threads))
 
 
 def _refuse_addresses(kind: BatchKind, urls: Sequence[str]) -> None:

@@ -17,15 +17,16 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
 
+from ..core.config import Checked, Config, Count, Name, Wanted
 from ..core.spelling import nearest
 from . import server_guard
 
@@ -185,30 +186,45 @@ PROGRAMS: Mapping[str, ServerProgram] = {
 """By their names, which are those of their executables."""
 
 
+def _known_program(name: str) -> str:
+    if name not in PROGRAMS:
+        raise ValueError(f"no program {name!r} serves models{nearest(name, PROGRAMS)}")
+    return name
+
+
+def _split(said: Any) -> Any:
+    return tuple(shlex.split(said)) if isinstance(said, str) else said
+
+
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """How models of a run are served.
+class Serving(Config):
+    """How models of a run are served."""
 
-    ``gpus`` of this machine are used (None: all that it has), ``tensor_parallel`` of them by each
-    server; ``arguments`` are added to a server's command line.
-    """
+    program: Annotated[Name, Checked(_known_program)]
+    gpus: Annotated[int, Wanted("a whole number, at least 0", strict=True, ge=0)] | None = None
+    """How many of this machine's are used; None: all."""
+    tensor_parallel: Count = 1
+    """GPUs of each server."""
+    arguments: Annotated[tuple[str, ...], Checked(_split, before=True)] = ()
+    """Added to a server's command line."""
 
-    program: str
-    gpus: int | None = None
-    tensor_parallel: int = 1
-    arguments: tuple[str, ...] = ()
+    def __post_init__(self) -> None:
+        _known_program(self.program)
 
     def check(self) -> None:
-        """Refuse what cannot be started.
+        """Refuse what cannot be started here.
 
         Raises:
-            ValueError: no such program, or it is not installed; GPUs that are not there, or that
-                do not divide into servers.
+            ValueError: the program is not installed; GPUs are not there, or do not divide into
+                servers.
         """
-        if self.program not in PROGRAMS:
-            raise ValueError(f"--serve {self.program}{nearest(self.program, PROGRAMS)}")
         _ = PROGRAMS[self.program].executable
         self.devices()
+
+    @property
+    def calls(self) -> int:
+        """Calls at a time that all servers together are worth."""
+        return PROGRAMS[self.program].calls * len(self.devices())
 
     def devices(self) -> list[str | None]:
         """The value of CUDA_VISIBLE_DEVICES of each server; None on a machine without GPUs.
@@ -218,8 +234,6 @@ class Serving:
         """
         here = visible_gpus()
         wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
-        if each < 1 or wanted < 0:
-            raise ValueError("--gpus and --tensor-parallel are numbers of this machine's GPUs")
         if wanted > len(here):
             raise ValueError(f"--gpus {wanted}: this machine shows {len(here)} (nvidia-smi -L)")
         if wanted % each or (each > 1 and not wanted):
@@ -249,14 +263,16 @@ class Server:
 
     Args:
         command: starts it.
+        name: what records call it: the same whatever its port is.
         url: its base URL, up to and with ``/v1``.
         log_file: what it prints is appended there.
         devices: its CUDA_VISIBLE_DEVICES (None: those of this process).
     """
 
     def __init__(
-        self, command: Sequence[str], url: str, log_file: Path, devices: str | None
+        self, command: Sequence[str], name: str, url: str, log_file: Path, devices: str | None
     ) -> None:
+        self.name = name
         self.url = url
         self.log_file = log_file
         log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -358,8 +374,8 @@ class LocalServers:
     ) -> None:
         self.stop()
 
-    def start(self) -> list[str]:
-        """Start them, wait until each has answered a call, and return their base URLs.
+    def start(self) -> dict[str, str]:
+        """Start them, wait until each has answered a call, and return their base URLs by name.
 
         Raises:
             ServingError: one of them did not come up, or :meth:`stop` was called meanwhile; none
@@ -375,16 +391,25 @@ class LocalServers:
             raise
         return self.urls()
 
-    def urls(self) -> list[str]:
-        """The base URLs of those that live.
+    def urls(self) -> dict[str, str]:
+        """The base URLs of those that live, by name.
 
         Raises:
             ServingError: all of them died.
         """
-        living = [server.url for server in self._servers if server.is_alive]
+        living = {server.name: server.url for server in self._servers if server.is_alive}
         if not living and self._servers and not self._stopped.is_set():
             raise ServingError(f"{self._said} {self._servers[-1].why_dead()}")
         return living
+
+    def give_up(self) -> None:
+        """End them, and let their guards see to it; a signal handler may call this."""
+        self.stop(wait=False)
+
+    def is_like(self, other: LocalServers) -> bool:
+        """Whether others would be started alike."""
+        own = (self._serving, self._checkpoint, self._name, self._how)
+        return own == (other._serving, other._checkpoint, other._name, other._how)
 
     def stop(self, wait: bool = True) -> None:
         """End them all; without ``wait`` their guards see to it."""
@@ -415,7 +440,8 @@ class LocalServers:
             url = f"http://127.0.0.1:{port}/v1"
             log_file = self._log_folder / f"{self._name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
-            self._servers.append(Server(command, url, log_file, own))
+            name = f"{self._program.name} {number}"
+            self._servers.append(Server(command, name, url, log_file, own))
 
     def _wait_for(self, server: Server, deadline: float) -> None:
         """Wait until a server lists the model and answers a call."""
@@ -428,11 +454,12 @@ class LocalServers:
             try:
                 self._ask(server.url)
                 return
-            except urllib.error.HTTPError as error:
-                why = f"answers with HTTP {error.code}: {error.read(500).decode(errors='replace')}"
-                if error.code not in (404, 408, 429, 502, 503, 504):
+            except _RefusedError as error:
+                status, words = error.args
+                why = f"answers with HTTP {status}: {words}"
+                if status not in (404, 408, 429, 502, 503, 504):
                     break
-            except (OSError, ValueError, LookupError) as error:
+            except (OSError, HTTPException, ValueError, LookupError) as error:
                 why = f"does not answer: {type(error).__name__}: {error}"
             self._stopped.wait(_LOOK_SECONDS)
         raise ServingError(f"{self._said} {why}{server.last_lines()}")
@@ -441,14 +468,12 @@ class LocalServers:
         """Have a server list the model and answer one call.
 
         Raises:
-            OSError, ValueError, LookupError: it does not.
+            _RefusedError, OSError, HTTPException, ValueError, LookupError: it does not.
         """
         if self._program.names_models:
             listed = [one["id"] for one in _json(f"{url}/models", None, 10.0)["data"]]
             if self.served_name not in listed:
                 raise LookupError(f"it lists {listed}, not {self.served_name}")
-        else:
-            _reach(url)
         asked = {
             "model": self.served_name,
             "messages": [{"role": "user", "content": "Say: yes."}],
@@ -458,26 +483,61 @@ class LocalServers:
         _ = _json(f"{url}/chat/completions", asked, _CALL_SECONDS)["choices"][0]["message"]
 
 
+_running: LocalServers | None = None
+"""The servers that hold this machine's GPUs, which no two models do at a time."""
+
+
+def serve(servers: LocalServers) -> dict[str, str]:
+    """The base URLs of servers by name: of those that run already, else these are started.
+
+    Raises:
+        ServingError: as of :meth:`LocalServers.start`.
+    """
+    global _running
+    if _running is not None and _running.is_like(servers):
+        with suppress(ServingError):
+            if urls := _running.urls():
+                return urls
+    end()
+    _running = servers
+    return servers.start()
+
+
+def end(wait: bool = True) -> None:
+    """End what :func:`serve` started."""
+    global _running
+    if _running is not None:
+        _running.stop(wait)
+    _running = None
+
+
 def served_name(program: ServerProgram, name: str, checkpoint: str) -> str:
     """What requests to a program's servers call a model."""
     return name if program.names_models else checkpoint
 
 
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""A proxy of the environment is not for this machine's own addresses."""
-
-
 def _json(url: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with _DIRECT.open(request, timeout=seconds) as reply:
-        return json.loads(reply.read(1 << 20))
+    """What a server on this machine says, past any proxy.
+
+    Raises:
+        _RefusedError: it says no.
+        OSError, ValueError: it does not say anything.
+    """
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.netloc, timeout=seconds)
+    with closing(connection):
+        said = {"Content-Type": "application/json"}
+        method, data = ("GET", None) if body is None else ("POST", json.dumps(body))
+        connection.request(method, parts.path, data, said)
+        reply = connection.getresponse()
+        text = reply.read(1 << 20)
+    if reply.status != 200:
+        raise _RefusedError(reply.status, text[:500].decode("utf-8", "replace"))
+    return json.loads(text)
 
 
-def _reach(url: str) -> None:
-    """Fail at once where nobody listens."""
-    host, _, port = url.split("/")[2].partition(":")
-    socket.create_connection((host, int(port)), timeout=10.0).close()
+class _RefusedError(Exception):
+    """A server's status and words."""
 
 
 def _free_ports(count: int) -> list[int]:

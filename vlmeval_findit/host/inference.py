@@ -41,8 +41,8 @@ from ..engine.journal.writer import Journal
 from ..engine.model_asker import asker_of
 from ..engine.outputs import Output, begin, prepare_output
 from ..engine.plan import ItemSizes
+from ..engine.results import Result
 from ..engine.unanswered import Unanswered
-from ..runs.cell_result import Result
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
@@ -217,13 +217,14 @@ class HostModel:
     def _load(self, arguments: Mapping[str, Any]) -> Any:
         from vlmeval.config import supported_VLM
 
-        more = dict(arguments)
-        if any(part in self._name for part in _TAKES_VLLM) and "use_vllm" not in more:
+        more, maker = dict(arguments), supported_VLM[self._name]
+        is_ours = hasattr(getattr(maker, "func", maker), "describe")
+        if not is_ours and any(part in self._name for part in _TAKES_VLLM):
             more["use_vllm"] = self._use_vllm
         # With it set, transformers would spread one model over the processes of torchrun.
         world = os.environ.pop("WORLD_SIZE", None)
         try:
-            return supported_VLM[self._name](**more)
+            return maker(**more)
         finally:
             if world is not None:
                 os.environ["WORLD_SIZE"] = world

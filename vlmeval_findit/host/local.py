@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +19,6 @@ from ..models.checkpoints import row_of_checkpoint
 from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
     LocalReply,
-    Runner,
     describe,
     load_local,
     on_this_machine,
@@ -28,7 +26,9 @@ from ..models.local.runner import (
 from ..models.revision import refuse_missing
 from ..models.row import ModelRow
 from ..models.table import MODELS, local_names
+from .entries import flag, has_flag
 from .models import FindItModel, RecordedReply, question_of, recorded_reply
+from .served import FindItServed
 
 Maker = Callable[..., Any]
 
@@ -41,11 +41,10 @@ class FindItLocalModel(FindItModel):
     Args:
         model_path: a folder or an identifier (default: the first checkpoint of the row).
         row: a row of the model table (default: the class's own); ``Qwen3.5-nothink`` and the like.
-        use_vllm: offline vLLM instead of transformers (default: whether ``--use-vllm`` was given).
         settings: the fields of :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
-        ValueError: an unknown row or setting; vLLM is asked for and is not there.
+        ValueError: an unknown row or setting.
         OSError: the checkpoint is not there.
     """
 
@@ -56,17 +55,14 @@ class FindItLocalModel(FindItModel):
         self,
         model_path: str | None = None,
         row: str | None = None,
-        use_vllm: bool | None = None,
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.arguments = {"model_path": model_path, "row": row, "use_vllm": use_vllm, **settings}
+        self.arguments = {"model_path": model_path, "row": row, **settings}
         known = _local_row(row or self.row)
         checkpoint = model_path or _own_checkpoint(known)
         refuse_missing(checkpoint)
-        self._runner = (_load_vllm if _with_vllm(use_vllm) else load_local)(
-            checkpoint, known, config_from(RunSettings, settings)
-        )
+        self._runner = load_local(checkpoint, known, config_from(RunSettings, settings))
         self._lock = threading.RLock()
         get_logger("FindIt").info("FindIt: %s", self._runner)
 
@@ -76,19 +72,12 @@ class FindItLocalModel(FindItModel):
         question: Question,
         model_path: str | None = None,
         row: str | None = None,
-        use_vllm: bool | None = None,
         **settings: Any,
     ) -> Described:
         """What a run with the constructor's arguments is; nothing is loaded."""
         known = _local_row(row or cls.row)
-        engine = "vllm" if _with_vllm(use_vllm) else "transformers"
-        return describe(
-            known,
-            model_path or _own_checkpoint(known),
-            question,
-            config_from(RunSettings, settings),
-            engine,
-        )
+        checkpoint = model_path or _own_checkpoint(known)
+        return describe(known, checkpoint, question, config_from(RunSettings, settings))
 
     @classmethod
     def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
@@ -142,19 +131,9 @@ def _local_row(name: str) -> ModelRow:
     return row
 
 
-def _with_vllm(said: bool | None) -> bool:
-    return "--use-vllm" in sys.argv if said is None else said
-
-
 def _own_checkpoint(row: ModelRow) -> str:
     assert row.local is not None
     return next(iter(row.local.checkpoints.values()))
-
-
-def _load_vllm(checkpoint: str, row: ModelRow, settings: RunSettings) -> Runner:
-    from ..models.local.vllm import load_vllm
-
-    return load_vllm(checkpoint, row, settings)
 
 
 class FindItQwen3VL(FindItLocalModel):
@@ -209,8 +188,12 @@ def class_of(row: ModelRow) -> type[FindItLocalModel]:
     return next(cls for cls in LOCAL_CLASSES if cls.__name__ == row.local.class_name)
 
 
-def local_maker(row: ModelRow, checkpoint: str) -> Maker:
-    """An entry of the host's ``supported_VLM``."""
+def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
+    """An entry of the host's ``supported_VLM``: served, where its ``--use-vllm`` says so."""
+    if has_flag("--use-vllm"):
+        folder = f"{flag('--work-dir') or 'outputs'}/servers"
+        said = {"model": name, "checkpoint": checkpoint, "row": row.name, "log_folder": folder}
+        return partial(FindItServed, **said, serve="vllm", retry=6)
     return partial(class_of(row), model_path=checkpoint, row=row.name, **row.settings)
 
 
@@ -233,9 +216,12 @@ def make_known(name: str, checkpoint: str, row: str | None = None) -> None:
     if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
         near = nearest(name, local_names())
         raise ValueError(f"{name}={checkpoint}: {name} is VLMEvalKit's own model{near}")
-    supported_VLM[name] = local_maker(known, checkpoint)
+    supported_VLM[name] = local_maker(name, known, checkpoint)
 
 
 def local_models() -> dict[str, Maker]:
     """Our entries of ``supported_VLM`` for models on this machine."""
-    return {name: local_maker(row, checkpoint) for name, (row, checkpoint) in local_names().items()}
+    return {
+        name: local_maker(name, row, checkpoint)
+        for name, (row, checkpoint) in local_names().items()
+    }

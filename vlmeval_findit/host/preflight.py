@@ -19,12 +19,14 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.table_facts import is_users_table
 from ..engine.config import ModelEntry
+from ..engine.serving import Serving
 from ..models.http.services import header_lines, openrouter_key, server_headers
 from ..models.http.spending import Budget
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
 from .models import FindItReplay
+from .served import FindItServed, served_arguments
 
 
 def preflight(wanted: WantedRuns) -> None:
@@ -96,6 +98,19 @@ def add_server(entry: ModelEntry, args: Namespace) -> None:
     maker()  # what cannot be used is refused now
     # For this process the user's server goes before an entry of the host's with the same name.
     supported_VLM[entry.name] = maker
+
+
+def add_served(entry: ModelEntry, args: Namespace, serving: Serving) -> None:
+    """Make a model known that this machine serves, by its name.
+
+    Args:
+        entry: the model.
+        args: the command line: ``work_dir``, where logs go, and ``timeout``.
+        serving: how it is served.
+    """
+    more: dict[str, Any] = {"timeout": args.timeout or 600.0, "retry": 6}
+    given = served_arguments(entry, serving, Path(args.work_dir) / "servers")
+    supported_VLM[entry.name] = partial(FindItServed, **given, **more)
 
 
 def add_provider(entry: ModelEntry, args: Namespace) -> None:

@@ -45,10 +45,11 @@ def register_models(config_module: ModuleType) -> None:
     from .api import API_CLASSES, api_models
     from .local import LOCAL_CLASSES, local_models
     from .models import MODEL_CLASSES, models
+    from .served import FindItServed
 
     for cls in (*MODEL_CLASSES, *LOCAL_CLASSES):
         setattr(vlmeval.vlm, cls.__name__, cls)
-    for api_cls in API_CLASSES:
+    for api_cls in (*API_CLASSES, FindItServed):
         setattr(vlmeval.api, api_cls.__name__, api_cls)
     for name, maker in {**models(), **local_models(), **api_models()}.items():
         config_module.supported_VLM.setdefault(name, maker)

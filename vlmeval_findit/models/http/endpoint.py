@@ -43,6 +43,7 @@ class Endpoint:
         limit_field: which of :data:`LIMIT_FIELDS` it takes (None: told by the host).
         provider: the row of :data:`.providers.table.PROVIDERS` that is asked there in its own
             protocol (empty: none, but an OpenAI-compatible API).
+        label: how logs and records call it (empty: by its address, without credentials).
 
     Raises:
         ValueError: the URL, the key or a header cannot be used; none of them is in the message.
@@ -53,6 +54,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict)
     limit_field: str | None = None
     provider: str = ""
+    label: str = ""
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)
@@ -73,7 +75,9 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """The address without credentials and query: how it is called in logs and records."""
+        """Its label, or its address without credentials and query: what logs and records say."""
+        if self.label:
+            return self.label
         parts = _parts(self.base_url)
         return urlunsplit((parts.scheme, _host(parts), parts.path.rstrip("/"), "", ""))
 

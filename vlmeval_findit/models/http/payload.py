@@ -123,6 +123,7 @@ class Manner:
     messages and ``max_tokens`` (None: the question's limit).  ``cache_control`` stands at the last
     image: up to there a prompt is the same for all that is asked about its images.  ``schema_root``
     is what it takes as a schema (None: it holds to none), ``held`` are the fields beside one.
+    ``by_question`` gives further fields by question (None: there are none).
     """
 
     model: str
@@ -133,22 +134,25 @@ class Manner:
     cache_control: Mapping[str, str] | None = None
     schema_root: SchemaRoot | None = SchemaRoot.LIST
     held: Mapping[str, Any] = field(default_factory=dict)
+    by_question: Callable[[Question], Mapping[str, Any]] | None = None
 
     def holding(self, question: Question) -> dict[str, Any]:
-        """The fields that hold a reply to the question's schema; none where it has none.
+        """The fields that depend on the question: those that hold a reply to its schema, where it
+        has one, and :attr:`by_question`.
 
         Raises:
             ValueError: the service cannot hold to it.
         """
+        own = dict(self.by_question(question)) if self.by_question else {}
         if question.reply_schema is None:
-            return {}
+            return own
         if self.schema_root is None:
             raise ValueError(
                 f"{question.name}: the provider holds no reply to a format: ask it without "
                 "_constrained"
             )
         held = response_format(question.reply_schema, self.schema_root)
-        return {"response_format": held, **self.held}
+        return {**own, "response_format": held, **self.held}
 
 
 def openrouter_manner(facts: ApiFacts) -> Manner:

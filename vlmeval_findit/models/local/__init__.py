@@ -1,1 +1,1 @@
-"""Models on this machine: transformers, and offline vLLM."""
+"""Models in this process, by transformers."""

@@ -29,6 +29,3 @@ class RunSettings(Config):
     """The most queries at once."""
     template: Values = field(default_factory=dict)
     """Switches of the chat template."""
-    tensor_parallel_size: Count | None = None
-    """With ``vllm``, further arguments of its engine, vLLM's."""
-    vllm: Values = field(default_factory=dict)

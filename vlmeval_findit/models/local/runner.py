@@ -1,7 +1,6 @@
 """Models on this machine, from messages to replies with their records.
 
-A :class:`Runner` is what a host wraps.  :class:`LocalRunner` runs transformers; offline vLLM is
-:class:`.vllm.VllmRunner`; both are told what to do by a row of the model table.
+A host wraps :class:`LocalRunner`, which a row of the model table tells what to do.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...boxes.spaces import space_from
 from ...core.extras import install
@@ -88,7 +87,7 @@ def plan(
 
 
 def describe(
-    row: ModelRow, checkpoint: str, question: Question, settings: RunSettings, engine: str
+    row: ModelRow, checkpoint: str, question: Question, settings: RunSettings
 ) -> Described:
     """What a run of a checkpoint is, as far as is known without torch and without a network.
 
@@ -96,17 +95,16 @@ def describe(
         ValueError: as of :func:`plan`; replies are to be held to a grammar, and nothing here can.
     """
     how = plan(row, question, settings)
-    if how.schema is not None and engine == "transformers" and find_spec(GRAMMARS) is None:
+    if how.schema is not None and find_spec(GRAMMARS) is None:
         raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
     set_by_user = {
         "bounds": how.bounds.as_dict(),
         "max_new_tokens": how.limit,
         "template": {**how.family.template, **settings.template},
-        "engine": engine,
+        "engine": "transformers",
         "dtype": settings.dtype,
         "attention": settings.attention,
         **({} if how.schema is None else {"reply_schema": how.schema}),
-        **{f"vllm {name}": value for name, value in settings.vllm.items()},
     }
     return Described(
         Answering(
@@ -132,31 +130,12 @@ def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
 
     assert found.checkpoint is not None
     placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
-    engine = found.settings["engine"]
-    known = {"dtype": placed.dtype, "attention": placed.attention} if engine != "vllm" else {}
+    known = {"dtype": placed.dtype, "attention": placed.attention}
     return replace(
         found,
         revision=checkpoint_revision(found.checkpoint, settings.revision),
         settings={**found.settings, **known},
     )
-
-
-class Runner(Protocol):
-    """What answers messages; with ``confidences`` it records log-probabilities of the tokens."""
-
-    def answer_batch(
-        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
-    ) -> list[LocalReply]:
-        """The replies to messages of one question, in their order."""
-
-    def answer_variants(
-        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
-    ) -> list[LocalReply]:
-        """The replies to messages that share their images; ``question`` is that of any of them."""
-
-    @property
-    def at_once(self) -> int:
-        """How many messages are worth handing over together."""
 
 
 class LocalRunner:

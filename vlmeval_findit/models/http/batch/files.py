@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ....core.files import replacing
-from .dialects import BatchKind, BatchRequest
+from .dialects import DIALECTS, BatchKind, BatchRequest
 from .results import Results
-from .services import BatchMatch, BatchService, BatchStatus
+from .services import BatchMatch, BatchStatus
 
 
-class BatchFiles(BatchService):
+class BatchFiles:
     """A folder of batches.
 
     Args:
@@ -26,8 +26,10 @@ class BatchFiles(BatchService):
     """
 
     kind = BatchKind.FILES
-    name = ""
+    dialect = DIALECTS[kind]
     works_alone = False
+    takes_files = False
+    name = ""
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..benchmarks import benchmark_of
 from ..core.metric import figures
 from ..core.question import Question
-from .score import RunScore
+from ..runs.score import RunScore
 
 
 class SearchError(ValueError):

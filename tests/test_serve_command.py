@@ -1,0 +1,352 @@
+"""``--serve`` of ``run``, ``sweep``, ``search`` and ``probe``: asked, recorded, and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import fake_program
+import pytest
+from engine_fakes import files
+from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
+from test_serving import ends
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.boxes.spaces import SpaceError
+from vlmeval_findit.cli import main
+from vlmeval_findit.engine.config import ModelEntry
+from vlmeval_findit.engine.served import ServedModel, served_model
+from vlmeval_findit.engine.serving import Serving
+from vlmeval_findit.models.table import NANO_PX, SHIPPED
+
+DATA = "FindIt_Demo_xyxy_json"
+SHOTS = "FindIt_Demo_insdet_xyxy_json"
+SWEEP = """
+models: [{models}]
+datasets: [FindIt_Demo_xyxy_json, FindIt_Demo_refexp_xyxy_json]
+limit: 4
+"""
+TWO = ("--gpus", "4", "--tensor-parallel", "2")
+
+
+class Machine:
+    """Four GPUs, fake programs on the PATH, and what became of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        programs = fake_program.install(folder / "env" / "bin", "vllm", "sglang")
+        self.environment = {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "CUDA_VISIBLE_DEVICES": "0,1,2,3",
+            "FAKE_RECORD": str(folder / "record"),
+            "FAKE_CALLS": str(folder / "calls"),
+            "HF_HUB_OFFLINE": "1",
+        }
+        self.checkpoint = folder / "checkpoint"
+        self.checkpoint.mkdir()
+        (self.checkpoint / "config.json").write_text("{}")
+        (folder / "sweep.yaml").write_text(
+            SWEEP.format(models=f"{{name: Qwen3-VL, checkpoint: {self.checkpoint}}}")
+        )
+
+    def upgrade(self, version: str) -> None:
+        site = self.folder / "env/lib/python3.12/site-packages"
+        for old in site.glob("vllm-*"):
+            old.rmdir()
+        (site / f"vllm-{version}.dist-info").mkdir(parents=True)
+
+    @property
+    def started(self) -> list[dict[str, Any]]:
+        return _lines(self.folder / "record")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls that were made, without those that show whether a server answers."""
+        return [one for one in _lines(self.folder / "calls") if one["max_tokens"] > 4]
+
+    def sweep(self, *flags: str) -> list[str]:
+        return ["sweep", str(self.folder / "sweep.yaml"), "--work-dir", str(self.out), *flags]
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(one) for one in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(tmp_path)
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("FAKE", raising=False)
+    return made
+
+
+def identity(machine: Machine, dataset: str = DATA) -> dict[str, Any]:
+    path = machine.out / "Qwen3-VL" / f"Qwen3-VL_{dataset}_identity.json"
+    said: dict[str, Any] = json.loads(path.read_text())
+    return said
+
+
+# --- sweeps ---------------------------------------------------------------------------------------
+
+
+def test_a_sweep_is_asked_of_servers_that_end_with_it(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.upgrade("0.33.0")
+    assert main(machine.sweep("--serve", "vllm", *TWO)) == 0
+    assert len(machine.started) == 2
+    assert ends([one["pid"] for one in machine.started], 0.1), "ended before the command does"
+    assert len(machine.calls) == 8
+    bounds = {"min_pixels": 200_704, "max_pixels": 1_605_632}
+    assert all(one["mm_processor_kwargs"] == bounds for one in machine.calls)
+    who = identity(machine)["answering"]
+    assert who["server"] == "vllm 0.33.0"
+    assert who["checkpoint"] == str(machine.checkpoint)
+    assert who["revision"].startswith("sha256:")
+    assert who["endpoint"] is None, "a port says nothing"
+    assert {path.name for path in (machine.out / "servers").iterdir()} == {
+        "Qwen3-VL-0.log",
+        "Qwen3-VL-1.log",
+    }
+    # Nothing is left to ask: no server starts.
+    assert main(machine.sweep("--serve", "vllm", *TWO)) == 0
+    assert len(machine.started) == 2
+    # Other GPUs answer alike; another version may not, and is refused before it starts.
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1", "--limit", "5")) == 0
+    assert len(machine.calls) == 10
+    machine.upgrade("0.34.0")
+    capsys.readouterr()
+    assert main(machine.sweep("--serve", "vllm", "--limit", "6")) == 2
+    error = capsys.readouterr().err
+    assert "server" in error
+    assert "vllm 0.33.0" in error
+    assert "vllm 0.34.0" in error
+    assert len(machine.started) == 3
+
+
+def test_answers_of_another_program_are_not_taken_for_its_own(machine: Machine) -> None:
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    other = machine.sweep("--serve", "sglang", "--gpus", "1")
+    other[3] = str(machine.folder / "other")
+    assert main([*other, "--journal", str(machine.out / "calls.jsonl")]) == 0
+    assert len(machine.calls) == 16
+    assert "mm_processor_kwargs" not in machine.calls[-1], "sglang takes no bounds with a request"
+
+
+def test_a_model_after_the_other(machine: Machine) -> None:
+    text = SWEEP.format(models="Qwen3-VL-8B, {name: InternVL3-8B-hf}, FullImage")
+    (machine.folder / "sweep.yaml").write_text(text)
+    pytest.importorskip("vlmeval")
+    assert (
+        main(machine.sweep("--serve", "vllm", "--gpus", "2", "--serve-args", "--dtype half")) == 0
+    )
+    assert [one["argv"][1] for one in machine.started] == [
+        *["Qwen/Qwen3-VL-8B-Instruct"] * 2,
+        *["OpenGVLab/InternVL3-8B-hf"] * 2,
+    ]
+    assert {tuple(one["argv"][-2:]) for one in machine.started} == {("--dtype", "half")}
+    assert ends([one["pid"] for one in machine.started], 0.1)
+
+
+def test_a_server_that_does_not_start_ends_its_model(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAKE", "dies")
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "2")) == 1
+    error = capsys.readouterr().err
+    assert "Qwen3-VL: stopped, it cannot be loaded: ServingError: --serve vllm: the server" in error
+    assert "ended with status 3. The last lines of" in error
+    assert "CUDA out of memory" in error
+    assert ends([one["pid"] for one in machine.started])
+
+
+def test_servers_that_die_are_failed_calls_and_are_started_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE", "dies-later")
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 1
+    monkeypatch.setenv("FAKE", "")
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    assert len(machine.started) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
+    number: signal.Signals, machine: Machine
+) -> None:
+    environ = {**os.environ, **machine.environment, "FAKE_SECONDS": "0.3"}
+    command = [sys.executable, *RUN_FINDIT, *machine.sweep("--serve", "vllm", "--gpus", "1")]
+    command += ["--threads", "1"]
+    ours = subprocess.Popen(command, env=environ)
+    deadline = time.monotonic() + 60
+    while len(machine.calls) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    ours.send_signal(number)
+    assert ours.wait(30) == (130 if number != signal.SIGKILL else -number)
+    assert 3 <= len(machine.calls) < 8
+    assert ends([one["pid"] for one in machine.started])
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    went_on = files(machine.out / "Qwen3-VL")
+    machine.out.rename(machine.folder / "before")
+    assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
+    assert files(machine.out / "Qwen3-VL") == went_on
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--serve", "vlm"), "no program 'vlm' serves models: did you mean vllm?"),
+        (("--serve", "vllm", "--gpus", "8"), "--gpus 8: this machine shows 4"),
+        (("--serve", "vllm", "--gpus", "1.5"), "--gpus 1.5: a whole number"),
+        (("--serve", "vllm", "--tensor-parallel", "3"), "--tensor-parallel 3"),
+        (("--serve", "vllm", "--serve-args", "'"), "--serve-args ': No closing quotation"),
+        (("--tensor-parallel", "2"), "--tensor-parallel has no effect"),
+        (("--serve", "vllm", "--base-url", "http://a/v1"), "--serve has no effect"),
+        (("--serve", "vllm", "--executor", "ray"), "--executor has no effect"),
+        (("--serve", "vllm", "--max-usd", "1"), "--max-usd has no effect"),
+    ],
+)
+def test_refused_before_anything_starts(
+    flags: Sequence[str],
+    why: str,
+    machine: Machine,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sweep = ["sweep", str(machine.folder / "sweep.yaml"), *flags]
+    if "--base-url" in flags:
+        sweep = ["search", "--model", "Qwen3-VL", *flags]
+    assert main(sweep) == 2
+    assert why in capsys.readouterr().err
+    assert not machine.started
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"attention": "eager"}, "attention has no effect under --serve: --serve-args"),
+        ({"min_pixel": 1}, "no setting under --serve 'min_pixel': did you mean min_pixels?"),
+    ],
+)
+def test_settings_that_a_server_would_not_heed(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why.replace("?", r"\?")):
+        served_model(ModelEntry("Qwen3-VL", settings), Serving("vllm"))
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+def described(
+    program: str, name: str, question: str = DATA, **settings: Any
+) -> tuple[dict[str, Any], Any]:
+    model = served_model(ModelEntry(name, settings), Serving(program))
+    found, space = model.chat().describe(parse(question), [])
+    return dict(found.settings), space
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_row_is_asked_as_in_this_process() -> None:
+    said, space = described("vllm", "Qwen2.5-VL-7B", SHOTS)
+    bounds = {"min_pixels": 200_704, "max_pixels": 12_845_056}
+    assert said["mm_processor_kwargs"] == bounds
+    assert space == {"kind": "smart_resize", **bounds}
+    # One resize, by the server: the picture is sent as it is.
+    said, space = described("vllm", "Qwen2.5-VL-7B", max_pixels=802_816)
+    assert space == {"kind": "smart_resize", "min_pixels": 200_704, "max_pixels": 802_816}
+    said, _ = described("vllm", "GLM-4.6V-nothink")
+    assert said["chat_template_kwargs"] == {"enable_thinking": False}
+    assert said["skip_special_tokens"] is False, "its box markers are read"
+    assert "mm_processor_kwargs" not in said
+    said, _ = described("vllm", "InternVL3-8B-hf", SHOTS, max_new_tokens=99)
+    assert said["mm_processor_kwargs"] == {"crop_to_patches": True, "max_patches": 64}
+    assert said["max_new_tokens"] == 99
+
+
+def test_pixels_need_bounds_that_are_known() -> None:
+    with pytest.raises(ValueError, match="no effect under --serve sglang"):
+        described("sglang", "Qwen3-VL", min_pixels=1)
+    with pytest.raises(SpaceError, match="whose bounds are the server's"):
+        described("sglang", "Qwen2.5-VL-7B")
+    # Those of a checkpoint's own files are known.
+    _, space = described("transformers", NANO_PX)
+    assert space["min_pixels"], space["max_pixels"] == (2304, 28_224)
+
+
+def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path: Path) -> None:
+    def key(checkpoint: Path) -> dict[str, Any]:
+        entry = ModelEntry("Qwen3-VL", {"dtype": "float16"}, checkpoint=str(checkpoint))
+        made: ServedModel = served_model(entry, Serving("vllm", 2, 2))
+        return made.key()
+
+    before = key(machine.checkpoint)
+    assert before.keys() == {"dtype", "checkpoint", "server"}
+    machine.checkpoint.rename(tmp_path / "moved")
+    assert key(tmp_path / "moved") == before
+    (tmp_path / "moved" / "weights").write_bytes(b"1")
+    assert key(tmp_path / "moved") != before
+
+
+# --- single runs, probes, searches ----------------------------------------------------------------
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("flags", [("--serve", "vllm", "--gpus", "2"), ("--use-vllm",)])
+def test_a_run_of_the_host(flags: Sequence[str], machine: Machine, tmp_path: Path) -> None:
+    require_host()
+    env = environment(tmp_path / "lmu", **machine.environment)
+    asked = ["--data", DATA, "--limit", "3", "--model", f"Qwen3-VL={machine.checkpoint}"]
+    done = run(RUN_FINDIT, [*asked, *flags], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    assert len(machine.started) == (2 if "--gpus" in flags else 4)
+    assert ends([one["pid"] for one in machine.started], 0.1)
+    assert len(machine.calls) == 3
+    path = predictions(tmp_path / "outputs", "Qwen3-VL", DATA)
+    assert len(replies(path)) == 3
+    assert (tmp_path / "outputs/servers/Qwen3-VL-0.log").is_file()
+    # The sweep of the same takes what the run has.
+    again = run(RUN_FINDIT, [*asked, *flags], tmp_path, env)
+    assert again.returncode == 0, again.stdout
+    assert len(machine.calls) == 3
+
+
+def test_a_probe_and_a_search(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(machine.folder)
+    model = ["--model", f"Qwen3-VL={machine.checkpoint}", "--serve", "vllm", "--gpus", "1"]
+    assert main(["probe", *model, "--limit", "20"]) == 2, "no boxes were answered"
+    assert len(machine.calls) == 20
+    assert main(["search", *model, "--dataset", "Scenes_mini", "--limit", "2"]) in (0, 1)
+    assert len(machine.started) == 2, "the servers of a search serve both of its stages"
+    assert ends([one["pid"] for one in machine.started], 0.1)
+
+
+@pytest.mark.host
+def test_transformers_serve_itself(
+    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The smallest model that ships, in pixels within its own processor's bounds."""
+    for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
+        pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
+    env = environment(tmp_path / "lmu", HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="")
+    flags = ["--serve", "transformers", "--serve-args", "--device cpu --dtype float32"]
+    command = ["probe", "--model", NANO_PX, *flags, "--limit", "30", "--format", "xywh_json"]
+    done = run(RUN_FINDIT, command, tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    assert "declared pixels of the processor's resize within 2304..28224" in done.stdout
+    (identity_file,) = tmp_path.glob("probes/**/*_identity.json")
+    who = json.loads(identity_file.read_text())["answering"]
+    assert who["server"].startswith("transformers ")
+    assert who["checkpoint"] == SHIPPED[NANO_PX]
