@@ -18,9 +18,9 @@ from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.model_asker import ModelAsker
-from vlmeval_findit.engine.results import Result
 from vlmeval_findit.engine.run import Chosen, run_sweep
-from vlmeval_findit.engine.search import best_format
+from vlmeval_findit.runs.cell_result import Result
+from vlmeval_findit.runs.format_file import best_format
 
 Message = list[dict[str, str]]
 

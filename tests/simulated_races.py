@@ -12,7 +12,7 @@ from vlmeval_findit.benchmarks import benchmark_of, parse
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import ALPHA, difference
-from vlmeval_findit.engine.race import ROUNDS, allowance, standings
+from vlmeval_findit.runs.race import ROUNDS, allowance, standings
 
 RATES = {
     "equal": [0.7] * 8,

@@ -24,7 +24,6 @@ from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
-from vlmeval_findit.models.http.batch.services import OpenAIBatches
 from vlmeval_findit.models.http.completion import CallError
 
 NAMES = ("openai", "anthropic")
@@ -373,21 +372,21 @@ def test_files_for_a_program_without_a_server(
 
 
 def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = OpenAIBatches.dialect
-    monkeypatch.setattr(OpenAIBatches, "dialect", replace(own, requests=5))
+    own = DIALECTS[BatchKind.OPENAI]
+    monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, replace(own, requests=5))
     with BatchServer() as server:
         assert main(batched(tmp_path / "number", server, "openai")) == 0
         assert [len(one.requests) for one in server.batches.values()] == [5, 5, 2]
         largest = max(map(len, server.files["file-0"].splitlines(keepends=True)))
         server.forget()
         size = int(2.5 * largest)
-        monkeypatch.setattr(OpenAIBatches, "dialect", replace(own, size=size))
+        monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, replace(own, size=size))
         assert main(batched(tmp_path / "size", server, "openai")) == 0
         assert all(len(data) <= size for data in server.files.values())
         assert len(server.asked) == CALLS
         assert set(server.asked.values()) == {1}
         server.forget()
-        monkeypatch.setattr(OpenAIBatches, "dialect", replace(own, size=100))
+        monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, replace(own, size=100))
         assert main(batched(tmp_path / "none", server, "openai")) == 1
         assert not server.batches
     assert "too large for a batch" in next(records(tmp_path / "none" / "calls.jsonl"))["error"]

@@ -18,11 +18,11 @@ from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.variant import Variant, grid
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.engine.results import Result
-from vlmeval_findit.engine.search import best_format, read_formats
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import FormatAverage, ranked, rule
+from vlmeval_findit.runs.cell_result import Result
+from vlmeval_findit.runs.format_file import best_format, read_formats
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
 __all__ = ["world"]

@@ -18,9 +18,8 @@ from vlmeval_findit.boxes.representation import BOX_KEYS
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.export_config import host_config
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.engine.config import Inference, ModelEntry, Race, questions_of
+from vlmeval_findit.engine.config import STAGES, Inference, ModelEntry, Race, questions_of
 from vlmeval_findit.engine.config_file import parse_sweep, read_sweep
-from vlmeval_findit.engine.search import STAGES
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.table import find_model
 

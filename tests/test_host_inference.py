@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -129,6 +130,40 @@ def test_killed_and_continued_nothing_is_asked_twice(host: Any, tmp_path: Path) 
     assert model.calls == ROWS - 7
     assert len(replies(tmp_path)) == ROWS
     assert read_identity(tmp_path / f"Mine_{DATA}.json") == identity
+
+
+@pytest.mark.parametrize("is_api", [False, True], ids=["local", "api"])
+def test_killed_again_and_again_it_leaves_the_bytes_of_an_undisturbed_run(
+    host: Any, tmp_path: Path, is_api: bool
+) -> None:
+    class Mine(Model):
+        def generate(self, message: Any, dataset: str) -> Any:
+            super().generate(message, dataset)
+            return f"[[1, 2, {len(str(message)) % 900}, 900]]"
+
+    def left(folder: Path) -> dict[str, str]:
+        paths = (folder / f"Mine_{DATA}{end}.json" for end in ("", "_identity"))
+        return {one.name: re.sub(r',?\s*"asked_at": "[^"]*"', "", one.read_text()) for one in paths}
+
+    Mine.is_api = is_api  # type: ignore[attr-defined]
+    host.models["Mine"] = Mine
+    ask(host, Mine(), tmp_path / "whole")
+    asked = 0
+    for last in (1, 4, 6):
+
+        def die(number: int, last: int = last) -> None:
+            if number >= last:
+                raise Killed
+
+        model = Mine(die)
+        with pytest.raises(Killed):
+            ask(host, model, tmp_path / "killed")
+        asked = len(list(records(tmp_path / "killed" / f"Mine_{DATA}_calls.jsonl")))
+    assert 0 < asked < ROWS
+    model = Mine()
+    ask(host, model, tmp_path / "killed")
+    assert model.calls == ROWS - asked
+    assert left(tmp_path / "killed") == left(tmp_path / "whole")
 
 
 def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.engine.calls import Cell, ImageHashes, Prompts, keyed, keys_of
+from vlmeval_findit.engine.config import STAGES
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, make_plan, unfinished, work_items
 from vlmeval_findit.engine.run import Tables
-from vlmeval_findit.engine.search import STAGES
 from vlmeval_findit.engine.unanswered import Unanswered, calls_left
 
 Settings = Mapping[str, Any]

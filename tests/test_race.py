@@ -27,19 +27,13 @@ from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
-from vlmeval_findit.engine.config import ModelEntry, Race, Sweep
+from vlmeval_findit.engine.config import ModelEntry, Race, Sweep, search_sweep
 from vlmeval_findit.engine.config_file import grid_tables, parse_sweep
-from vlmeval_findit.engine.race import ROUNDS, allowance, rounds_of
-from vlmeval_findit.engine.results import Result, SearchError
 from vlmeval_findit.engine.run import Tables
-from vlmeval_findit.engine.search import (
-    averages,
-    best_format,
-    format_text,
-    race_calls,
-    search_sweep,
-)
 from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.runs.cell_result import Result, SearchError
+from vlmeval_findit.runs.format_file import averages, best_format, format_text, race_calls
+from vlmeval_findit.runs.race import ROUNDS, allowance, rounds_of
 from vlmeval_findit.runs.scored_run import load_runs
 
 QUERIES = 40
@@ -53,7 +47,7 @@ def cell_of(name: str) -> Any:
 
 def test_rounds_grow_by_whole_pictures_and_are_the_same_for_every_format() -> None:
     cell = cell_of("FindIt_Demo_xyxy_text")
-    rounds = rounds_of(cell, 0)
+    rounds = rounds_of(cell.task, cell.rows, 0)
     assert len(rounds) == len(ROUNDS)
     assert rounds[-1] == cell.rows
     queries = cell.task.queries
@@ -61,8 +55,8 @@ def test_rounds_grow_by_whole_pictures_and_are_the_same_for_every_format() -> No
         assert set(before) <= set(after)
         more = {queries[row].images for row in set(after) - set(before)}
         assert not more & {queries[row].images for row in before}, "a picture is not cut in two"
-    assert rounds == rounds_of(cell_of("FindIt_Demo_all_json_bbox_2d"), 0)
-    assert rounds != rounds_of(cell, 1)
+    assert rounds == rounds_of(cell.task, cell_of("FindIt_Demo_all_json_bbox_2d").rows, 0)
+    assert rounds != rounds_of(cell.task, cell.rows, 1)
     assert list(rounds[2]) == sorted(rounds[2]), "in the table's order"
 
 

@@ -22,16 +22,14 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.evidence import FEWEST
-from vlmeval_findit.engine.config import ModelEntry
-from vlmeval_findit.engine.results import Result
-from vlmeval_findit.engine.search import (
-    SearchError,
+from vlmeval_findit.engine.config import ModelEntry, search_sweep
+from vlmeval_findit.runs.cell_result import Result, SearchError
+from vlmeval_findit.runs.format_file import (
     averages,
     best_format,
     format_text,
     outcome,
     read_formats,
-    search_sweep,
     write_formats,
 )
 
@@ -195,7 +193,7 @@ def test_any_name_comes_out_and_reads_back(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
-    monkeypatch.setattr("vlmeval_findit.engine.search.intervals_of", lambda result: none)
+    monkeypatch.setattr("vlmeval_findit.runs.format_file.intervals_of", lambda result: none)
     path = tmp_path / "new" / "formats.yaml"
     write_formats(path, {name: outcome([result("FindIt_Demo_xyxy_text")], "p")})
     assert read_formats(path) == {name: Format("xyxy", "text")}
@@ -205,7 +203,7 @@ def test_any_name_comes_out_and_reads_back(
 
 def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
-    monkeypatch.setattr("vlmeval_findit.engine.search.intervals_of", lambda result: none)
+    monkeypatch.setattr("vlmeval_findit.runs.format_file.intervals_of", lambda result: none)
     results = [result("FindIt_Demo_xyxy_text"), result("FindIt_Demo_xyxy_json")]
     path = tmp_path / "formats.yaml"
     write_formats(path, {"A": outcome(results, "p"), "B": outcome(results, "p")})

@@ -18,7 +18,7 @@ from engine_fakes import answered_keys, files
 from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
 
 from vlmeval_findit.engine.journal.writer import RESERVE
-from vlmeval_findit.engine.search import read_formats
+from vlmeval_findit.runs.format_file import read_formats
 
 pytestmark = pytest.mark.host
 

@@ -13,9 +13,8 @@ from engine_fakes import Silent, go
 
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.engine import backend, line
-from vlmeval_findit.engine.config import Inference, ModelEntry
+from vlmeval_findit.engine.config import Inference, ModelEntry, search_sweep
 from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.engine.search import search_sweep
 from vlmeval_findit.engine.servers import ServersHost
 
 PICTURES, THREADS = 50, 8

@@ -23,10 +23,10 @@ from simulated_races import RATES, races
 
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.statistics import ALPHA
-from vlmeval_findit.engine.config import ModelEntry, Race
+from vlmeval_findit.engine.config import ModelEntry, Race, search_sweep
 from vlmeval_findit.engine.config_file import grid_tables
-from vlmeval_findit.engine.results import Result
-from vlmeval_findit.engine.search import averages, race_calls, search_sweep
+from vlmeval_findit.runs.cell_result import Result
+from vlmeval_findit.runs.format_file import averages, race_calls
 from vlmeval_findit.runs.intervals import compare
 from vlmeval_findit.runs.scored_run import Run, load_run
 

@@ -20,8 +20,8 @@ from ..benchmarks.findit.names import parse
 from ..benchmarks.findit.task import load_task
 from ..core.extras import install
 from ..core.run_files import PROVENANCE, RunFiles, run_of
-from ..engine.search import read_formats
 from ..models.table import NANO, NANO_PX, SHIPPED
+from ..runs.format_file import read_formats
 from . import doctor, leaderboard, report, search
 from .parsing import Parser
 from .printing import print_rows

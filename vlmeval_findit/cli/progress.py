@@ -17,7 +17,7 @@ from ..core.replies import recorded
 from ..core.visible import duration
 from ..core.work import Answer
 from ..engine.answering import Planned
-from ..engine.results import Result
+from ..runs.cell_result import Result
 
 _LINE_EVERY = 10.0
 """Seconds between lines where nobody sees a bar."""

@@ -13,9 +13,8 @@ from ..boxes.spaces import space_from
 from ..core.model_names import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest
-from ..engine.config import ModelEntry, Race
+from ..engine.config import ModelEntry, Race, search_sweep
 from ..engine.config_file import grid_tables
-from ..engine.search import search_sweep
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
 from .batch import add_batch_flag, batch_kind

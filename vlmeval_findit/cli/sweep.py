@@ -22,9 +22,13 @@ from ..engine.config_file import read_sweep
 from ..engine.hosts import Hosts
 from ..engine.journal.errors import DiskFullError
 from ..engine.journal.writer import NotOursError
-from ..engine.results import Result
 from ..engine.run import Chosen, UnfinishedError, run_sweep
-from ..engine.search import (
+from ..engine.served import ServedHost
+from ..engine.servers import ServersHost
+from ..engine.serving import PROGRAMS, Serving, end
+from ..models.http.spending import Budget
+from ..runs.cell_result import Result
+from ..runs.format_file import (
     averages,
     best_format,
     dropped_formats,
@@ -34,10 +38,6 @@ from ..engine.search import (
     read_formats,
     write_formats,
 )
-from ..engine.served import ServedHost
-from ..engine.servers import ServersHost
-from ..engine.serving import PROGRAMS, Serving, end
-from ..models.http.spending import Budget
 from .batch import add_batch_flag, batch_kind, batching
 from .export_config import export
 from .parsing import Parser
@@ -300,7 +300,8 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
                 print(f"{model}: no best format: {headline} is 0 in all {len(ranked)} formats")
                 continue
             print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
-            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, race)
+            seed = None if race is None else race.seed
+            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, seed)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")

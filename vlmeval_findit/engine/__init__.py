@@ -1,7 +1,7 @@
 """One engine under runs, format search and sweeps: it loses nothing, and pays for nothing twice.
 
 ====================  ===========================================================================
-``config``            what a sweep is; ``config_file``: its YAML, refused with reasons
+``config``            what a sweep or a search is; ``config_file``: its YAML, refused with reasons
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together
@@ -16,7 +16,7 @@
 ``cell_files``        from the journal to prediction files and scores
 ``sink``              what becomes of answers: kept, and cells written when they are complete
 ``cancel``            Ctrl-C once, and twice
-``run``               a whole sweep; ``search``: the one that finds the best format
+``run``               a whole sweep; ``racing``: formats race each other
 ====================  ===========================================================================
 
 Only :mod:`..host.sweep_host` knows VLMEvalKit; nothing here imports it, nor torch.

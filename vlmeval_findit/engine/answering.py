@@ -12,6 +12,7 @@ from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
+from ..runs.cell_result import Result
 from .backend import Backend, run_sync
 from .batch_backend import BatchBackend
 from .batch_ledger import Ledger
@@ -25,7 +26,6 @@ from .journal.lookup import JournalShard, Lookup
 from .journal.writer import Journal
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import ItemSizes, make_plan, unfinished, work_items
-from .results import Result
 from .sink import Listener, ResultSink
 from .unanswered import OpenCalls, Unanswered, calls_left
 

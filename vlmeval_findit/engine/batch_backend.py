@@ -10,14 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial

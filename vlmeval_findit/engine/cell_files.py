@@ -23,6 +23,7 @@ from ..core.prediction_reader import PREDICTION_FORMATS
 from ..core.prediction_writer import holds_rows, write_rows
 from ..core.replies import FAILED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
+from ..runs.cell_result import Result, result_of
 from ..runs.details import lines_of
 from ..runs.provenance import provenance_of
 from ..runs.results import score_text, write_score
@@ -31,7 +32,6 @@ from .calls import Cell, ImageHash, keys_of
 from .journal.lookup import Lookup
 from .journal.writer import Journal
 from .outputs import Output, adopt
-from .results import Result, result_of
 
 FAILED_CALL = f"{FAILED} via API."
 """VLMEvalKit's own words for a failed call: its runner asks such rows again."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.grid import Axes, Table, Views
+from ..benchmarks.findit.grid import AXIS_FIELDS, WINNER, Axes, Table, Views
 from ..benchmarks.findit.grid import variants as cells_of
+from ..boxes.reply_format import KEYS
 from ..core.config import (
     Checked,
     Config,
@@ -132,3 +133,44 @@ def questions_of(sweep: Sweep, wanted: Iterable[Format]) -> list[Question]:
     """All that a sweep asks in some formats: cells of its tables, then questions of their own."""
     cells: list[Question] = [*cells_of(sweep.tables, wanted, sweep.views)]
     return list(dict.fromkeys([*cells, *sweep.questions]))
+
+
+# --- the search for a format -----------------------------------------------------------------
+
+STAGES = (
+    Axes(keys=("bbox_2d",)),
+    Axes(representations=(WINNER,), outputs=("json",), keys=KEYS),
+)
+"""The paper's two stages: all representations in both outputs, then all keys at the winner."""
+
+
+def marks_stage(marks: Sequence[str]) -> Axes:
+    """A third stage: the winner of both with every one of some marks on its reference pictures."""
+    winner = dict.fromkeys(AXIS_FIELDS, (WINNER,))
+    return Axes(**{**winner, "marks": tuple(marks)})
+
+
+def search_sweep(
+    entry: ModelEntry,
+    table: Table,
+    limit: int,
+    places: tuple[Path, Path],
+    marks: Sequence[str] = (),
+    race: Race | None = None,
+) -> Sweep:
+    """The stages for one model, as a sweep; ``places`` are its work dir and its journal.
+
+    Raises:
+        ValueError: there are ``marks``, and the table has no reference pictures.
+    """
+    if marks and not table.data.family.has_references:
+        raise ValueError(f"{table.name} shows no reference pictures: there is nothing to mark")
+    return Sweep(
+        models=(entry,),
+        tables=(table,),
+        stages=(*STAGES, marks_stage(marks)) if marks else STAGES,
+        limit=limit,
+        work_dir=places[0],
+        journal=places[1],
+        race=race,
+    )

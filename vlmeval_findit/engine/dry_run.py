@@ -16,11 +16,11 @@ from ..benchmarks.findit.formats import Format
 from ..models.http.batch.dialects import HALF
 from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load
+from ..runs.race import rounds_of
 from .calls import Cell
 from .config import ModelEntry, Race, Sweep, questions_of
 from .counting import CallCounter, Content, Messages, Track, Weighing, untracked
 from .journal.lookup import JournalView
-from .race import rounds_of
 from .run import Chosen, Tables, wanted_formats
 
 
@@ -148,7 +148,7 @@ def least_of_a_race(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
         if cell.question in sweep.questions:
             least += len(cell.rows)
             continue
-        asked = len(rounds_of(cell, race.seed)[0])
+        asked = len(rounds_of(cell.task, cell.rows, race.seed)[0])
         least += asked
         rest[cell.question.column] = len(cell.rows) - asked
     return least + sum(rest.values())

@@ -25,13 +25,13 @@ from ..core.identity_file import identity_bytes
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..runs import provenance
+from ..runs.cell_result import Result
 from .calls import Cell
 from .config import Sweep
 from .journal.errors import JournalError
 from .journal.shards import shards_of
 from .outputs import Output
 from .picture_hashes import PictureHashes
-from .results import Result
 
 NAME = ".sweep.finished"
 

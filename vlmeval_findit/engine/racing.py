@@ -16,6 +16,8 @@ from ..benchmarks.findit.formats import Format, format_of
 from ..benchmarks.findit.variant import Variant
 from ..core.identity_file import read_identity
 from ..core.question import Question
+from ..runs.cell_result import Dropped, Result, refuse_unanswered, result_of
+from ..runs.race import ROUNDS, Out, allowance, rounds_of, standings
 from ..runs.score import RunScore
 from .answering import Engine, ModelStoppedError, answer, finished, run_model
 from .backend import Backend
@@ -23,8 +25,6 @@ from .calls import keys_of
 from .cell_files import in_memory
 from .config import ModelEntry, Race
 from .outputs import Output, begin
-from .race import ROUNDS, Out, allowance, rounds_of, standings
-from .results import Dropped, Result, refuse_unanswered, result_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,10 @@ class Racing:
             StoppedError: somebody asked to stop.
             JournalError: replies cannot be kept any more.
         """
-        new = [Lane(one, tuple(rounds_of(one.cell, self._race.seed))) for one in outputs]
+        new = [
+            Lane(one, tuple(rounds_of(one.cell.task, one.cell.rows, self._race.seed)))
+            for one in outputs
+        ]
         runners, uneven = _by_format([*self._front, *new])
         results = run_model(self._engine, self._entry, uneven) if uneven else []
         backend = self._engine.context.host.backend(self._entry)

@@ -19,6 +19,7 @@ from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Stop
+from ..runs.cell_result import Result
 from .answering import Context, Engine, Host, ModelStoppedError, run_model, submit
 from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
@@ -28,7 +29,6 @@ from .journal.errors import lock_of_a_sweep, lock_path
 from .journal.writer import Journal
 from .outputs import Output, prediction_path, prepare_output
 from .racing import Racing
-from .results import Result
 
 log = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..core.files import is_disk_full
 from ..core.work import NOT_MADE, Answer
+from ..runs.cell_result import Result
 from .backend import WorkResult, in_thread
 from .calls import Call
 from .cancel import CancelToken
@@ -17,7 +18,6 @@ from .journal.errors import DiskFullError, JournalError, full_disk
 from .journal.lines import Record
 from .journal.lookup import JournalShard
 from .journal.writer import Journal
-from .results import Result
 
 
 class Listener(Protocol):

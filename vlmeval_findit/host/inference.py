@@ -41,8 +41,8 @@ from ..engine.journal.writer import Journal
 from ..engine.model_asker import asker_of
 from ..engine.outputs import Output, begin, prepare_output
 from ..engine.plan import ItemSizes
-from ..engine.results import Result
 from ..engine.unanswered import Unanswered
+from ..runs.cell_result import Result
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....core.work import Answer, Work, said
 from ..call_records import CallOutcome, answered, failed
@@ -19,13 +19,6 @@ from ..logprobs import FIELDS
 from ..payload import Beginning, Request
 from .dialects import HALF
 from .services import BatchService
-
-
-class RequestLine(NamedTuple):
-    """One request as it is sent, and what it costs at most in US dollars (None: not known)."""
-
-    line: bytes
-    at_most: float | None
 
 
 class BatchClient:
@@ -57,8 +50,8 @@ class BatchClient:
             self._shown.add(line)
             self._told(line)
 
-    def request_line(self, key: str, work: Work) -> RequestLine:
-        """The request of a call.
+    def request_line(self, key: str, work: Work) -> tuple[bytes, float | None]:
+        """The request of a call, and what it costs at most in US dollars (None: not known).
 
         Raises:
             Exception: whatever a broken image makes of its reader.
@@ -71,7 +64,7 @@ class BatchClient:
         message, (question,) = work.messages[0], work.questions
         single = self._model.at_most(message, question, asked, shared=work.shares_images)
         line = json.dumps(self.service.dialect.line(key, body)).encode()
-        return RequestLine(line, None if single is None else single * HALF)
+        return line, None if single is None else single * HALF
 
     def answer(self, work: Work, batch: str, result: Mapping[str, Any] | None, why: str) -> Answer:
         """A result as the answer of its call; ``why`` there is none, where there is none."""

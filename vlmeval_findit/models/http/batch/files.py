@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ....core.files import replacing
-from .dialects import DIALECTS, BatchKind, BatchRequest
+from .dialects import BatchKind, BatchRequest
 from .results import Results
-from .services import BatchMatch, BatchStatus
+from .services import BatchMatch, BatchService, BatchStatus
 
 
-class BatchFiles:
+class BatchFiles(BatchService):
     """A folder of batches.
 
     Args:
@@ -26,10 +26,8 @@ class BatchFiles:
     """
 
     kind = BatchKind.FILES
-    dialect = DIALECTS[kind]
-    works_alone = False
-    takes_files = False
     name = ""
+    works_alone = False
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder

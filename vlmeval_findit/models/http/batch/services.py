@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import closing
 from datetime import datetime
 from io import BytesIO
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote
 
 from ..client import HttpClient, HttpRequest
@@ -46,7 +47,7 @@ class BatchStatus(NamedTuple):
     whole: bool = True
 
 
-class BatchService(Protocol):
+class BatchService(ABC):
     """Who takes batches.
 
     ``name`` is its address without secrets.  It ``works_alone`` if results come without anybody
@@ -55,11 +56,16 @@ class BatchService(Protocol):
     """
 
     kind: BatchKind
-    dialect: Dialect
     name: str
-    works_alone: bool
-    takes_files: bool
+    works_alone: bool = True
+    takes_files: bool = False
 
+    @property
+    def dialect(self) -> Dialect:
+        """How its batches are written."""
+        return DIALECTS[self.kind]
+
+    @abstractmethod
     async def submit(
         self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
     ) -> str:
@@ -69,31 +75,30 @@ class BatchService(Protocol):
             CallError: it was refused, or (without a status, or from 500 on) nobody knows.
         """
 
+    @abstractmethod
     async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
         """The batch that was made of a request, not one of those ``known``."""
 
+    @abstractmethod
     async def status(self, id: str) -> BatchStatus:
         """How a batch goes."""
 
+    @abstractmethod
     async def results(self, id: str) -> Results:
         """The results of a batch that ended; to be closed."""
 
     def to_do(self, id: str) -> str:
         """What the user should do for a batch."""
+        return ""
 
 
-class _Http:
+class _Http(BatchService):
     """What both services share."""
-
-    works_alone = True
 
     def __init__(self, endpoint: Endpoint, timeout: float) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
         self._timeout = timeout
-
-    def to_do(self, id: str) -> str:
-        return ""
 
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
@@ -167,7 +172,6 @@ class OpenAIBatches(_Http):
     """
 
     kind = BatchKind.OPENAI
-    dialect = DIALECTS[kind]
     takes_files = True
 
     async def submit(
@@ -231,8 +235,6 @@ class AnthropicBatches(_Http):
     """
 
     kind = BatchKind.ANTHROPIC
-    dialect = DIALECTS[kind]
-    takes_files = False
 
     async def submit(
         self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]

@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 from ..core.benchmark import Benchmark
 from ..core.evidence import Evidence, clustered, evidence_of, mean
-from ..core.question import Question
+from ..core.question import AnyTask, Question
 from ..core.scored_row import ScoredRow, totals
 from ..core.statistics import ALPHA, chance_of_lead
-from ..runs.best_format import FormatAverage, ranked
-from .calls import Cell
+from .best_format import FormatAverage, ranked
 
 ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
 """How much of all pictures has been asked about after each round; the last one is all."""
@@ -35,19 +34,19 @@ RULE = (
 """How formats are dropped, as everything that names one says it."""
 
 
-def rounds_of(cell: Cell, seed: int) -> list[tuple[int, ...]]:
-    """The rows of a cell that are asked by the end of each round, in its own order.
+def rounds_of(task: AnyTask, rows: Sequence[int], seed: int) -> list[tuple[int, ...]]:
+    """Which of some rows are asked by the end of each round, in their own order.
 
     Each round holds those before it.  Queries of one picture come together: a picture is one piece
     of evidence, and costs most when it is sent twice.  Which pictures come first depends on the
     seed and their names alone, so it is the same for every format, and on every machine.
     """
-    queries = cell.task.queries
-    pictures = {queries[row].images for row in cell.rows}
+    queries = task.queries
+    pictures = {queries[row].images for row in rows}
     order = sorted(pictures, key=lambda images: (_drawn(seed, images), images))
     place = {images: at for at, images in enumerate(order)}
     return [
-        tuple(row for row in cell.rows if place[queries[row].images] < ceil(share * len(order)))
+        tuple(row for row in rows if place[queries[row].images] < ceil(share * len(order)))
         for share in ROUNDS
     ]
 

@@ -12,59 +12,20 @@ import yaml
 from ..benchmarks import benchmark_of
 from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
 from ..benchmarks.findit.formats import Format, format_of
-from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, WINNER, Axes, Table, axis_values
+from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, axis_values
 from ..benchmarks.findit.variant import Variant, problem
-from ..boxes.reply_format import KEYS, default_key
+from ..boxes.reply_format import default_key
 from ..core.config import Checked, Config, ConfigError, MisplacedError, YamlText
 from ..core.files import atomic_write
 from ..core.question import Question
 from ..core.run_files import RunFiles
 from ..core.spelling import nearest
 from ..core.statistics import INTERVALS, Interval
-from ..runs.best_format import FormatAverage, ranked, rule
-from ..runs.intervals import intervals
-from ..runs.scored_run import load_run
-from .config import ModelEntry, Race, Sweep
+from .best_format import FormatAverage, ranked, rule
+from .cell_result import Result, SearchError, refuse_unanswered
+from .intervals import intervals
 from .race import RULE
-from .results import Result, SearchError, refuse_unanswered
-
-STAGES = (
-    Axes(keys=("bbox_2d",)),
-    Axes(representations=(WINNER,), outputs=("json",), keys=KEYS),
-)
-"""The paper's two stages: all representations in both outputs, then all keys at the winner."""
-
-
-def marks_stage(marks: Sequence[str]) -> Axes:
-    """A third stage: the winner of both with every one of some marks on its reference pictures."""
-    winner = dict.fromkeys(AXIS_FIELDS, (WINNER,))
-    return Axes(**{**winner, "marks": tuple(marks)})
-
-
-def search_sweep(
-    entry: ModelEntry,
-    table: Table,
-    limit: int,
-    places: tuple[Path, Path],
-    marks: Sequence[str] = (),
-    race: Race | None = None,
-) -> Sweep:
-    """The stages for one model, as a sweep; ``places`` are its work dir and its journal.
-
-    Raises:
-        ValueError: there are ``marks``, and the table has no reference pictures.
-    """
-    if marks and not table.data.family.has_references:
-        raise ValueError(f"{table.name} shows no reference pictures: there is nothing to mark")
-    return Sweep(
-        models=(entry,),
-        tables=(table,),
-        stages=(*STAGES, marks_stage(marks)) if marks else STAGES,
-        limit=limit,
-        work_dir=places[0],
-        journal=places[1],
-        race=race,
-    )
+from .scored_run import load_run
 
 
 def averages(results: Sequence[Result]) -> list[FormatAverage]:
@@ -97,10 +58,11 @@ def best_format(results: Sequence[Result]) -> Format:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def outcome(results: Sequence[Result], prompts: str, race: Race | None = None) -> dict[str, Any]:
+def outcome(results: Sequence[Result], prompts: str, seed: int | None = None) -> dict[str, Any]:
     """What a file of formats says of one model: the winner, averages, every cell with intervals.
 
-    Of formats that a race dropped there are cells, with their rows, and no averages.
+    ``seed`` is that of the race that they ran (None: they ran none).  Of formats that it dropped
+    there are cells, with their rows, and no averages.
     """
     winner = best_format(results)
     benchmark = benchmark_of(results[0].question)
@@ -111,7 +73,7 @@ def outcome(results: Sequence[Result], prompts: str, race: Race | None = None) -
         "tables": tables,
         "prompts": prompts,
         **own_rule,
-        **_raced(results, race),
+        **_raced(results, seed),
         "averages": [
             {"format": format_text(average), **_rounded(average)} for average in averages(results)
         ],
@@ -142,14 +104,14 @@ def dropped_formats(results: Iterable[Result]) -> list[Result]:
     return list(by_format.values())
 
 
-def _raced(results: Sequence[Result], race: Race | None) -> dict[str, Any]:
+def _raced(results: Sequence[Result], seed: int | None) -> dict[str, Any]:
     """What a file of formats says of a race."""
-    if race is None:
+    if seed is None:
         return {}
     asked, of = race_calls(results)
     return {
         "race": {
-            "seed": race.seed,
+            "seed": seed,
             "rule": RULE,
             "calls": asked,
             "calls without a race": of,

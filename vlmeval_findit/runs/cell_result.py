@@ -9,7 +9,7 @@ from pathlib import Path
 from ..benchmarks import benchmark_of
 from ..core.metric import figures
 from ..core.question import Question
-from ..runs.score import RunScore
+from .score import RunScore
 
 
 class SearchError(ValueError):
