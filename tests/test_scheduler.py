@@ -246,6 +246,15 @@ def test_an_account_with_a_rate_is_used_up_to_it() -> None:
     assert run.last_home < 1.2 * 1000 / 12
 
 
+def test_the_last_items_go_to_the_only_server_however_long_it_took_of_late() -> None:
+    scheduler = Scheduler(iter(images(1, 5)), {"a": 64})
+    for now, home in ((0.0, 0.2), (0.2, 60.0)):
+        begun = scheduler.next(now)
+        assert begun is not None
+        scheduler.ended(begun, Outcome.ANSWERED, home)
+    assert len(all_that_begins(scheduler, 60.0)) == 3
+
+
 def test_retry_after_is_for_the_call_that_was_refused() -> None:
     begun: list[float] = []
 

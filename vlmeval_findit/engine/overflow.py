@@ -23,22 +23,24 @@ class Overflow:
         self._servers = servers
         self._siblings = siblings
         self._now = now
-        self._seconds = self._seconds_left() if is_end else 0.0
+        known = [one for one in servers if one.seconds and one.is_up(now)] if is_end else []
+        fastest = min((one.seconds for one in known), default=0.0)
+        self._fast = [one for one in known if one.seconds <= 2 * fastest]
+        self._seconds = self._seconds_left()
 
     def _seconds_left(self) -> float:
         """Until the fast servers would have all home that waits; 0: nobody knows."""
-        known = [one for one in self._servers if one.seconds and one.is_up(self._now)]
-        fastest = min((one.seconds for one in known), default=0.0)
-        fast = [one for one in known if one.seconds <= 2 * fastest]
-        if not fast:
+        if not self._fast:
             return 0.0
-        rate = sum(one.limit.at_once / one.seconds for one in fast)
+        rate = sum(one.limit.at_once / one.seconds for one in self._fast)
         left = sum(len(one.backlog) for one in self._servers)
-        return left / rate + max(one.first_seconds for one in fast)
+        return left / rate + max(one.first_seconds for one in self._fast)
 
     def is_too_slow(self, server: Server) -> bool:
         """Whether the fast ones have all home long before this one has answered a call."""
-        return not server.on_trial and 0 < 2 * self._seconds < server.seconds_by(self._now)
+        if server.on_trial or server in self._fast:  # there is nobody faster
+            return False
+        return 0 < 2 * self._seconds < server.seconds_by(self._now)
 
     def adopt_image(self, server: Server) -> None:
         """Take an image that nobody has begun from the server with most, if it is behind."""
