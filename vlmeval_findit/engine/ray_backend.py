@@ -11,13 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
 from ..core.work import Answer, said
 from .backend import Loader, WorkResult, image_name, not_loaded, work_of
 from .cancel import CancelToken
@@ -25,8 +23,8 @@ from .config import Inference
 from .finished import code_sha256
 from .outcome import Outcome, Policy
 from .plan import WorkItem
-from .ray_cluster import cluster, import_ray
-from .ray_replica import SETTINGS, Ready, Replica, Words
+from .ray_cluster import cluster, import_ray, replicas
+from .ray_replica import Ready, Words
 from .scheduler import Assignment, Scheduler
 
 log = logging.getLogger(__name__)
@@ -88,56 +86,14 @@ class RayBackend:
         scheduler = Scheduler(((image_name(item), item) for item in items), {}, _POLICY)
         if scheduler.done:
             return
-        with cluster(self._ray):
-            run = _Run(self._ray, scheduler, self._actors(), cancel)
+        with cluster(self._ray), replicas(self._ray, self._load, self._inference) as handles:
+            actors = [_Actor(f"replica {at}", handle) for at, handle in enumerate(handles, 1)]
+            run = _Run(self._ray, scheduler, actors, cancel)
             try:
                 async for result in run.results():
                     yield result
             finally:
                 run.end()
-
-    def _actors(self) -> list[_Actor]:
-        """Start the replicas.
-
-        Raises:
-            ValueError: the cluster has GPUs, and they would not be used.
-        """
-        there = self._ray.cluster_resources()
-        needs = {"CPU": self._inference.cpus, "GPU": self._inference.gpus}
-        if not needs["GPU"] and (gpus := there.get("GPU", 0)):
-            raise ValueError(
-                f"--gpus 0: each replica would run on processors, and the cluster has {gpus:g} "
-                "GPUs. Type --gpus 1, or start Ray with --num-gpus 0"
-            )
-        room = min((there.get(kind, 0) / need for kind, need in needs.items() if need), default=1)
-        if room < 1:
-            log.warning("a replica needs %s; until the cluster has them, none starts", needs)
-        for module in loaded_files():
-            # No worker could import what a question of theirs is an instance of.
-            self._ray.cloudpickle.register_pickle_by_value(module)
-        environment = {name: os.environ[name] for name in SETTINGS if name in os.environ}
-        environment[FILES_VARIABLE] = os.pathsep.join(named_files())
-        count = self._inference.replicas or max(1, int(room))
-        remote = self._ray.remote(Replica)
-        return [
-            _Actor(f"replica {at}", remote.options(**self._place()).remote(self._load, environment))
-            for at in range(1, count + 1)
-        ]
-
-    def _place(self) -> Mapping[str, Any]:
-        """Where a replica runs: what it starts itself for tensor parallelism is on its machine."""
-        cpus, gpus = self._inference.cpus, self._inference.gpus
-        how = {"num_cpus": cpus, "num_gpus": gpus, "max_restarts": -1, "max_concurrency": 3}
-        if gpus <= 1:
-            return {**how, "scheduling_strategy": "SPREAD"}
-        from ray.util.placement_group import placement_group
-        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
-
-        group = placement_group([{"CPU": cpus, "GPU": gpus}], strategy="STRICT_PACK")
-        place = PlacementGroupSchedulingStrategy(
-            group, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
-        )
-        return {**how, "scheduling_strategy": place}
 
 
 class _Run:
@@ -193,11 +149,9 @@ class _Run:
         return not self._scheduler.in_flight and (self._cancel.requested or self._scheduler.done)
 
     def end(self) -> None:
-        """Leave the processors to others."""
+        """Wait for nothing any more."""
         for task in self._tasks:
             task.cancel()
-        for actor in self._actors.values():
-            self._ray.kill(actor.handle)
 
     def _go(self, coroutine: Any) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)

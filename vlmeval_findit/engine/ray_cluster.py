@@ -1,17 +1,26 @@
-"""Ray as we use it: a cluster that is there, or one on this machine that listens to nobody else."""
+"""Ray as we use it: a cluster that is there, or one on this machine that listens to nobody else;
+and the actors of a model on it.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ..core.extras import install
+from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
+from .backend import Loader
+from .config import Inference
+from .ray_replica import SETTINGS, Replica
+
+log = logging.getLogger(__name__)
 
 
 def import_ray() -> Any:
@@ -46,6 +55,53 @@ def cluster(ray: Any) -> Iterator[None]:
         with _sigterm_kept():
             ray.init(**quiet)
         yield
+
+
+@contextmanager
+def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]]:
+    """The actors of a model, as many as are wanted or fit; they are gone in the end.
+
+    Raises:
+        ValueError: the cluster has GPUs, and they would not be used.
+    """
+    there = ray.cluster_resources()
+    needs = {"CPU": inference.cpus, "GPU": inference.gpus}
+    if not inference.gpus and (gpus := there.get("GPU", 0)):
+        raise ValueError(
+            f"--gpus 0: each replica would run on processors, and the cluster has {gpus:g} GPUs. "
+            "Type --gpus 1, or start Ray with --num-gpus 0"
+        )
+    room = min((there.get(kind, 0) / need for kind, need in needs.items() if need), default=1)
+    if room < 1:
+        log.warning("a replica needs %s; until the cluster has them, none starts", needs)
+    for module in loaded_files():
+        # No worker could import what a question of theirs is an instance of.
+        ray.cloudpickle.register_pickle_by_value(module)
+    environment = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    environment[FILES_VARIABLE] = os.pathsep.join(named_files())
+    remote = ray.remote(Replica)
+    how: dict[str, Any] = {"num_cpus": inference.cpus, "num_gpus": inference.gpus}
+    how |= {"max_restarts": -1, "max_concurrency": 3, "scheduling_strategy": "SPREAD"}
+    with ExitStack() as undo:
+        handles = []
+        for _ in range(inference.replicas or max(1, int(room))):
+            how["scheduling_strategy"] = (
+                _one_machine(needs, undo) if inference.gpus > 1 else "SPREAD"
+            )
+            handle = remote.options(**how).remote(load, environment)
+            undo.callback(ray.kill, handle)
+            handles.append(handle)
+        yield handles
+
+
+def _one_machine(needs: Mapping[str, float], undo: ExitStack) -> Any:
+    """Room on one machine, which whatever an actor starts for tensor parallelism shares with it."""
+    from ray.util.placement_group import placement_group, remove_placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    group = placement_group([{k: n for k, n in needs.items() if n}], strategy="STRICT_PACK")
+    undo.callback(remove_placement_group, group)
+    return PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
 
 
 @contextmanager
