@@ -318,6 +318,13 @@ def test_a_dry_run_needs_neither_torch_nor_vlmeval(tmp_path: Path) -> None:
     assert "80 model calls, 80 of them to be made" in done.stdout
 
 
+def test_where_nothing_is_read_nothing_is_checked(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['pydantic'] = None;"
+    code += "from vlmeval_findit.cli import main; sys.exit(main(['models']))"
+    command, lmu = [sys.executable, "-c", code], environment(tmp_path / "lmu")
+    subprocess.run(command, cwd=REPOSITORY, env=lmu, capture_output=True, check=True)
+
+
 def test_the_command_says_line_and_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
