@@ -5,7 +5,7 @@ pydantic checks.  It is imported when something is read, and most commands read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -35,6 +35,13 @@ class MisplacedError(ValueError):
 
 class _UnknownKeyError(MisplacedError):
     """A key that no field has."""
+
+
+def refuse_twice(values: Sequence[Any], *at: str) -> None:
+    """Refuse a value that stands twice in a list, with a :class:`MisplacedError`."""
+    for place, value in enumerate(values):
+        if list(values).count(value) > 1:
+            raise MisplacedError(f"{value} stands twice", *at, place)
 
 
 # --- types of fields ------------------------------------------------------------------------------

@@ -9,23 +9,20 @@ from typing import Annotated, Any
 
 from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
-from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.grid import (
-    AXIS_FIELDS,
     AXIS_VALUES,
-    NONE,
     WINNER,
     Axes,
     Table,
     Views,
-    axis_values,
+    axes_of,
+    axis_from,
     benchmark,
     formats,
 )
 from ..benchmarks.findit.grid import variants as cells_of
 from ..benchmarks.findit.variant import Variant
-from ..boxes.reply_format import default_key
-from ..boxes.representation import GRID, REPRESENTATIONS
+from ..boxes.representation import REPRESENTATIONS
 from ..core.config import (
     Checked,
     Config,
@@ -37,6 +34,7 @@ from ..core.config import (
     SeveralOrAll,
     YamlText,
     YesNo,
+    refuse_twice,
 )
 from ..core.question import Question
 from ..core.spelling import nearest
@@ -67,24 +65,9 @@ class _AxesFile(Config):
 
     def axes(self, *, may_win: bool) -> Axes:
         """The axes; ``may_win``: there is a stage before, which has a winner."""
-        return Axes(**{axis: _axis(axis, said, may_win) for axis, said in self.named().items()})
-
-
-def _axis(axis: str, said: Sequence[str], may_win: bool) -> tuple[str, ...]:
-    if said == "all":
-        return AXIS_VALUES[axis]
-    if said == (WINNER,):
-        if not may_win:
-            raise MisplacedError(
-                f"{WINNER} is the best format of the stage before: there is none", axis
-            )
-        return (WINNER,)
-    for at, word in enumerate(said):
-        if word not in (known := axis_values(axis, word)):
-            what = axis.removesuffix("s")
-            raise MisplacedError(f"no {what} {word!r}{nearest(word, known)}", axis, at)
-    _refuse_twice(said, axis)
-    return tuple(said)
+        return Axes(
+            **{axis: axis_from(axis, said, may_win=may_win) for axis, said in self.named().items()}
+        )
 
 
 def _model(said: Any) -> Any:
@@ -196,14 +179,8 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     return sweep
 
 
-def _refuse_twice(values: Sequence[Any], *at: str) -> None:
-    for place, value in enumerate(values):
-        if list(values).count(value) > 1:
-            raise MisplacedError(f"{value} stands twice", *at, place)
-
-
 def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
-    _refuse_twice([entry.name for entry in entries], "models")
+    refuse_twice([entry.name for entry in entries], "models")
     for at, entry in enumerate(entries):
         name = entry.name
         if entry.provider is not None and entry.checkpoint is not None:
@@ -237,7 +214,7 @@ def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, .
         else:
             raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
         names.append(name)
-    _refuse_twice(names, "datasets")
+    refuse_twice(names, "datasets")
     if len({table.kind for table in tables}) > 1:
         raise MisplacedError(
             "datasets of several benchmarks have no common best format: make a sweep of each, or "
@@ -275,7 +252,7 @@ def _stages(file: _SweepFile) -> tuple[Axes, ...]:
 def _frames(said: Sequence[int] | str | None) -> tuple[int, ...]:
     if isinstance(said, str):
         return tuple(range(1, 1 + max(table.data.frames for table in grid_tables().values())))
-    _refuse_twice(said or (), "frames")
+    refuse_twice(said or (), "frames")
     return tuple(said or ())
 
 
@@ -301,16 +278,16 @@ def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
 
 def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
     """Refuse a value that was written down but fits no cell: somebody wanted it."""
-    if not sweep.tables and any(map(_has_winner, sweep.stages)):
+    if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
         raise MisplacedError(f"{WINNER}: no table is named whose formats are compared", "datasets")
-    if sweep.race is not None and not _has_several(sweep):
+    cells = _cells_by_stage(sweep)
+    if sweep.race is not None and len({cell.format for used in cells for cell in used}) < 2:
         raise MisplacedError("there is one format only: nothing to race", "race")
     for table in sweep.tables:
         if not cells_of([table], formats(sweep.stages[0]), sweep.views):
             raise MisplacedError(f"no cell of {table.name} fits the axes", "datasets")
-    for at, axes in enumerate(sweep.stages):
-        used = cells_of(sweep.tables, formats(_without_winner(axes, sweep)), sweep.views)
-        fits = _used_values(used)
+    for at, used in enumerate(cells):
+        fits = axes_of(used)
         stage, where = (file.stages[at], ("stages", at)) if file.stages else (file, ())
         views = {} if file.stages else {"frames": file.frames, "captions": file.captions}
         for axis, said in {**stage.named(), **views}.items():
@@ -323,35 +300,7 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
                     )
 
 
-def _has_several(sweep: Sweep) -> bool:
-    """Whether a table is asked in several formats."""
-    found = {
-        cell.format
-        for axes in sweep.stages
-        for cell in cells_of(sweep.tables, formats(_without_winner(axes, sweep)), sweep.views)
-    }
-    return len(found) > 1
-
-
-def _without_winner(axes: Axes, sweep: Sweep) -> Axes:
-    """Axes with some format in place of the winner: one that is judged as those of the sweep."""
-    first = sweep.stages[0].representations[0]
-    name = "xyxy" if first in GRID else first
-    stand_in = Format(name, "json", default_key(name))
-    return axes.after(stand_in) if _has_winner(axes) else axes
-
-
-def _has_winner(axes: Axes) -> bool:
-    return any(WINNER in getattr(axes, axis) for axis in AXIS_VALUES)
-
-
-def _used_values(used: Sequence[Variant]) -> dict[str, set[Any]]:
-    found: dict[str, set[Any]] = {
-        axis: {getattr(cell, field) or NONE for cell in used} for axis, field in AXIS_FIELDS.items()
-    }
-    # Text has no key and `decomposed` names its own: their default is nobody's wish.
-    said = (cell for cell in used if cell.output == "json" and cell.structure != "decomposed")
-    found["keys"] = {cell.key for cell in said}
-    found["frames"] = {cell.frames for cell in used}
-    found["captions"] = {cell.caption for cell in used}
-    return found
+def _cells_by_stage(sweep: Sweep) -> list[list[Variant]]:
+    """The cells of every stage, as if some format had won before."""
+    some = [axes.after_some(sweep.stages[0]) for axes in sweep.stages]
+    return [cells_of(sweep.tables, formats(axes), sweep.views) for axes in some]

@@ -22,6 +22,8 @@ from ...boxes.reply_format import (
     default_key,
 )
 from ...boxes.representation import GRID, REPRESENTATIONS
+from ...core.config import MisplacedError, refuse_twice
+from ...core.spelling import nearest
 from .datasets import DATASETS, Dataset
 from .formats import Format
 from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
@@ -83,6 +85,16 @@ class Axes:
     marks: tuple[str, ...] = (NONE,)
     decodings: tuple[str, ...] = (NONE,)
 
+    @property
+    def has_winner(self) -> bool:
+        return any(WINNER in getattr(self, axis) for axis in AXIS_FIELDS)
+
+    def after_some(self, first: Axes) -> Axes:
+        """These axes with some format for ``winner``: one that is judged as those of others."""
+        name = first.representations[0]
+        name = "xyxy" if name in GRID else name
+        return self.after(Format(name, "json", default_key(name)))
+
     def after(self, winner: Format | None) -> Axes:
         """These axes with ``winner`` replaced by the values of a format.
 
@@ -126,6 +138,41 @@ def axis_values(axis: str, value: object) -> Collection[str]:
     """What an axis can have: a value that ``all`` does not mean may be another representation."""
     known = AXIS_VALUES[axis]
     return REPRESENTATIONS if axis == "representations" and value not in known else known
+
+
+def axis_from(axis: str, said: Sequence[str], *, may_win: bool) -> tuple[str, ...]:
+    """The values of an axis that somebody names, or ``all``, or ``winner``.
+
+    Raises:
+        MisplacedError: one is none, stands twice, or ``winner`` may not be said.
+    """
+    if said == "all":
+        return AXIS_VALUES[axis]
+    if tuple(said) == (WINNER,):
+        if not may_win:
+            why = f"{WINNER} is the best format of the stage before: there is none"
+            raise MisplacedError(why, axis)
+        return (WINNER,)
+    for at, word in enumerate(said):
+        if word not in (known := axis_values(axis, word)):
+            what = axis.removesuffix("s")
+            raise MisplacedError(f"no {what} {word!r}{nearest(word, known)}", axis, at)
+    refuse_twice(said, axis)
+    return tuple(said)
+
+
+def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
+    """The values that some cells have on every axis, their frames and captions."""
+    found: dict[str, set[Any]] = {
+        axis: {getattr(cell, field) or NONE for cell in cells}
+        for axis, field in AXIS_FIELDS.items()
+    }
+    # Text has no key and `decomposed` names its own: their default is nobody's wish.
+    said = (cell for cell in cells if cell.output == "json" and cell.structure != "decomposed")
+    found["keys"] = {cell.key for cell in said}
+    found["frames"] = {cell.frames for cell in cells}
+    found["captions"] = {cell.caption for cell in cells}
+    return found
 
 
 def formats(axes: Axes) -> Iterator[Format]:
