@@ -302,6 +302,28 @@ def test_a_refused_batch_says_why_and_is_submitted_anew_by_the_next_run(
         assert len(server.batches) == 2
 
 
+def test_a_call_that_failed_does_not_stand_for_one_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refused batch ends the run with a failed call of its own: none is counted twice."""
+
+    class Second(BatchServer):
+        def _openai(self, batch: Any) -> dict[str, Any]:
+            self.manners.refused = "too many" if batch.id == "batch_1" else ""
+            return super()._openai(batch)
+
+    few = replace(DIALECTS[BatchKind.OPENAI], requests=8)
+    monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, few)
+    with Second(fates={0: "expired"}) as server:
+        given = batched(tmp_path, server, "openai")
+        assert main(given) == 1
+        made = [one["key"] for one in records(tmp_path / "calls.jsonl")]
+        assert len(made) == len(set(made)) == 9
+        server.manners = Manners()
+        assert main(given) == 0
+    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
+
+
 def test_stopped_while_it_waits_the_next_run_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

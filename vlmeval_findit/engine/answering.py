@@ -25,7 +25,7 @@ from .journal.lines import Record
 from .journal.lookup import JournalShard, Lookup
 from .journal.writer import Journal
 from .outputs import Output, begin, found_here, made_before, record_of
-from .plan import ItemSizes, make_plan, unfinished, work_items
+from .plan import ItemSizes, make_plan
 from .sink import Listener, ResultSink
 from .unanswered import OpenCalls, Unanswered, calls_left
 
@@ -244,7 +244,7 @@ async def answer_calls(
             sink.take(result)
         if sink.ended:
             return
-        async with aclosing(backend.answer(calls.items(), own)) as results:
+        async with aclosing(backend.answer(calls, own)) as results:
             async for result in results:
                 sink.take(result)
                 if sink.ended:
@@ -302,7 +302,6 @@ def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None
     if isinstance(backend, BatchBackend):
         plan = make_plan([output.cell for output in outputs], engine.hashes)
         left = Unanswered(engine.journal, engine.sweep.confidences)
-        items = unfinished(work_items(plan.calls, ItemSizes()), left)
         backend.ledger = Ledger(engine.journal)
         with cancel.shielded():
-            run_sync(backend.submit(items, cancel))
+            run_sync(backend.submit(OpenCalls(plan, left, ItemSizes()), cancel))

@@ -47,7 +47,8 @@ class Backend(Protocol):
     ) -> AsyncGenerator[WorkResult, None]:
         """Yield every call of the items with its answer; fewer once a stop was requested.
 
-        Items are pulled on the loop's thread, one after the other, a bounded number ahead.  A
+        Items are pulled on the loop's thread, one after the other, a bounded number ahead; who
+        walks through them again gets those whose calls are still without an answer.  A
         failed call is an answer with an error.  After a request to stop nothing begins any more and
         what is at servers comes home; after an interruption (``cancel.now``) it ends at once.
         """

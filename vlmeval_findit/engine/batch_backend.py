@@ -14,10 +14,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, takewhile
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from ..core.work import Answer, Stop
 from ..models.http.batch.dialects import BatchKind
@@ -25,7 +25,6 @@ from ..models.http.completion import CallError
 from ..models.http.spending import Budget, SpendingError
 from .backend import WorkResult, single_calls, work_of
 from .batch_ledger import Batch, Ledger, Route
-from .calls import Call, Cell, Keying
 from .cancel import CancelToken
 from .plan import WorkItem
 
@@ -84,24 +83,21 @@ class BatchBackend:
     ) -> AsyncGenerator[WorkResult, None]:
         if (run := self._run(items, cancel)) is None:
             return
-        try:
-            async with aclosing(run.answers()) as results:
-                async for result in results:
-                    yield result
-        except _CancelledError:
-            return
-        except (SpendingError, CallError) as error:
-            # Whatever has no answer: its run ends with why.
-            answer = Answer("", error=str(error), stop=_stop(error))
-            yield WorkResult((run.pending.first,), (answer,))
+        with suppress(_CancelledError):
+            try:
+                async with aclosing(run.answers()) as results:
+                    async for result in results:
+                        yield result
+            except (SpendingError, CallError) as error:
+                # Whatever has no answer: its run ends with why.
+                answer = Answer("", error=str(error), stop=_stop(error))
+                yield WorkResult(next(run.pending()).calls, (answer,))
 
     def _run(self, items: Iterable[WorkItem], cancel: CancelToken) -> _Run | None:
         assert self.ledger is not None
-        going = takewhile(lambda item: not cancel.requested, items)
-        pending = PendingCalls(one for item in going for one in single_calls(item))
-        if not pending or cancel.requested:
+        if cancel.requested or next(iter(items), None) is None:
             return None
-        return _Run(self._load(), self.ledger, pending, cancel, self._poll, self._budget)
+        return _Run(self._load(), self.ledger, items, cancel, self._poll, self._budget)
 
 
 def _stop(error: SpendingError | CallError) -> Stop:
@@ -116,15 +112,39 @@ class _CancelledError(Exception):
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the backend; ``pending`` are the calls without an answer, by their keys."""
+    """One run of the backend.
+
+    The batches in ``going`` were made, and calls with the keys in ``answered`` have their answer.
+    There may be a million: they are not kept, but made again from ``items`` as they are needed.
+    """
 
     client: BatchClient
     ledger: Ledger
-    pending: PendingCalls
+    items: Iterable[WorkItem]
     cancel: CancelToken
     poll: float
     budget: Budget
     going: list[Batch] = field(default_factory=list)
+    answered: set[str] = field(default_factory=set)
+
+    def pending(self) -> Iterator[WorkItem]:
+        """Calls without an answer, one each, in the order of the plan.
+
+        Raises:
+            _CancelledError: the run is to stop.
+        """
+        for item in self.items:
+            if self.cancel.requested:
+                raise _CancelledError
+            for one in single_calls(item):
+                if one.calls[0].key not in self.answered:
+                    yield one
+
+    def _on_their_way(self) -> set[str]:
+        """The keys of pending calls that are in batches."""
+        noted = self.ledger.open
+        keys = (item.calls[0].key for item in self.pending()) if noted else ()
+        return {key for key in keys if key in noted}
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
         """All answers, as batches end.
@@ -155,23 +175,24 @@ class _Run:
             ValueError: calls are on their way in batches that are asked otherwise.
             CallError, SpendingError, _CancelledError: not all are.
         """
-        first, service = self.pending.first.cell, self.client.service
+        first, service = next(self.pending()).calls[0].cell, self.client.service
         route = Route(service.kind, service.name, first.model, first.confidences)
-        self.ledger.refuse_open(self.pending.keys(), route)
-        for batch in self.ledger.with_any(self.pending.keys()):
+        on_way = self._on_their_way()
+        self.ledger.refuse_open(on_way, route)
+        for batch in self.ledger.with_any(on_way):
             await self._find(batch)
         covered = {key for one in self.going for key in one.open}
         requests, dialect = _Requests(), service.dialect
-        for key in [key for key in self.pending if key not in covered]:
-            if self.cancel.requested:
-                raise _CancelledError
-            work = work_of(item := self.pending.item(key))
+        for item in self.pending():
+            if (key := item.calls[0].key) in covered:
+                continue
+            work = work_of(item)
             try:
                 line, at_most = self.client.request_line(key, work)
                 if len(line) + len(dialect.head) + len(dialect.tail) > dialect.size:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
             except Exception as error:  # whatever a broken image makes of its reader
-                del self.pending[key]
+                self.answered.add(key)
                 yield WorkResult(item.calls, (self.client.unreadable(work, error),))
                 continue
             size = requests.size + len(dialect.between) + len(line) + len(dialect.tail)
@@ -257,11 +278,11 @@ class _Run:
                 break
             if waiting:
                 await self._unless_cancelled(asyncio.sleep(next(seconds)))
-        for batch in (without := self.ledger.with_any(self.pending.keys())):
+        left = self._on_their_way()
+        for batch in self.ledger.with_any(left):
             self.client.tell(service.to_do(batch.id))
-        if without:
-            left = f"{len(self.pending):,} calls have no results yet"
-            raise CallError(f"{left}: run that, then again")
+        if left:
+            raise CallError(f"{len(left):,} calls have no results yet: run that, then again")
 
     async def _status(self, batch: Batch) -> BatchStatus:
         """How a batch goes.
@@ -284,17 +305,18 @@ class _Run:
         results = await self._asked(f"the results of {batch} cannot be had", ask)
         done = []
         with closing(results):
-            for key in [key for key in self.pending if key in batch.open]:
-                result = results.get(key)
-                if result is None and not status.whole:
+            for item in self.pending():
+                key = item.calls[0].key
+                result = results.get(key) if key in batch.open else None
+                if key not in batch.open or (result is None and not status.whole):
                     continue
-                item, why = self.pending.item(key), f"the batch has no result of it ({status.said})"
+                why = f"the batch has no result of it ({status.said})"
                 answer = self.client.answer(work_of(item), batch.id, result, why)
                 yield WorkResult(item.calls, (answer,))
                 if self.cancel.requested:
                     # Perhaps it could not be kept: what is not noted is fetched again.
                     raise _CancelledError
-                del self.pending[key]
+                self.answered.add(key)
                 done.append(key)
         self.ledger.note(batch, collected=done)
 
@@ -360,44 +382,3 @@ class _Requests:
         self.size += self.file.write(before) + self.file.write(line)
         known = self.at_most is not None and at_most is not None
         self.at_most = (self.at_most or 0.0) + (at_most or 0.0) if known else None
-
-
-class _Alike(NamedTuple):
-    """What many calls have in common."""
-
-    cell: Cell
-    wanted_by: tuple[int, ...]
-    shares_images: bool
-
-
-class PendingCalls(dict[str, tuple[_Alike, int]]):
-    """Calls without an answer, by their keys, in the order of the plan.
-
-    There may be a million of them.  Of each are kept its key and its row; it is made again when it
-    is asked for, over images whose content does not change any more.
-
-    Args:
-        items: one call each.
-    """
-
-    def __init__(self, items: Iterable[WorkItem]) -> None:
-        self._hashes: dict[Path, str] = {}
-        self._keying: dict[Cell, Keying] = {}
-        known: dict[_Alike, _Alike] = {}
-        for (call,), shares_images in items:
-            self._hashes.update(zip(call.images, call.asked.image_sha256, strict=True))
-            alike = _Alike(call.cell, call.wanted_by, shares_images)
-            self[call.key] = known.setdefault(alike, alike), call.row
-
-    def item(self, key: str) -> WorkItem:
-        """A call, made again."""
-        (cell, wanted_by, shares_images), row = self[key]
-        if cell not in self._keying:
-            self._keying[cell] = Keying(cell, self._hashes.__getitem__)
-        call = Call(self._keying[cell](row), cell, row, wanted_by)
-        return WorkItem((call,), shares_images)
-
-    @property
-    def first(self) -> Call:
-        """The first of them; there is one."""
-        return self.item(next(iter(self))).calls[0]

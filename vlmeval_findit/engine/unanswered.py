@@ -48,7 +48,7 @@ class OpenCalls:
                 answer = Answer("", error=f"an image cannot be read: {why}")
                 yield WorkResult((call,), (answer,))
 
-    def items(self) -> Iterator[WorkItem]:
+    def __iter__(self) -> Iterator[WorkItem]:
         """The others, cut into items as if the whole plan were asked."""
         for item in unfinished(work_items(self.plan.calls, self.sizes), self.keys):
             calls = tuple(
