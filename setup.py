@@ -85,8 +85,6 @@ EXTRAS = {
     "cluster": ["ray>=2.40"],
     "confidences": ["pycocotools>=2.0.8"],
     "notebook": ["jupyterlab>=4", DETECTIONS],
-    # The clients of OpenAI, Anthropic and Google: --provider.
-    "providers": ["openai>=2.8", "anthropic>=0.75", "google-genai>=1.50"],
     # push --upload; writing the folder needs nothing more.
     "publish": ["huggingface_hub>=0.30"],
     # A tracking server, or a store in a file (sqlite:///…).
@@ -111,7 +109,6 @@ TEST = [
     *EXTRAS["confidences"],
     *EXTRAS["photos"],
     *EXTRAS["marks"],
-    *EXTRAS["providers"],
     *EXTRAS["publish"],
     *EXTRAS["track"],
     "datasets>=3",

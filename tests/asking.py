@@ -1,52 +1,94 @@
-"""Askers of servers on this machine, and what to ask them."""
+"""Backends of servers on this machine, and what to ask them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from contextlib import aclosing
+from typing import Any, cast
 
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.core.messages import text
-from vlmeval_findit.core.work import Answer, Work
-from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.core.messages import Message, text
+from vlmeval_findit.core.work import Answer
+from vlmeval_findit.engine.backend import run_sync
+from vlmeval_findit.engine.calls import Call, Keyed
+from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.http_backend import HttpBackend, Service
+from vlmeval_findit.engine.outcome import Policy
+from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.models.http.chat import server_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.spending import Budget
 
 KEY = "sk-or-v1-c0ffee-SECRET"
 QUESTION = parse("FindIt_Demo_xyxy_json")
-WORK = Work(((text("where?"),),), (QUESTION,), {}, False)
+WORDS: Message = (text("where?"),)
+QUICK = Policy(attempts=4, refusals=4, backoff=(0.001, 0.002), rest=(0.01, 0.02))
+"""Waits that no test notices."""
 
 
-class Sleeps(list[float]):
-    """Takes the place of waiting and remembers how long."""
-
-    def __call__(self, seconds: float) -> None:
-        self.append(seconds)
-
-
-def asker(
-    urls: str | Sequence[str],
-    terms: Terms | None = None,
-    sleeps: Sleeps | None = None,
-    budget: Budget | None = None,
-    fields: dict[str, Any] | None = None,
-) -> ChatAsker:
-    """An asker of Qwen3-VL behind servers, which waits for nothing."""
+def service(urls: str | Sequence[str], fields: dict[str, Any] | None = None, **how: Any) -> Service:
+    """Qwen3-VL behind servers."""
     urls = [urls] if isinstance(urls, str) else urls
-    return ChatAsker(
-        server_model("Qwen3-VL", fields=fields),
-        [Endpoint(url, KEY) for url in urls],
-        terms or Terms(attempts=4),
-        budget,
-        Sleeps() if sleeps is None else sleeps,
-    )
+    where = [Endpoint(url, KEY) for url in urls]
+    return Service(server_model("Qwen3-VL", fields=fields), where, **{"policy": QUICK, **how})
 
 
-def one(asking: ChatAsker) -> Answer:
+def ask(
+    who: Service | HttpBackend,
+    calls: int = 1,
+    message: Message | Sequence[Message] = WORDS,
+    question: Any = QUESTION,
+    *,
+    confidences: bool = False,
+    at_once: int = 1,
+    images: Sequence[str] = (),
+    cancel: CancelToken | None = None,
+) -> list[Answer]:
+    """The answers to calls of one run, in their order; without those that were not made.
+
+    Args:
+        who: is asked; a backend knows what it found out before.
+        message: all the same, or one a call.
+        at_once: to all servers.
+        images: the name of the content of the images of each call (default: it has none).
+    """
+    backend = who if isinstance(who, HttpBackend) else HttpBackend(lambda: who, at_once)
+    messages = list(message) if isinstance(message, list) else [message] * calls
+    made = []
+    for number, said in enumerate(messages):
+        shown = (images[number],) if images else ()
+        cell = _Cell(said, question, confidences)
+        made.append(Call(Keyed(str(number), (), "", shown), cast(Any, cell), number))
+    came: dict[int, Answer] = {}
+
+    async def run() -> None:
+        items = (WorkItem((call,), shares_images=False) for call in made)
+        async with aclosing(backend.answer(items, cancel or CancelToken())) as results:
+            async for result in results:
+                for call, answer in zip(result.calls, result.answers, strict=True):
+                    assert call.row not in came
+                    came[call.row] = answer
+
+    run_sync(run())
+    return [came[number] for number in sorted(came)]
+
+
+class _Cell:
+    """As much of a cell as a backend looks at."""
+
+    def __init__(self, message: Message, question: Any, confidences: bool) -> None:
+        self.question = question
+        self.confidences = confidences
+        self.prompts = self
+        self._message = message
+
+    def message(self, row: int) -> Message:
+        return self._message
+
+
+def one(who: Service | HttpBackend, **how: Any) -> Answer:
     """The answer to one message."""
-    (answer,) = asking.ask(WORK)
+    (answer,) = ask(who, **how)
     return answer
 
 

@@ -69,7 +69,9 @@ Script = Callable[[Asked, int], Answer]
 class ChatServer:
     """``with ChatServer(script) as server``: answers at ``server.url`` until the end."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, keeps_alive: bool = False) -> None:
+        self._keeps_alive = keeps_alive
+        self.connections = 0
         self.asked: list[Asked] = []
         self._script = script
         self._lock = threading.Lock()
@@ -95,6 +97,13 @@ class ChatServer:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1" if outer._keeps_alive else "HTTP/1.0"
+
+            def setup(self) -> None:
+                super().setup()
+                with outer._lock:
+                    outer.connections += 1
+
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 headers = {name.lower(): value for name, value in self.headers.items()}

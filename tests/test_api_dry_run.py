@@ -21,7 +21,7 @@ from vlmeval_findit.engine.journal.lookup import Lookup
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.estimate import Load, image_tokens
-from vlmeval_findit.models.http.payload import SentImage
+from vlmeval_findit.models.http.images import SentImage
 from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
 
 OFFLINE = """

@@ -113,13 +113,13 @@ def test_a_server_s_model_takes_its_space_from_the_environment(
     import vlmeval.api
 
     server = partial(vlmeval.api.FindItServer, "my-own", "http://localhost:8000/v1")
-    asked = server().asker._model
+    asked = server().service.model
     with pytest.raises(SpaceError, match="not guessed"):
         asked.describe(parse(DATA), [])
     assert asked.describe(benchmarks.parse(LETTERS), []).space is None, "letters have no space"
     monkeypatch.setenv("FINDIT_SPACE", "pixels")
-    assert server().asker._model.space(parse(DATA)) == Space("pixels")
-    assert server(space="unit").asker._model.space(parse(DATA)) == Space("unit")
+    assert server().service.model.space(parse(DATA)) == Space("pixels")
+    assert server(space="unit").service.model.space(parse(DATA)) == Space("unit")
 
 
 def test_without_a_key_there_is_no_model(
@@ -226,19 +226,19 @@ def test_a_limit_of_tokens_is_a_setting_of_every_class(
         registered[MODEL](max_tokns=64)
 
 
-def test_the_engine_asks_with_the_asker_of_a_model(
+def test_the_engine_asks_as_a_model_of_ours_says(
     registered: dict[str, Any], keyed: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.engine.model_asker import ModelAsker
-    from vlmeval_findit.host.sweep_host import load_model
-    from vlmeval_findit.models.http.asker import ChatAsker
+    from vlmeval_findit.engine.backend import LocalBackend
+    from vlmeval_findit.engine.http_backend import HttpBackend
+    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
 
     budget = Budget(1.0)
-    asker = load_model(MODEL, {"budget": budget, "timeout": 5.0})
-    assert isinstance(asker, ChatAsker)
-    assert asker._budget is budget
-    assert asker._transport._timeout == 5.0
-    assert isinstance(load_model("FullImage", {}), ModelAsker)
+    host = VLMEvalKitHost(Inference(timeout=5.0), budget=budget)
+    backend = host.backend(ModelEntry(MODEL))
+    assert isinstance(backend, HttpBackend)
+    assert (backend.service.budget, backend.service.timeout) == (budget, 5.0)
+    assert isinstance(host.backend(ModelEntry("FullImage")), LocalBackend)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def failed_rows(folder: Path) -> list[int]:
 
 def _look_at_the_first(tmp_path: Path, done: Any) -> None:
     assert done.returncode == 1, "some calls failed"
-    assert done.stdout.count("WARNING - asker.py") == 1, "one line for all of them"
+    assert done.stdout.count("WARNING - http_backend.py") == 1, "one line for all of them"
     assert f"FindIt: {MODEL} on {DATA}: {len(failed_rows(tmp_path))} calls failed" in done.stdout
     path = predictions(tmp_path / "outputs", MODEL, DATA)
     failed = failed_rows(tmp_path)

@@ -12,13 +12,8 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
 from vlmeval_findit.core.messages import Part, image, text
-from vlmeval_findit.models.http.payload import (
-    as_they_are,
-    for_provider,
-    openrouter_manner,
-    request,
-    server_manner,
-)
+from vlmeval_findit.models.http.images import as_they_are, for_provider
+from vlmeval_findit.models.http.payload import openrouter_manner, request, server_manner
 from vlmeval_findit.models.http.services import server_name, server_space
 from vlmeval_findit.models.scene_cache import JPEG_QUALITY
 from vlmeval_findit.models.table import MODELS, find_model

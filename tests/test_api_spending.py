@@ -1,32 +1,31 @@
+"""What calls cost: a limit in US dollars, and what nobody said."""
+
 from __future__ import annotations
 
 import random
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asking import QUESTION, Sleeps, asker, call_of, one
+from asking import QUESTION, QUICK, ask, call_of, one, service
 from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.engine.http_backend import Service
 from vlmeval_findit.models.http.chat import server_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget, SpendingError
 from vlmeval_findit.models.prices import Prices, prices_from
 
 
-def spend(budget: Budget, cost: float | None, seconds: float = 0.0) -> bool:
-    """Whether a call of this cost was made."""
+def spend(budget: Budget, cost: float | None) -> bool:
+    """Whether a call of this cost was made, with nothing in flight beside it."""
     try:
-        with budget.call() as charge:
-            time.sleep(seconds)
-            charge.cost = cost
+        assert budget.begin()
     except SpendingError:
         return False
+    budget.end(cost)
     return True
 
 
@@ -38,73 +37,75 @@ def test_a_limit_is_kept_and_what_was_spent_is_known() -> None:
     assert budget.refused == 2
 
 
-def test_threads_do_not_pass_the_limit_together() -> None:
+def flown(budget: Budget, costs: list[float], at_once: int) -> int:
+    """How many calls were made, so many at a time, as far as the budget lets them."""
+    left, flying, made = deque(costs), deque[float](), 0
+    while True:
+        try:
+            while left and len(flying) < at_once and budget.begin():
+                flying.append(left.popleft())
+                made += 1
+        except SpendingError:
+            return made
+        if not flying:
+            return made
+        budget.end(flying.popleft())
+
+
+def test_calls_in_flight_do_not_pass_the_limit_together() -> None:
     budget = Budget(1.0)
-    with ThreadPoolExecutor(16) as pool:
-        made = list(pool.map(lambda _: spend(budget, 0.1, 0.01), range(64)))
-    assert sum(made) == 10
+    assert flown(budget, [0.1] * 64, 16) == 10
     assert budget.spent == pytest.approx(1.0)
 
 
 def test_only_a_call_dearer_than_all_before_passes_the_limit() -> None:
     rng = random.Random(0)
     for _ in range(20):
-        costs = [rng.uniform(0.01, 0.1) for _ in range(60)]
         budget = Budget(1.0)
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda cost, b=budget: spend(b, cost, 0.0005), costs))
+        flown(budget, [rng.uniform(0.01, 0.1) for _ in range(60)], 8)
         assert budget.spent <= 1.0 + 8 * 0.09
         assert budget.exhausted
 
 
 def test_without_a_known_cost_one_call_runs_alone() -> None:
     budget = Budget(10.0)
-    running, most = [0], [0]
-    lock = threading.Lock()
+    for _ in range(8):
+        assert budget.begin()
+        assert not budget.begin()
+        budget.end(0.0)
 
-    def call(_: int) -> None:
-        with budget.call() as charge:
-            with lock:
-                running[0] += 1
-                most[0] = max(most[0], running[0])
-            time.sleep(0.01)
-            with lock:
-                running[0] -= 1
-            charge.cost = 0.0
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(call, range(8)))
-    assert most == [1]
+def test_who_waits_is_told_when_a_call_has_ended() -> None:
+    budget, told = Budget(10.0), []
+    assert budget.begin()
+    with budget.watched_by(lambda: told.append(budget.spent)):
+        budget.end(0.5)
+    assert told == [0.5]
 
 
 def test_a_service_that_names_no_cost_cannot_be_limited() -> None:
     budget = Budget(1.0)
     assert spend(budget, None)
-    with pytest.raises(SpendingError, match="does not say what calls cost"), budget.call():
-        pass
+    with pytest.raises(SpendingError, match="does not say what calls cost"):
+        budget.begin()
     unlimited = Budget()
     assert all(spend(unlimited, None) for _ in range(3))
-
-
-def test_a_failed_call_is_charged_what_it_cost() -> None:
-    budget = Budget(1.0)
-
-    def fail() -> None:
-        with budget.call() as charge:
-            charge.cost = 0.25
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert budget.spent == 0.25
-    assert not budget.exhausted
 
 
 def test_the_message_says_limit_and_spent() -> None:
     budget = Budget(0.5)
     spend(budget, 0.4)
-    with pytest.raises(SpendingError, match=r"\$0\.5 \(\$0\.4000 spent\)"), budget.call():
-        pass
+    with pytest.raises(SpendingError, match=r"\$0\.5 \(\$0\.4000 spent\)"):
+        budget.begin()
+
+
+def test_a_limit_holds_with_many_calls_at_once() -> None:
+    budget = Budget(0.1)
+    with ChatServer(in_turn(completion())) as server:
+        answers = ask(service(server.url, budget=budget), 30, at_once=8)
+        assert len(server.asked) == 10
+    assert budget.spent == pytest.approx(0.1)
+    assert sum(answer.error is None for answer in answers) == 10
 
 
 def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
@@ -112,9 +113,8 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
     model = replace(server_model("Qwen3-VL"), prices=prices)
     budget = Budget(5.0)
     with ChatServer(in_turn(NEVER)) as server:
-        terms = Terms(attempts=2, timeout=0.2)
-        asking = ChatAsker(model, [Endpoint(server.url)], terms, budget, Sleeps())
-        answer = one(asking)
+        twice = replace(QUICK, attempts=2)
+        answer = one(Service(model, [Endpoint(server.url)], 0.2, budget, twice))
     least = QUESTION.max_new_tokens * 1000.0 / 1e6  # of each attempt
     assert "no reply within" in (answer.error or "")
     assert budget.spent == pytest.approx(2 * least, rel=0.01)
@@ -122,19 +122,20 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
 
 
 def test_without_prices_it_is_paid_like_the_dearest_call_before() -> None:
-    budget = Budget(5.0)
+    budget, once = Budget(5.0), replace(QUICK, attempts=1)
     with ChatServer(in_turn(completion(), NEVER)) as server:
-        asking = asker(server.url, Terms(attempts=1, timeout=0.5), budget=budget)
-        assert one(asking).error is None
-        assert "no reply within" in (one(asking).error or "")
+        asked = service(server.url, timeout=0.5, budget=budget, policy=once)
+        first, second = ask(asked, 2)
+    assert first.error is None
+    assert "no reply within" in (second.error or "")
     assert budget.spent == pytest.approx(0.02), "the server said 0.01 of the first"
 
 
 def test_a_refused_connection_costs_nothing() -> None:
     budget = Budget(5.0)
     with ChatServer(in_turn(completion())) as server:
-        asking = asker(server.url, Terms(attempts=1), budget=budget)
-    assert "no reply" in (one(asking).error or "")
+        asked = service(server.url, budget=budget, policy=replace(QUICK, attempts=1))
+    assert "no reply" in (one(asked).error or "")
     assert budget.spent == 0.0
 
 

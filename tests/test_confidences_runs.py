@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import asker
+from asking import ask, service
+from asking import one as one_call
 from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 
@@ -18,7 +19,7 @@ from vlmeval_findit.core.prediction_reader import XLSX_CELL_LIMIT, read_predicti
 from vlmeval_findit.core.prediction_writer import write_rows
 from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
-from vlmeval_findit.core.work import Stop, Work
+from vlmeval_findit.core.work import Stop
 from vlmeval_findit.engine.config import Inference, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.journal.reading import records
@@ -176,30 +177,20 @@ def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> Non
 
 def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
     with ChatServer(refuses) as one, ChatServer(said) as other:
-        asking = asker([one.url, other.url])
-        for _ in range(3):
-            (answer,) = asking.ask(_work(confidences=True))
-            assert answer.error is None
+        answers = ask(service([one.url, other.url]), 3, confidences=True)
+        assert [answer.error for answer in answers] == [None] * 3
         assert len(one.asked) == 1
-        assert asking.stopped is None
 
 
 def test_a_refusal_stops_and_without_the_flag_nothing_is_asked_for() -> None:
     with ChatServer(refuses) as server:
-        asking = asker(server.url)
-        (answer,) = asking.ask(_work(confidences=True))
+        answer = one_call(service(server.url), confidences=True)
         assert answer.stop is Stop.HOPELESS
         assert "it gives no log-probabilities: run without --confidences" in str(answer.error)
         assert len(server.asked) == 1
-        (answer,) = asker(server.url).ask(_work(confidences=False))
+        answer = one_call(service(server.url))
         assert answer.error is None
         assert "logprobs" not in server.asked[-1].body
-
-
-def _work(*, confidences: bool) -> Work:
-    from asking import WORK
-
-    return WORK._replace(confidences=confidences)
 
 
 def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:

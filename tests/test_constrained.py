@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import asker
+from asking import ask, one, service
 from chat_server import ChatServer, completion, holding, in_turn, is_first
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ from vlmeval_findit.boxes.reply_schema import schema_of
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.core.work import Answer, Work
+from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.calls import settings_of
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.completion import Completion
@@ -138,9 +138,7 @@ FREE = parse("FindIt_Demo_xyxy_json_bbox_2d")
 
 
 def asked_of(question: Variant, server: ChatServer) -> Answer:
-    work = Work(((text("where?"),),), (question,), {}, False)
-    (answer,) = asker(server.url).ask(work)
-    return answer
+    return one(service(server.url), question=question)
 
 
 def test_only_the_twin_is_sent_with_a_schema() -> None:
@@ -157,10 +155,9 @@ def test_only_the_twin_is_sent_with_a_schema() -> None:
 def test_a_server_that_decodes_freely_is_told_once(
     said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with ChatServer(holding(in_turn(completion(said)))) as server:
-        work = Work(((text("where?"),),) * 2, (HELD,) * 2, {}, False)
-        with caplog.at_level(logging.WARNING):
-            answers = asker(server.url).ask(work)
+    script = holding(in_turn(completion(said)))
+    with ChatServer(script) as server, caplog.at_level(logging.WARNING):
+        answers = ask(service(server.url), 2, question=HELD)
     assert [answer.text for answer in answers] == [said, said]
     assert len([one for one in caplog.messages if "decodes freely" in one]) == 1
 

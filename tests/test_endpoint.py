@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 
 import pytest
-from asking import WORK
+from asking import ask
 from chat_server import Answer, Asked, ChatServer, completion, error
 
 from vlmeval_findit.core import redaction
 from vlmeval_findit.core.redaction import scrub
-from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.engine.http_backend import Service
 from vlmeval_findit.models.http.chat import server_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.services import endpoints
@@ -87,8 +87,8 @@ def test_credentials_of_an_address_are_used_and_shown_nowhere(
 
     with ChatServer(quoting) as server:
         url = server.url.replace("//", "//me:correct%20horse%21@") + f"?key={param}&v=1"
-        asking = ChatAsker(server_model("Qwen3-VL"), [Endpoint(url, "a-key-of-mine")], Terms(2))
-        said = [repr(answer) for _ in range(2) for answer in asking.ask(WORK)]
+        asking = Service(server_model("Qwen3-VL"), [Endpoint(url, "a-key-of-mine")])
+        said = [repr(answer) for answer in ask(asking, 2)]
         asked = server.asked[0]
     pair = base64.b64encode(f"me:{secret}".encode()).decode()
     assert asked.headers["authorization"] == f"Basic {pair}", "and no bearer token"

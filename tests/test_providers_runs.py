@@ -24,7 +24,7 @@ from provider_servers import (
     Said,
     address,
 )
-from test_providers import every_provider, installed
+from test_providers import every_provider
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.task import load_task
@@ -96,7 +96,6 @@ def scores(folder: Path) -> dict[str, Any]:
 def test_a_search_scores_as_over_an_openai_compatible_server(
     protocol: Protocol, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    installed(protocol)
     own, other, model = tmp_path / "own", tmp_path / "other", ["--model", protocol.model]
     said = first_boxes(protocol.model)
     with ChatServer(protocol.answering(said)) as server:
@@ -119,7 +118,6 @@ def test_a_search_scores_as_over_an_openai_compatible_server(
 def test_going_on_with_another_provider_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    installed(OPENAI)
     flags = ["--model", "GPT-5.4=gpt-5.4"]
     with ChatServer(OPENAI.answering(one_box)) as server:
         where = ["--provider", "openai", "--base-url", address(server, OPENAI)]
@@ -136,7 +134,6 @@ def test_going_on_with_another_provider_is_refused(
         assert len(server.asked) == asked, "Another deployment's answers are not taken for its own."
     with ChatServer(ANTHROPIC.answering(one_box)) as server:
         where = ["--provider", "anthropic", "--base-url", address(server, ANTHROPIC)]
-        installed(ANTHROPIC)
         assert main(search(tmp_path, "--model", "GPT-5.4=claude-x", *where)) != 0
         assert not server.asked
     assert "anthropic" in capsys.readouterr().err
@@ -158,8 +155,6 @@ work_dir: {folder}
 def test_a_sweep_may_ask_several_providers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    installed(OPENAI)
-    installed(GOOGLE)
     path = tmp_path / "sweep.yaml"
     path.write_text(
         MIXED.format(folder=tmp_path / "runs", here="{name: GPT-6-Astra, provider: openai}")
@@ -229,14 +224,12 @@ def test_a_dry_run_needs_neither_key_nor_package(
     assert main(["--data", DATA, *flags]) == 0
     assert "as claude-sonnet-4-5" in capsys.readouterr().out
     assert main(["search", "--dataset", "Demo", *flags]) == 0
-    installed(ANTHROPIC)
     assert main(["search", "--dataset", "Demo", *flags[:-1]]) == 2
     assert "ANTHROPIC_API_KEY is not set" in capsys.readouterr().err
 
 
 def test_a_batch_is_taken_by_the_models_provider(tmp_path: Path) -> None:
     for protocol in (OPENAI, ANTHROPIC):
-        installed(protocol)
         folder, name = tmp_path / protocol.provider, protocol.provider
         with BatchServer() as server:
             flags = ["--provider", name, "--base-url", server.url, "--batch", name]
@@ -257,7 +250,6 @@ def test_a_batch_is_taken_by_the_models_provider(tmp_path: Path) -> None:
 
 @every_provider
 def test_open_model(protocol: Protocol) -> None:
-    installed(protocol)
     with ChatServer(protocol.answering(lambda parts: '[{"bbox_2d": [1, 2, 3, 4]}]')) as server:
         model = findit.open_model(
             protocol.model, address(server, protocol), provider=protocol.provider
@@ -270,7 +262,6 @@ def test_open_model(protocol: Protocol) -> None:
 
 
 def test_a_probe_asks_a_provider(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    installed(GOOGLE)
     saved = tmp_path / "mine.yaml"
     with ChatServer(GOOGLE.answering(lambda parts: "no boxes")) as server:
         flags = ["--provider", "google", "--base-url", address(server, GOOGLE)]
@@ -374,7 +365,6 @@ def test_the_host_scores_as_over_openrouter(lmu: Path, tmp_path: Path) -> None:
         said = {protocol: knowing(protocol) for protocol in PROTOCOLS}
         where = {}
         for protocol in PROTOCOLS:
-            installed(protocol)
             server = stack.enter_context(ChatServer(protocol.answering(said[protocol])))
             where[protocol.provider] = address(server, protocol)
         through = stack.enter_context(ChatServer(plain(said[OPENAI])))

@@ -193,13 +193,13 @@ def test_what_is_sent_of_large_files_is_kept_and_of_small_ones_not(
 def test_what_a_provider_is_sent_comes_from_the_cache(
     tmp_path: Path, made: list[CachedScene], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.models.http import payload
+    from vlmeval_findit.models.http.images import for_provider
 
     monkeypatch.setenv("LMUData", str(tmp_path))
     monkeypatch.setattr(scene_cache, "LARGE", 160 * 120)
     path = photograph(tmp_path / "a.jpg")
-    first = payload.for_provider.__wrapped__(path, 80)
-    again = payload.for_provider.__wrapped__(path, 80)
+    first = for_provider(path, 80)
+    again = for_provider(path, 80)
     assert first == again
     assert first.sent == (80, 60)
     assert len(made) == 1

@@ -551,7 +551,8 @@ def test_failures_of_servers_are_recorded_with_their_calls(
         assert findit["call"]["status"] == 400
         assert findit["call"]["server"] in {server.url for server in servers}
         assert findit["images"][0]["sent"] == [512, 512]
-    assert len(made) == sum(len(server.seen) for server in servers), "refused once, refused again"
+    # The fifth equal refusal of a server sends its call to the other one.
+    assert sum(len(server.seen) for server in servers) - len(made) in (0, 1)
 
 
 def test_an_endpoint_is_a_url() -> None:

@@ -20,7 +20,6 @@ from ..core.messages import Message
 from ..core.question import Question
 from ..core.replies import Reply, recorded
 from ..core.spelling import nearest
-from ..core.work import Work
 from ..models.row import ModelRow
 from ..models.table import MODELS, find_model, local_names
 from .pictures import Picture, in_memory, is_file, several
@@ -268,14 +267,14 @@ def _of_openrouter(name: str) -> Model:
 
 
 def _over_http(model: ChatModel, servers: Sequence[Endpoint]) -> Model:
-    from ..models.http.asker import ChatAsker
+    from ..engine.http_backend import HttpBackend, Service
 
-    asker = ChatAsker(model, servers)
+    backend = HttpBackend(lambda: Service(model, servers))
 
     def ask(message: Message, question: Question) -> Reply:
         # A space that nothing says is an error of the caller, not a failed call.
         model.space(question)
-        (one,) = asker.ask(Work((message,), (question,), {}, shares_images=False))
-        return Reply(0, one.text, recorded(one.extra))
+        answer = backend.ask(message, question)
+        return Reply(0, answer.text, recorded(answer.extra))
 
     return Model(model.name, ask)

@@ -8,13 +8,11 @@ from pathlib import Path
 from .shipped import clone
 
 EXTRAS = {
-    "anthropic": "providers",
     "av": "video",
     "cv2": "marks",
     "huggingface_hub": "publish",
     "llguidance": "local",
     "mlflow": "track",
-    "openai": "providers",
     "pycocotools": "confidences",
     "ray": "cluster",
     "supervision": "notebook",

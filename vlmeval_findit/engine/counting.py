@@ -7,7 +7,6 @@ arrays.  An image is read and encoded once.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,8 @@ from ..core.messages import Part, PartKind, image
 from ..core.question import Question
 from ..models.http.chat import ChatModel
 from ..models.http.estimate import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
-from ..models.http.payload import ImageRule, Manner, SentImage, request, sent_images
+from ..models.http.images import ImageRule, SentImage, wanted_images
+from ..models.http.payload import Manner, request
 from ..models.prices import Prices
 from .calls import Cell, Keying, Prompts
 from .journal.lookup import JournalView
@@ -254,7 +254,8 @@ class _Shown:
     def sent(self, files: Sequence[Path], rule: ImageRule) -> Sequence[SentImage]:
         """The images of a message, sent by another rule."""
         message = tuple([image(str(path)) for path in files])
-        return sent_images(message, self.question, self.space, rule)
+        wanted = wanted_images(message, self.question, self.space, rule)
+        return [one.encoded() for one in wanted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,8 +309,8 @@ class Weighing:
                 found = rule(path, limit)
             except OSError:
                 return None
-            length = len(found.mime) + 4 * math.ceil(len(found.data) / 3)
-            return _Sent(replace(found, data=b""), length)
+            length = len(found.mime) + len(found.base64)
+            return _Sent(replace(found, base64=b""), length)
 
         def weighed(path: Path, limit: int | None) -> SentImage:
             nonlocal size

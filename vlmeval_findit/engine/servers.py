@@ -26,13 +26,11 @@ from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import endpoints, header_lines, served_as
 from ..models.http.spending import Budget
-from .backend import Backend, ExecutorBackend
+from .backend import Backend
 from .batch_backend import BatchBackend, Batching
 from .config import Inference, ModelEntry
-from .executors import ThreadsExecutor
 
 if TYPE_CHECKING:
-    from ..models.http.asker import ChatAsker
     from ..models.http.batch.client import BatchClient
     from ..models.http.batch.services import BatchService
 
@@ -163,15 +161,13 @@ def http_backend(
     chat: ChatModel, servers: Callable[[], Sequence[Endpoint]], inference: Inference, budget: Budget
 ) -> Backend:
     """Who asks a model's servers; they are looked up when the first call comes."""
+    # Not at the top: what asks is not imported where nothing is asked.
+    from .http_backend import HttpBackend, Service
 
-    def load() -> ChatAsker:
-        # Not at the top: what asks is not imported where nothing is asked.
-        from ..models.http.asker import ChatAsker, Terms
+    def load() -> Service:
+        return Service(chat, servers(), inference.timeout, budget)
 
-        return ChatAsker(chat, servers(), Terms(timeout=inference.timeout), budget)
-
-    threads = max(len(servers()), 1) * inference.threads
-    return ExecutorBackend(ThreadsExecutor(lambda: [load()], threads))
+    return HttpBackend(load, max(len(servers()), 1) * inference.threads)
 
 
 def _refuse_addresses(kind: BatchKind, urls: Sequence[str]) -> None:

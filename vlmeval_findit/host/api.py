@@ -1,9 +1,9 @@
 """Models behind an HTTP API as VLMEvalKit's: OpenRouter, providers, OpenAI-compatible servers.
 
 The host's ``BaseAPI.generate`` tries again whatever went wrong, takes an empty answer for a failed
-call and prints answers.  Ours hands a message to the asker (:mod:`..models.http.asker`), which
-knows what is worth another attempt, keeps an empty answer, and records a failed call as one: the
-host asks it again in the next run.
+call and prints answers.  Ours hands a message to :mod:`..engine.http_backend`, which knows what is
+worth another attempt, keeps an empty answer, and records a failed call as one: the host asks it
+again in the next run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import Recorded, recorded
 from ..core.spelling import nearest
-from ..core.work import Work
+from ..engine.http_backend import HttpBackend, Service
 from ..engine.model_asker import HostMessage, message_from
-from ..models.http.asker import ChatAsker, Terms
+from ..engine.outcome import Policy
 from ..models.http.chat import (
     ChatModel,
     openrouter_model,
@@ -58,9 +58,17 @@ class ApiSettings:
     max_new_tokens: int | None = None
     prices: Prices | None = None
 
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
+
     @property
-    def terms(self) -> Terms:
-        return Terms(self.retry, self.timeout)
+    def policy(self) -> Policy:
+        # Being refused is not a call's own fault: it may take more attempts.
+        usual, attempts = Policy(), max(self.retry, 1)
+        return replace(
+            usual, attempts=attempts, refusals=attempts * usual.refusals // usual.attempts
+        )
 
 
 def settings_of(given: Mapping[str, Any]) -> ApiSettings:
@@ -76,15 +84,13 @@ def settings_of(given: Mapping[str, Any]) -> ApiSettings:
             raise ValueError(f"a model over HTTP has no setting {name!r}{nearest(name, known)}")
     if not isinstance(rest.get("prices"), Prices | None):
         rest["prices"] = prices_from(rest["prices"])
-    made = ApiSettings(**{**rest, "max_new_tokens": limit})
-    _ = made.terms  # refuses what cannot be
-    return made
+    return ApiSettings(**{**rest, "max_new_tokens": limit})
 
 
 class _ChatAPI(BaseAPI):  # type: ignore[misc]
     """A FindIt model that is asked over HTTP; any number of threads may share it.
 
-    ``asker`` answers for it wherever work comes in the engine's form.
+    ``service`` says how, to whoever has many calls for it.
     """
 
     is_api = True
@@ -103,7 +109,8 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
             model = replace(model, prices=settings.prices)
         if not math.isinf(budget.limit) and not self.states_costs:
             model.check_limit(servers)
-        self.asker = ChatAsker(model, servers, settings.terms, budget)
+        self.service = Service(model, servers, settings.timeout, budget, settings.policy)
+        self._backend = HttpBackend(lambda: self.service)
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """The reply to a message of a FindIt dataset, or the record of a failed call.
@@ -118,8 +125,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         self, inputs: HostMessage, dataset: str | None = None
     ) -> tuple[int, str, Recorded]:
         """(0, the answer, its record), or (-1, why there is none, the record of the call)."""
-        work = Work((message_from(inputs),), (question_of(dataset),), {}, shares_images=False)
-        (answer,) = self.asker.ask(work)
+        answer = self._backend.ask(message_from(inputs), question_of(dataset))
         record = recorded(answer.extra)
         return (0, answer.text, record) if answer.error is None else (-1, answer.error, record)
 

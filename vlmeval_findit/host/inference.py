@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,11 +30,11 @@ from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, Asker
 from ..engine.answering import Job, ModelStoppedError, Planned, StoppedError, answer
-from ..engine.backend import Backend, ExecutorBackend, LocalBackend, ThreadedBackend
+from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.calls import ImageHash, ImageHashes, keys_of
 from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt_others, count_failed, prediction_rows
-from ..engine.executors import ThreadsExecutor
+from ..engine.http_backend import HttpBackend
 from ..engine.journal.lookup import JournalShard, Lookup
 from ..engine.journal.writer import Journal
 from ..engine.model_asker import asker_of
@@ -43,6 +42,7 @@ from ..engine.outputs import Output, begin, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.unanswered import Unanswered
 from ..runs.cell_result import Result
+from .api import API_CLASSES
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
@@ -201,8 +201,8 @@ class HostModel:
         self._use_vllm = use_vllm
         self._dataset = dataset
 
-    def asker(self, arguments: Mapping[str, Any]) -> Asker:
-        """Who asks it.
+    def load(self, arguments: Mapping[str, Any]) -> Any:
+        """The model itself.
 
         Args:
             arguments: of its class, beside those of its entry.
@@ -212,7 +212,7 @@ class HostModel:
             self.loaded.loaded_as = self._name
         if hasattr(self.loaded, "set_dump_image"):
             self.loaded.set_dump_image(self._dataset.dump_image)
-        return asker_of(self.loaded)
+        return self.loaded
 
     def _load(self, arguments: Mapping[str, Any]) -> Any:
         from vlmeval.config import supported_VLM
@@ -251,12 +251,15 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     journal, ranks = kept.journal, kept.ranks
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
-    load = partial(model.asker, arguments)
+
+    def load() -> Asker:
+        return asker_of(model.load(arguments))
+
     backend: Backend = LocalBackend(load)
-    if run.entry.is_api:
+    if run.entry.cls in API_CLASSES:
+        backend = HttpBackend(lambda: model.load(arguments).service, how.threads)
+    elif run.entry.is_api:
         backend = ThreadedBackend(load, how.threads)
-        if run.entry.is_ours:
-            backend = ExecutorBackend(ThreadsExecutor(lambda: [load()], how.threads))
 
     def begun(output: Output) -> Output:
         if ranks.is_first:

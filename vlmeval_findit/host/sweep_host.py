@@ -15,9 +15,9 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
 from ..core.work import Asker
-from ..engine.backend import Backend, ExecutorBackend, Loader, LocalBackend, ThreadedBackend
+from ..engine.backend import Backend, Loader, LocalBackend, ThreadedBackend
 from ..engine.config import Inference, ModelEntry
-from ..engine.executors import ThreadsExecutor
+from ..engine.http_backend import HttpBackend, Service
 from ..engine.model_asker import asker_of
 from ..models.http.spending import Budget
 from .api import API_CLASSES
@@ -104,16 +104,14 @@ class VLMEvalKitHost:
     def backend(self, entry: ModelEntry) -> Backend:
         made = with_space(entry_of(entry.name), _space(entry))
         arguments = {**made.arguments, **entry.settings, **entry.resources}
-        is_ours = made.cls in API_CLASSES
-        if is_ours:
+        if made.cls in API_CLASSES:
             # Calls over HTTP are made here, whoever else works: one budget, one policy.
-            arguments = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
+            given = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
+            return HttpBackend(lambda: service_of(entry.name, given), self._inference.threads)
         load = partial(load_model, entry.name, arguments)
-        if self._make is not None and not is_ours:
+        if self._make is not None:
             return self._make(load, self._inference)
         if made.is_api:
-            if is_ours:
-                return ExecutorBackend(ThreadsExecutor(lambda: [load()], self._inference.threads))
             return ThreadedBackend(load, self._inference.threads)
         return LocalBackend(load)
 
@@ -121,6 +119,18 @@ class VLMEvalKitHost:
 def _space(entry: ModelEntry) -> Any:
     """The space that the sweep or the environment says."""
     return settings_from({"space": entry.space}).space
+
+
+def service_of(name: str, arguments: Mapping[str, Any]) -> Service:
+    """How one of our models over HTTP is asked.
+
+    Raises:
+        ValueError: it has no key.
+    """
+    from vlmeval.config import supported_VLM
+
+    service: Service = supported_VLM[name](**arguments).service
+    return service
 
 
 def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:

@@ -20,6 +20,7 @@ from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimate import load_of
 from .holding import First, first_question
+from .images import SentImage, WantedImage, wanted_images
 from .payload import (
     Beginning,
     Manner,
@@ -54,16 +55,25 @@ class ChatModel:
     provider: str = ""
     prices: Prices | None = None
 
+    def wanted_images(self, message: Message, question: Question) -> list[WantedImage]:
+        """The images of a message as they are sent."""
+        space = self.space(question)
+        return wanted_images(message, question, space, self.manner(space).images)
+
     def request(
-        self, message: Message, question: Question, beginning: Beginning = Beginning.ONCE
+        self,
+        message: Message,
+        question: Question,
+        beginning: Beginning = Beginning.ONCE,
+        images: Sequence[SentImage] | None = None,
     ) -> Request:
-        """The request for a message.
+        """The request for a message; ``images`` as of :func:`.payload.request`.
 
         Raises:
             OSError: an image cannot be read.
         """
         space = self.space(question)
-        return request(message, question, space, self.manner(space), beginning)
+        return request(message, question, space, self.manner(space), beginning, images)
 
     def first(self, asked: Request, question: Question) -> First | None:
         """The request that shows whether replies are held to a format (:mod:`.holding`); None where

@@ -57,7 +57,7 @@ class HttpClient:
     """
 
     def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> HttpClient:
@@ -68,7 +68,7 @@ class HttpClient:
             connector=aiohttp.TCPConnector(
                 ssl=tls_context(), limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=300
             ),
-            timeout=aiohttp.ClientTimeout(total=self._timeout),
+            timeout=aiohttp.ClientTimeout(total=self.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
             trace_configs=[tracing],
         )
@@ -97,7 +97,7 @@ class HttpClient:
                     raise
                 return await self._sent(request, SimpleNamespace(reused=False))
         except TimeoutError:
-            why = f"no reply within {self._timeout:g} s"
+            why = f"no reply within {self.timeout:g} s"
             raise CallError(why, transient=True, worked_on=True) from None
         except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
             # A refused or broken connection, an unknown host, a certificate, what is not HTTP.

@@ -121,11 +121,11 @@ class Completion:
         return replace(thought, token_logprobs=none_left)
 
 
-def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
-    """The answer in the body of a reply with status 200; ``confidences`` were asked for.
+def object_in(body: bytes) -> dict[str, Any]:
+    """The JSON object that the body of a reply is.
 
     Raises:
-        CallError: it is not JSON, reports an error, or has no choice.
+        CallError: it is none.
     """
     try:
         reply = json.loads(body)
@@ -134,6 +134,17 @@ def read_completion(body: bytes, *, confidences: bool = False) -> Completion:
         raise CallError(f"the reply is not JSON: {start!r}") from None
     if not isinstance(reply, dict):
         raise CallError("the reply is not a JSON object")
+    return reply
+
+
+def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = False) -> Completion:
+    """The answer in a chat reply of status 200, or in its body; ``confidences`` were asked for.
+
+    Raises:
+        CallError: it is not JSON, reports an error, or has no choice.
+    """
+    if isinstance(reply, bytes):
+        reply = object_in(reply)
     cost = _cost(reply)
     if reply.get("error"):
         raise _reported(reply["error"], cost)
@@ -180,14 +191,50 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
         reply = json.loads(body)
     except (ValueError, RecursionError):
         reply = _decoded(body)
-    error = reply
-    if isinstance(reply, dict):
-        error = reply.get("error", reply.get("detail", reply.get("message", reply)))
-    message = quoted(_message(error), _MESSAGE) or reason
+    # Google's may be a list with one object.
+    error = reply[0] if isinstance(reply, list) and reply else reply
+    if isinstance(error, dict):
+        error = error.get("error", error.get("detail", error.get("message", error)))
+    message = f"HTTP {status}: {quoted(_message(error), _MESSAGE) or reason}"
+    if retry_after is None:
+        retry_after = _retry_delay(error)
     hopeless = _is_hopeless(status, error)
-    return CallError(
-        f"HTTP {status}: {message}", status, retry_after=retry_after, hopeless=hopeless
+    found = CallError(message, status, retry_after=retry_after, hopeless=hopeless)
+    if _is_about_key_or_credit(error):
+        found.hopeless, found.transient = True, False
+    return found
+
+
+_NO_CREDIT = re.compile(r"credit balance is too low", re.IGNORECASE)
+
+
+def _is_about_key_or_credit(error: object) -> bool:
+    """Whether an error says of key or credit what its status does not.
+
+    OpenAI has no credit with 429, Google no such key with 400, Anthropic no credit with 400.
+    """
+    if not isinstance(error, dict):
+        return False
+    return (
+        "insufficient_quota" in (error.get("code"), error.get("type"))
+        or error.get("type") == "billing_error"
+        or any(one.get("reason") == "API_KEY_INVALID" for one in _details_of(error))
+        or _NO_CREDIT.search(_message(error)) is not None
     )
+
+
+def _retry_delay(error: object) -> float | None:
+    """Seconds that Google asks for: not in a header, but among the error's details."""
+    for one in _details_of(error):
+        delay = one.get("retryDelay")
+        if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9})?s", delay):
+            return float(delay[:-1])
+    return None
+
+
+def _details_of(error: object) -> list[Mapping[str, Any]]:
+    details = error.get("details") if isinstance(error, dict) else None
+    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
 
 
 def _reported(error: object, cost: float | None) -> CallError:

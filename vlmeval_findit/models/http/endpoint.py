@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
@@ -99,19 +100,34 @@ class Endpoint:
         openai = _parts(self.base_url).hostname == _OPENAI
         return self.limit_field or LIMIT_FIELDS[openai]
 
-    def request_headers(self) -> dict[str, str]:
-        """The headers of a request, secrets among them."""
-        own = {"Content-Type": "application/json", "Accept": "application/json"}
+    def request_headers(
+        self, key_header: str = "", more: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, str]:
+        """The headers of a request, secrets among them; the user's own override ours.
+
+        Args:
+            key_header: the header of the key, where the service has one of its own.
+            more: headers that the service wants.
+        """
         # What is not compressed cannot burst.
-        own["Accept-Encoding"] = "identity"
+        ours = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            **more,
+        }
+        given = {name.lower() for name in self.headers}
         parts = _parts(self.base_url)
-        if any(name.lower() == "authorization" for name in self.headers):
+        if "authorization" in given:
             pass
         elif parts.username is not None:
-            own["Authorization"] = basic(parts.username, parts.password)
+            ours["Authorization"] = basic(parts.username, parts.password)
+        elif self.key and key_header:
+            ours[key_header] = self.key
         elif self.key:
-            own["Authorization"] = f"Bearer {self.key}"
-        return {**own, **self.headers}
+            ours["Authorization"] = f"Bearer {self.key}"
+        kept = {name: value for name, value in ours.items() if name.lower() not in given}
+        return {**kept, **self.headers}
 
 
 def basic(user: str, password: str | None) -> str:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from ...boxes.spaces import Space, reference_size
 from ...core.messages import Message, PartKind
 from ..prices import Prices
-from .payload import Request, SentImage
+from .images import SentImage
+from .payload import Request
 
 CHARACTERS_A_TOKEN = 4
 """A usual share for English."""

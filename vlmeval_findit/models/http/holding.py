@@ -7,9 +7,8 @@ out so even where a model's own replies happen to be as the format has them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from threading import Lock
 from typing import Any, NamedTuple
 
 from ...core.question import Question
@@ -77,31 +76,3 @@ def was_free(completion: Completion) -> bool:
         return not isinstance(json.loads(completion.text), list)
     except (ValueError, RecursionError):
         return True
-
-
-class Holding:
-    """What a server was found to do: one call asks it, calls beside it wait for what comes."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._holds = False
-        self._failed: CallError | None = None
-
-    def find_out(self, ask: Callable[[], None]) -> None:
-        """Ask, where nobody was answered before.
-
-        Raises:
-            CallError: there is no answer that fits; also to those who waited meanwhile.
-        """
-        before = self._failed
-        with self._lock:
-            if self._holds:
-                return
-            if (last := self._failed) is not None and last is not before:
-                raise last.of_another()
-            try:
-                ask()
-            except CallError as error:
-                self._failed = error
-                raise
-            self._holds = True

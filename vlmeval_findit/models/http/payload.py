@@ -1,118 +1,26 @@
-"""From a message to the body of an OpenAI-style chat request, and what was sent of every image.
+"""From a message to the body of an OpenAI-style chat request.
 
-Texts and images stand in the request where the message has them.  Two rules for images: what
-providers are sent is shrunk and encoded as in the paper's runs (:func:`for_provider`); a server of
-one's own gets the pixels of the file (:func:`as_they_are`), which its processor resizes as a local
-model's would.  The sizes come from :mod:`...boxes.spaces`, the same arithmetic that scoring uses.
-
-Pixels are those of the file as it is stored: the annotations count them so, and what is sent has no
-EXIF orientation by which a provider would turn the picture.
+Texts and images stand in the request where the message has them; images come from :mod:`.images`.
+A body that is sent has a mark in place of each image, so that it is small to write and to
+translate; the image's base64 goes between its pieces (:func:`pieces`).
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache
-from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
-from ...boxes.spaces import Space, as_sent, reference_size
-from ...core.image_files import Size, check, header, orientation
+from ...boxes.spaces import Space
 from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ..row import ApiFacts
-from ..scene_cache import CachedScene, encoded
+from .images import ImageRule, SentImage, as_they_are, for_provider, wanted_images
 from .schema import SchemaRoot, response_format
-
-JPEG_FROM = 2048
-"""Images with a longer side of at least this many pixels are sent as JPEG, others as PNG."""
-
-# --- images ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SentImage:
-    """One image as it is sent: the file's size, the size that is sent, and the encoded bytes."""
-
-    original: Size
-    sent: Size
-    mime: str
-    data: bytes = field(repr=False)
-
-    @property
-    def url(self) -> str:
-        """The image as a data URL."""
-        return f"data:{self.mime};base64,{base64.b64encode(self.data).decode('ascii')}"
-
-    def as_record(self) -> dict[str, Any]:
-        """What a run records of it."""
-        return {
-            "original": list(self.original),
-            "sent": list(self.sent),
-            "mime": self.mime,
-            "bytes": len(self.data),
-        }
-
-
-ImageRule = Callable[[Path, int | None], SentImage]
-"""From a file and the limit in pixels for its longer side (None: none) to what is sent."""
-
-_KEPT = 32
-"""Encoded images that are kept: questions over one image and retries do not encode it again."""
-
-
-@lru_cache(maxsize=_KEPT)
-def for_provider(path: Path, limit: int | None = None) -> SentImage:
-    """The paper's API rule: at most 4096 pixels, JPEG of quality 95 from 2048 on, else PNG.
-
-    Raises:
-        OSError: the file is no image.
-    """
-    original = header(path).size
-    # The space of pixels as sent is this very rule; scoring divides by the same size.
-    width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
-    size = (int(width), int(height))
-    return _sent(path, original, size, "JPEG" if max(size) >= JPEG_FROM else "PNG")
-
-
-@lru_cache(maxsize=_KEPT)
-def as_they_are(path: Path, limit: int | None = None) -> SentImage:
-    """The file's own bytes where a server reads the same pixels from them, else a PNG of these.
-
-    Raises:
-        OSError: the file is no image.
-    """
-    found = header(path)
-    size = as_sent(Space("grid1000", scene_max_size=limit), *found.size)
-    plain = found.format in ("JPEG", "PNG") and found.mode == "RGB" and size == found.size
-    if plain and orientation(path) == 1:
-        check(path)  # a call with half a picture is paid for too
-        return SentImage(size, size, f"image/{found.format.lower()}", path.read_bytes())
-    return _sent(path, found.size, size, "PNG")
-
-
-def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
-    data = encoded(CachedScene(path, size, kind), original)
-    return SentImage(original, size, f"image/{kind.lower()}", data)
-
-
-def sent_images(
-    message: Message, question: Question, space: Space, rule: ImageRule
-) -> tuple[SentImage, ...]:
-    """The images of a message in order; the scene limit of the space is not for support shots."""
-    paths = [Path(part.value) for part in message if part.kind is PartKind.IMAGE]
-    # References come first, so that the scene or the frames are the last ones.
-    shots = len(paths) - question.frames if question.has_references else 0
-    return tuple(
-        rule(path, None if place < shots else space.scene_max_size)
-        for place, path in enumerate(paths)
-    )
-
-
-# --- requests -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,38 +150,66 @@ def request(
     space: Space,
     manner: Manner,
     beginning: Beginning = Beginning.ONCE,
+    images: Sequence[SentImage] | None = None,
 ) -> Request:
     """The request for a message whose image parts are paths of files.
+
+    Args:
+        message, question, space, manner, beginning: what is asked, and how.
+        images: those of the message, encoded before: the body has a mark in place of each, and is
+            sent in :func:`pieces` (None: they are encoded now, and the body is whole).
 
     Raises:
         OSError: an image cannot be read.
     """
-    images = sent_images(message, question, space, manner.images)
+    if images is None:
+        wanted = wanted_images(message, question, space, manner.images)
+        images = [image.encoded() for image in wanted]
+        urls = [image.url for image in images]
+    else:
+        urls = [f"data:{image.mime};base64,{_mark(at)}" for at, image in enumerate(images)]
     body = {
         "model": manner.model,
-        "messages": [{"role": "user", "content": _content(message, images, manner, beginning)}],
+        "messages": [{"role": "user", "content": _content(message, urls, manner, beginning)}],
         "max_tokens": manner.max_tokens or question.max_new_tokens,
         **manner.fields,
         **manner.holding(question),
     }
-    return Request(body, images)
+    return Request(body, tuple(images))
 
 
 def _content(
-    message: Message, images: Sequence[SentImage], manner: Manner, beginning: Beginning
+    message: Message, urls: Sequence[str], manner: Manner, beginning: Beginning
 ) -> list[dict[str, Any]]:
     def entries() -> Iterator[dict[str, Any]]:
-        pictures = iter(images)
+        left = iter(urls)
         for part in message:
             if part.kind is PartKind.TEXT:
                 yield {"type": "text", "text": part.value}
             else:
-                url = {"url": next(pictures).url}
-                yield {"type": "image_url", "image_url": {**url, **more}}
+                yield {"type": "image_url", "image_url": {"url": next(left), **more}}
 
     more = {"detail": manner.image_detail} if manner.image_detail else {}
     content = list(entries())
-    if manner.cache_control is not None and images and beginning is Beginning.AGAIN:
+    if manner.cache_control is not None and urls and beginning is Beginning.AGAIN:
         last = max(at for at, part in enumerate(content) if part["type"] == "image_url")
         content[last]["cache_control"] = dict(manner.cache_control)
     return content
+
+
+_MARK = f"image-{token_hex(16)}-"
+"""What no text has: it is drawn when the program starts."""
+
+
+def _mark(number: int) -> str:
+    return f"{_MARK}{number}-"
+
+
+_MARKS = re.compile(f"{_MARK}([0-9]+)-".encode())
+
+
+def pieces(body: Mapping[str, Any], images: Sequence[SentImage]) -> list[bytes]:
+    """A body with marks as JSON in pieces; the images' base64, between them, is not copied."""
+    parts = _MARKS.split(json.dumps(body).encode())
+    parts[1::2] = [images[int(number)].base64 for number in parts[1::2]]
+    return parts

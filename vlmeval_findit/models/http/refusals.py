@@ -33,8 +33,13 @@ refusals apart."""
 
 @dataclass(slots=True)
 class Refusals:
-    """Those of a server's calls, as long as they are all alike and none was answered."""
+    """Those of a server's calls, as long as they are all alike and none was answered.
 
+    ``apart`` are seconds: what a server that may be starting (500) says twice within them is said
+    once.
+    """
+
+    apart: float = 0.0
     words: str = ""
     calls: set[Hashable] = field(default_factory=set)
     times: int = 0
@@ -62,11 +67,12 @@ class Refusals:
         self.calls.add(call)
         if began >= self.at:
             self.times += 1
-            self.at = now
+            self.at = now + (self.apart if error.transient else 0.0)
         if min(len(self.calls), self.times) < SEVERAL:
             return
         error.alike = len(self.calls)
-        error.hopeless = error.hopeless or error.alike >= ALIKE
+        signs = min(error.alike, self.times) if error.transient else error.alike
+        error.hopeless = error.hopeless or signs >= ALIKE
 
 
 _UNKNOWN = re.compile(

@@ -1,30 +1,24 @@
-"""A limit in US dollars that several threads keep to.
+"""A limit in US dollars that all who share it keep to.
 
-What a call costs is known only after it.  So a call begins when, if it and all calls in flight cost
-as much as the dearest one so far, the limit would still hold; until the first cost is known, one
-call runs alone.  The limit is passed only where a call is dearer than every one before it.
+What an attempt costs is known only after it.  So one begins when, if it and all in flight cost as
+much as the dearest one so far, the limit would still hold; until the first cost is known, one goes
+alone.  The limit is passed only where an attempt is dearer than every one before it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Condition
+from threading import Lock
 
 
 class SpendingError(Exception):
     """A call that was not made for the sake of the limit."""
 
 
-class Charge:
-    """What one call turned out to cost, in US dollars; None: the service did not say it."""
-
-    cost: float | None = 0.0
-
-
 class Budget:
-    """What may be spent, and what was.
+    """What may be spent, and what was; runs in several threads may share it.
 
     Args:
         limit: in US dollars; infinite: only count.
@@ -35,29 +29,56 @@ class Budget:
         self.spent = 0.0
         self.refused = 0
         self.committed = 0.0
+        self._watchers: list[Callable[[], None]] = []
         self._dearest: float | None = None
         self._in_flight = 0
         self._unknown = False
-        self._changed = Condition()
+        self._lock = Lock()
 
     @property
     def exhausted(self) -> bool:
         """Whether a call was refused."""
         return self.refused > 0
 
-    @contextmanager
-    def call(self) -> Iterator[Charge]:
-        """Around one call: waits until it may begin; set the charge's ``cost`` inside.
+    def begin(self) -> bool:
+        """Count an attempt that begins now; False: it has to wait for what others cost.
 
         Raises:
-            SpendingError: the call would pass the limit.
+            SpendingError: it would pass the limit.
         """
-        self._begin()
-        charge = Charge()
+        with self._lock:
+            fits = self._fits()
+            if not fits and self._in_flight == 0:
+                self.refused += 1
+                raise SpendingError(self._why())
+            self._in_flight += fits
+            return fits
+
+    def take_back(self) -> None:
+        """Count no attempt: none began after all."""
+        with self._lock:
+            self._in_flight -= 1
+
+    def end(self, cost: float | None) -> None:
+        """Count what an attempt turned out to cost (None: nobody says it)."""
+        with self._lock:
+            self._in_flight -= 1
+            self._unknown = self._unknown or cost is None
+            if cost:
+                self.spent += cost
+                self._dearest = max(self._dearest or 0.0, cost)
+        if not math.isinf(self.limit):
+            for watcher in list(self._watchers):
+                watcher()
+
+    @contextmanager
+    def watched_by(self, watcher: Callable[[], None]) -> Iterator[None]:
+        """Call back, in any thread, when an attempt has ended: another may begin."""
+        self._watchers.append(watcher)
         try:
-            yield charge
+            yield
         finally:
-            self._end(charge.cost)
+            self._watchers.remove(watcher)
 
     @property
     def dearest(self) -> float:
@@ -70,7 +91,7 @@ class Budget:
         Raises:
             SpendingError: it could pass the limit, and nothing of it may be sent.
         """
-        with self._changed:
+        with self._lock:
             if math.isinf(self.limit):
                 return
             if at_most is None:
@@ -84,15 +105,6 @@ class Budget:
                 )
             self.committed += at_most
 
-    def _begin(self) -> None:
-        with self._changed:
-            while not self._fits():
-                if self._in_flight == 0:
-                    self.refused += 1
-                    raise SpendingError(self._why())
-                self._changed.wait()
-            self._in_flight += 1
-
     def _fits(self) -> bool:
         if math.isinf(self.limit):
             return True
@@ -102,15 +114,6 @@ class Budget:
             return self._in_flight == 0 and self.limit > 0
         # Costs are decimal fractions: a sum of them may be a hair too large.
         return self.spent + (self._in_flight + 1) * self._dearest <= self.limit * (1 + 1e-9)
-
-    def _end(self, cost: float | None) -> None:
-        with self._changed:
-            self._in_flight -= 1
-            self._unknown = self._unknown or cost is None
-            if cost:
-                self.spent += cost
-                self._dearest = max(self._dearest or 0.0, cost)
-            self._changed.notify_all()
 
     def _why(self) -> str:
         if self._unknown:

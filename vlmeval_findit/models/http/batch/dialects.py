@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ..anthropic_messages import chat_reply, messages_request
 from ..completion import CallError, Completion, error_of, read_completion
+from ..providers.anthropic_messages import chat_reply, messages_request
 
 HALF = 0.5
 """What a batch costs of the price of single calls, at OpenAI and at Anthropic."""

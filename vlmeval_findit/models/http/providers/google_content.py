@@ -1,52 +1,53 @@
 """A chat body in the words of Google's Gemini API, and its reply as a chat reply.
 
-Source: ai.google.dev/api/generate-content, and the types of the package ``google-genai``.
+Source: ai.google.dev/api/generate-content.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import quote
 
 from ..completion import CallError
-from ..endpoint import LIMIT_FIELDS, limit_in
+from ..endpoint import LIMIT_FIELDS, Endpoint, limit_in
 
 
-class Content(NamedTuple):
-    """A request in Google's words: ``more`` are fields of the user's, at the top of its body."""
-
-    model: str
-    contents: list[dict[str, Any]]
-    config: dict[str, Any]
-    more: dict[str, Any]
+def content_path(body: Mapping[str, Any]) -> str:
+    """Where a request goes: the model is part of the path."""
+    return f"models/{quote(body['model'], safe='')}:generateContent"
 
 
-def content_request(body: Mapping[str, Any]) -> Content:
+def google_headers(endpoint: Endpoint) -> dict[str, str]:
+    """The headers of a request: Google has one of its own for the key."""
+    return endpoint.request_headers("x-goog-api-key")
+
+
+def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
     """The request of a chat body.
 
-    >>> content_request({"model": "m", "messages": [], "max_tokens": 9}).config
-    {'max_output_tokens': 9}
+    >>> content_request({"model": "m", "messages": [], "max_tokens": 9})
+    {'contents': [], 'generationConfig': {'maxOutputTokens': 9}}
     """
-    more = {name: value for name, value in body.items() if name not in _TAKEN}
-    config: dict[str, Any] = {"max_output_tokens": limit_in(body)}
+    config: dict[str, Any] = {"maxOutputTokens": limit_in(body)}
     if "temperature" in body:
         config["temperature"] = body["temperature"]
     effort = body.get("reasoning_effort")
     if effort == "none":
-        config["thinking_config"] = {"thinking_budget": 0}
+        config["thinkingConfig"] = {"thinkingBudget": 0}
     elif effort is not None:
-        config["thinking_config"] = {"thinking_level": effort}
+        config["thinkingConfig"] = {"thinkingLevel": effort}
     if "response_format" in body:
-        config["response_mime_type"] = "application/json"
-        config["response_json_schema"] = body["response_format"]["json_schema"]["schema"]
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = body["response_format"]["json_schema"]["schema"]
     if body.get("logprobs"):
-        config |= {"response_logprobs": True, "logprobs": body.get("top_logprobs", 1)}
+        config |= {"responseLogprobs": True, "logprobs": body.get("top_logprobs", 1)}
     contents = [
         {"role": message["role"], "parts": [_part(part) for part in message["content"]]}
         for message in body["messages"]
     ]
-    return Content(body["model"], contents, config, more)
+    more = {name: value for name, value in body.items() if name not in _TAKEN}
+    return {"contents": contents, "generationConfig": config, **more}
 
 
 _TAKEN = frozenset(
@@ -67,7 +68,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     if part["type"] != "image_url":
         return {"text": part["text"]}
     mime, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
-    return {"inline_data": {"mime_type": mime, "data": base64.b64decode(data)}}
+    return {"inlineData": {"mimeType": mime, "data": data}}
 
 
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}

@@ -1,7 +1,6 @@
 """A chat body in the words of Anthropic's Messages API, and its message as a chat reply.
 
-For single calls and for batches.  Source: platform.claude.com/docs/en/api/messages, and the types
-of the package ``anthropic``.
+For single calls and for batches.  Source: platform.claude.com/docs/en/api/messages.
 """
 
 from __future__ import annotations
@@ -9,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .endpoint import limit_in
+from ..endpoint import Endpoint, limit_in
+
+
+def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
+    """The headers of a request: the key has one of its own, and the API has a version."""
+    return endpoint.request_headers("x-api-key", {"anthropic-version": "2023-06-01"})
 
 
 def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The asker of models behind HTTP: what it tries again, where, how long, and what it records."""
+"""Calls over HTTP: what is tried again, where, how long, and what is recorded."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
-from unittest.mock import patch
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from asking import KEY, WORK, Sleeps, asker, call_of, one
+from asking import KEY, QUESTION, QUICK, WORDS, ask, call_of, one, service
 from chat_server import (
     GARBAGE,
     NEVER,
@@ -28,12 +30,9 @@ from chat_server import (
 
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
-from vlmeval_findit.core.work import Stop, Work
-from vlmeval_findit.engine.calls import Call, Keyed
+from vlmeval_findit.core.work import Stop
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.executors import ThreadsExecutor
-from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.models.http.asker import ChatAsker, Terms
+from vlmeval_findit.engine.http_backend import HttpBackend, Service
 from vlmeval_findit.models.http.chat import openrouter_model, server_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
@@ -43,7 +42,7 @@ from vlmeval_findit.models.http.spending import Budget
 
 def test_an_answer_comes_with_all_that_is_known_of_its_call() -> None:
     with ChatServer(in_turn(completion("[5]", message={"reasoning": "hm"}))) as server:
-        answer = one(asker(server.url))
+        answer = one(service(server.url))
         (asked,) = server.asked
     assert (answer.text, answer.error, answer.stop) == ("[5]", None, None)
     assert answer.seconds > 0
@@ -71,25 +70,24 @@ def test_an_answer_comes_with_all_that_is_known_of_its_call() -> None:
 
 
 def test_429_waits_as_long_as_the_server_asks() -> None:
-    sleeps = Sleeps()
-    script = in_turn(error(429, "slow", Retry_After="7"), error(503, "busy"), completion("ok"))
+    times = []
+
+    def script(asked: Asked, number: int) -> Answer:
+        times.append(time.monotonic())
+        return completion("ok") if number else error(429, "slow", Retry_After="0.4")
+
     with ChatServer(script) as server:
-        assert one(asker(server.url, sleeps=sleeps)).text == "ok"
-        assert len(server.asked) == 3
-    assert 7.0 <= sleeps[0] <= 7.5
-    assert 2.0 <= sleeps[1] <= 3.0, "its own back-off: the second attempt failed"
+        assert one(service(server.url)).text == "ok"
+    assert 0.4 <= times[1] - times[0] <= 2.0
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
 def test_statuses_that_are_tried_again(status: int) -> None:
-    sleeps = Sleeps()
     with ChatServer(in_turn(error(status, "not now"))) as server:
-        answer = one(asker(server.url, sleeps=sleeps))
+        answer = one(service(server.url))
         assert len(server.asked) == 4
     assert answer.error == f"HTTP {status}: not now (4 attempts)"
     assert call_of(answer)["attempts"] == 4
-    assert all(2**n <= wait <= 2**n + 1 for n, wait in enumerate(sleeps)), "twice as long each"
-    assert len(sleeps) == 3
 
 
 @pytest.mark.parametrize(
@@ -102,13 +100,12 @@ def test_statuses_that_are_not_and_are_shown_once(
     """Without credit no other call is worth its way; without key or model, three in a row say;
     what five first calls are refused with in the same words, others would be."""
     with ChatServer(in_turn(error(status, "this will never do"))) as server:
-        asking = asker(server.url)
-        for number in range(1, 7):
-            answer = one(asking)
-            assert (answer.error or "").startswith(f"HTTP {status}: this will never do")
-            ended = Stop.HOPELESS if asked < 6 and number >= asked else None
-            assert (answer.stop, asking.stopped) == (ended, ended)
+        answers = ask(service(server.url), 6)
         assert len(server.asked) == asked
+    assert len(answers) == asked
+    for number, answer in enumerate(answers, start=1):
+        assert (answer.error or "").startswith(f"HTTP {status}: this will never do")
+        assert answer.stop is (Stop.HOPELESS if number == asked < 6 else None)
     shown = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert shown[0] == f"{server.url}: HTTP {status}: this will never do"
     why = "; 5 calls were refused in these words, and none was answered"
@@ -119,8 +116,7 @@ def test_statuses_that_are_not_and_are_shown_once(
 def test_refusals_with_answers_between_them_end_nothing(status: int) -> None:
     no, ok = error(status, "gateway restarts"), completion("ok")
     with ChatServer(in_turn(no, no, ok, no, no, ok, no, no, no)) as server:
-        asking = asker(server.url)
-        stops = [one(asking).stop for _ in range(9)]
+        stops = [answer.stop for answer in ask(service(server.url), 12)]
         assert stops == [None] * 8 + [Stop.HOPELESS]
         assert len(server.asked) == 9
 
@@ -135,11 +131,9 @@ def test_calls_that_are_refused_together_count_once() -> None:
         return completion("ok")
 
     with ChatServer(script) as server:
-        asking = asker(server.url)
-        with ThreadPoolExecutor(8) as pool:
-            burst = list(pool.map(lambda _: one(asking), range(8)))
-        assert [answer.stop for answer in burst] == [None] * 8
-        assert one(asking).text == "ok"
+        burst = ask(service(server.url), 9, at_once=8)
+    assert [answer.stop for answer in burst] == [None] * 9
+    assert "ok" in {answer.text for answer in burst}
 
 
 @pytest.mark.parametrize(
@@ -154,8 +148,7 @@ def test_calls_that_are_refused_together_count_once() -> None:
 def test_inputs_that_a_moderator_refuses_end_no_run(said: dict[str, str]) -> None:
     refused = Answer(json.dumps({"error": said}).encode(), 403)
     with ChatServer(in_turn(refused)) as server:
-        asking = asker(server.url)
-        answers = [one(asking) for _ in range(5)]
+        answers = ask(service(server.url), 5)
         assert len(server.asked) == 5
     assert {answer.stop for answer in answers} == {None}
     assert {answer.error for answer in answers} == {f"HTTP 403: {said['message']}"}
@@ -165,47 +158,47 @@ def test_one_picture_that_a_moderator_refuses_does_not_end_a_run() -> None:
     flagged = {"code": 403, "message": "flagged", "metadata": {"reasons": ["too nice"]}}
     refused = Answer(json.dumps({"error": flagged}).encode(), 403)
     with ChatServer(in_turn(refused, completion("ok"))) as server:
-        asking = asker(server.url)
-        assert one(asking).stop is None
-        assert one(asking).text == "ok"
+        answers = ask(service(server.url), 2)
+    assert [answer.stop for answer in answers] == [None] * 2
+    assert answers[1].text == "ok"
 
 
 @pytest.mark.parametrize(
-    ("header", "waits", "says"),
+    ("header", "says"),
     [
-        ("0", (0.0, 0.5), ""),
-        ("600", (600.0, 600.5), ""),
-        ("601", None, "asks to come back in 0 h 10 min"),
-        ("86400", None, "asks to come back in 24 h 00 min"),
-        ("1e300", None, "asks not to come back"),
-        ("inf", None, "asks not to come back"),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", None, "asks not to come back"),
-        ("Fri, 31 Dec 9999 23:59:59 -1200", None, "asks not to come back"),
-        ("Fri, 31 Dec 99999 23:59:59 GMT", (1.0, 2.0), ""),
-        ("Fri, 31 Dec 2026 23:59:59 +9999999999", (1.0, 2.0), ""),
-        ("Mon, 01 Jan 0001 00:00:00 +1400", (0.0, 0.5), ""),
-        ("nan", (1.0, 2.0), ""),
-        ("-7", (1.0, 2.0), ""),
-        ("soon", (1.0, 2.0), ""),
-        ("Sat, 99 Xyz 2026", (1.0, 2.0), ""),
-        ("", (1.0, 2.0), ""),
-        ("1" * 5000, None, "asks not to come back"),
+        ("601", "asks to come back in 0 h 10 min"),
+        ("86400", "asks to come back in 24 h 00 min"),
+        ("1e300", "asks not to come back"),
+        ("inf", "asks not to come back"),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", "asks not to come back"),
+        ("Fri, 31 Dec 9999 23:59:59 -1200", "asks not to come back"),
+        ("1" * 5000, "asks not to come back"),
     ],
 )
-def test_whatever_retry_after_says(
-    header: str, waits: tuple[float, float] | None, says: str
-) -> None:
-    sleeps = Sleeps()
+def test_a_server_that_asks_for_a_long_wait_is_not_waited_for(header: str, says: str) -> None:
     with ChatServer(in_turn(error(429, "slow", Retry_After=header), completion("ok"))) as server:
-        answer = one(asker(server.url, sleeps=sleeps))
-    if waits is None:
-        assert not sleeps
-        assert answer.error is not None
-        assert says in answer.error
-    else:
-        assert answer.text == "ok"
-        (seconds,) = sleeps
-        assert waits[0] <= seconds <= waits[1]
+        answer = one(service(server.url))
+        assert len(server.asked) == 1
+    assert says in (answer.error or "")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "0",
+        "Fri, 31 Dec 99999 23:59:59 GMT",
+        "Fri, 31 Dec 2026 23:59:59 +9999999999",
+        "Mon, 01 Jan 0001 00:00:00 +1400",
+        "nan",
+        "-7",
+        "soon",
+        "Sat, 99 Xyz 2026",
+        "",
+    ],
+)
+def test_what_is_no_time_to_wait_for_is_not_waited_for(header: str) -> None:
+    with ChatServer(in_turn(error(429, "slow", Retry_After=header), completion("ok"))) as server:
+        assert one(service(server.url)).text == "ok"
 
 
 NESTED = b"[" * 900 + b"]" * 900
@@ -252,7 +245,7 @@ def test_whatever_a_server_says_becomes_an_answer_that_can_be_stored(
     answer: Answer, why: str | None
 ) -> None:
     with ChatServer(in_turn(answer)) as server:
-        got = one(asker(server.url))
+        got = one(service(server.url))
         assert len(server.asked) == 1, "it is not paid again"
     whole = json.dumps([got.text, got.extra, got.error], ensure_ascii=False, allow_nan=False)
     assert whole.encode("utf-8")
@@ -272,7 +265,7 @@ def test_whatever_a_server_says_becomes_an_answer_that_can_be_stored(
 def test_names_that_are_none_are_not_recorded() -> None:
     odd = completion("x", finish_reason=["a"], id=[1], model={"a": 1}, provider=5)
     with ChatServer(in_turn(odd)) as server:
-        answer = one(asker(server.url))
+        answer = one(service(server.url))
     assert answer.record["model"] == {"row": "Qwen3-VL"}
     assert "id" not in call_of(answer)
     assert "finish_reason" not in answer.record
@@ -283,9 +276,9 @@ def test_what_a_server_calls_a_cost_ends_no_limit() -> None:
     for answer in odd:
         budget = Budget(1.0)
         with ChatServer(in_turn(answer)) as server:
-            asking = asker(server.url, budget=budget)
-            assert one(asking).text == "x"
-            assert one(asking).stop is Stop.SPENT, "no cost is known: no limit can be kept"
+            first, second = ask(service(server.url, budget=budget), 2)
+        assert first.text == "x"
+        assert second.stop is Stop.SPENT, "no cost is known: no limit can be kept"
         assert budget.spent == 0.0
 
 
@@ -295,7 +288,7 @@ def test_errors_in_replies_of_status_200() -> None:
         choices=[{"error": {"code": 400, "message": "too large"}, "message": {"content": ""}}]
     )
     with ChatServer(in_turn(late, choice)) as server:
-        answer = one(asker(server.url))
+        answer = one(service(server.url))
         assert len(server.asked) == 2
     assert answer.error == "HTTP 400: the service reports: too large (2 attempts)"
     assert call_of(answer)["status"] == 400
@@ -306,11 +299,10 @@ def test_what_failed_attempts_cost_is_added_up() -> None:
     dear = Answer(json.dumps(broken).encode())
     budget = Budget(10.0)
     with ChatServer(in_turn(dear, dear, completion("ok"))) as server:
-        asking = asker(server.url, budget=budget)
-        assert call_of(one(asking))["cost"] == pytest.approx(0.51)
+        assert call_of(one(service(server.url, budget=budget)))["cost"] == pytest.approx(0.51)
     assert budget.spent == pytest.approx(0.51)
     with ChatServer(in_turn(dear, error(400, "no"))) as server:
-        failed = one(asker(server.url, budget=budget))
+        failed = one(service(server.url, budget=budget))
     assert call_of(failed) == {
         "cost": 0.25,
         "status": 400,
@@ -326,20 +318,21 @@ def test_a_picture_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
     path.write_bytes(b"no picture")
     message = (image(str(path)),)
     with ChatServer(in_turn(completion())) as server:
-        (answer,) = asker(server.url).ask(Work((message,), WORK.questions, {}, False))
+        answer = one(service(server.url), message=message)
         assert not server.asked
     assert "is not an image" in (answer.error or "")
     assert call_of(answer)["error"] == answer.error
 
 
-def test_nobody_there() -> None:
-    sleeps = Sleeps()
+def test_nobody_there_for_long_ends_the_run() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    answer = one(asker(f"http://127.0.0.1:{port}/v1", Terms(attempts=3), sleeps))
-    assert "ConnectionRefused" in (answer.error or "")
-    assert len(sleeps) == 2
-    assert "status" not in call_of(answer), "no reply has none"
+    quick = replace(QUICK, attempts=3, first_patience=0.1)
+    answers = ask(service(f"http://127.0.0.1:{port}/v1", policy=quick), 200)
+    assert "ConnectionRefused" in (answers[0].error or "")
+    assert answers[-1].stop is Stop.HOPELESS
+    assert len(answers) < 200, "what was not tried did not fail"
+    assert "status" not in call_of(answers[0]), "no reply has none"
 
 
 def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
@@ -353,8 +346,8 @@ def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     said = []
     for answer in quoting:
         with ChatServer(in_turn(answer)) as server:
-            asking = asker(server.url)
-            said += [repr(one(asking)), repr(asking), repr(vars(asking))]
+            backend = HttpBackend(lambda url=server.url: service(url))  # type: ignore[misc]
+            said += [repr(one(backend)), repr(backend), repr(vars(backend)), repr(backend.service)]
     text = "\n".join([*said, caplog.text])
     assert "***" in text
     assert KEY[:4] not in text
@@ -368,7 +361,7 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
     more: dict[str, Any] = {"message": {"reasoning": quoting}} if where == "thought" else {}
     budget = Budget()
     with ChatServer(in_turn(completion("[]" if more else quoting, **more))) as s:
-        answer = one(asker(s.url, budget=budget))
+        answer = one(service(s.url, budget=budget))
         assert len(s.asked) == 1, "the next reply would quote it too"
     assert answer.text == ""
     assert answer.error == "the reply quotes a credential (a key of this run): it is not kept"
@@ -384,7 +377,7 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
 def test_names_that_quote_a_key_do_not_cost_the_reply() -> None:
     more = {"id": f"gen-{KEY}", "model": KEY, "provider": f"by {KEY}", "finish_reason": KEY}
     with ChatServer(in_turn(completion("[]", **more))) as s:
-        answer = one(asker(s.url))
+        answer = one(service(s.url))
     assert (answer.text, answer.error) == ("[]", None)
     assert KEY not in repr(answer)
 
@@ -393,8 +386,8 @@ def test_words_of_plain_headers_change_no_reply() -> None:
     reply = '[{"label": "motorcycle", "bbox": [1, 2, 3, 4]}]'
     headers = {"X-Title": "motorcycle study", "HTTP-Referer": "https://motorcycle.example"}
     with ChatServer(in_turn(completion(reply))) as s:
-        asking = ChatAsker(server_model("Qwen3-VL"), [Endpoint(s.url, KEY, headers)])
-        assert one(asking).text == reply
+        asked = Service(server_model("Qwen3-VL"), [Endpoint(s.url, KEY, headers)])
+        assert one(asked).text == reply
         assert s.asked[0].headers["x-title"] == "motorcycle study"
 
 
@@ -403,29 +396,30 @@ def test_a_message_is_shown_once_however_many_attempts_it_took(
 ) -> None:
     no = error(400, "never")
     with ChatServer(in_turn(no, error(429, "slow down", Retry_After="0"), no)) as server:
-        asking = asker(server.url)
-        for _ in range(2):
-            assert "never" in (one(asking).error or "")
+        assert ["never" in (answer.error or "") for answer in ask(service(server.url), 2)]
     shown = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert shown == [f"{server.url}: HTTP 400: never"]
 
 
-def test_threads_share_an_asker_and_get_their_own_answers() -> None:
+def test_every_call_gets_its_own_answer() -> None:
     def script(asked: Asked, number: int) -> Answer:
         if number % 3 == 0:
             return error(429, "slow down", Retry_After="0")
         return completion(f"answer to {asked.body['messages'][0]['content'][0]['text']}")
 
-    def ask(n: int) -> str:
-        message = (text(str(n)),)
-        (answer,) = asking.ask(Work((message,), WORK.questions, {}, False))
-        return answer.text
-
+    patient = replace(QUICK, refusals=20, rest=(0.001, 0.002))
     with ChatServer(script) as server:
-        asking = asker(server.url, Terms(attempts=20))
+        messages = [(text(str(n)),) for n in range(40)]
+        answers = ask(service(server.url, policy=patient), message=messages, at_once=8)
+    assert [answer.text for answer in answers] == [f"answer to {n}" for n in range(40)]
+
+
+def test_any_thread_may_ask_one_message() -> None:
+    with ChatServer(lambda asked, number: completion(str(number))) as server:
+        backend = HttpBackend(lambda: service(server.url))
         with ThreadPoolExecutor(8) as pool:
-            texts = list(pool.map(ask, range(40)))
-    assert texts == [f"answer to {n}" for n in range(40)]
+            answers = list(pool.map(lambda _: backend.ask(WORDS, QUESTION).text, range(16)))
+    assert sorted(map(int, answers)) == list(range(16))
 
 
 # --- several servers ------------------------------------------------------------------------------
@@ -436,138 +430,140 @@ def two(first: Script, second: Script) -> tuple[ChatServer, ChatServer]:
 
 
 def test_the_next_attempt_goes_to_another_server_at_once() -> None:
-    sleeps = Sleeps()
-    bad, good = two(in_turn(error(503, "busy", Retry_After="500")), in_turn(completion("ok")))
+    began = time.monotonic()
+    bad, good = two(in_turn(error(500, "no")), in_turn(completion("ok")))
     with bad, good:
-        asking = asker([bad.url, good.url], sleeps=sleeps)
-        answers = [one(asking) for _ in range(10)]
-        assert [answer.text for answer in answers] == ["ok"] * 10
-        assert call_of(answers[0])["server"] == good.url
-        assert len(bad.asked) == 1, "it asked to be left alone"
-    assert sleeps == [0.0], "another server answers meanwhile"
+        slow = replace(QUICK, backoff=(60.0, 60.0), rest=(60.0, 60.0))
+        answers = ask(service([bad.url, good.url], policy=slow), 20)
+        assert [answer.text for answer in answers] == ["ok"] * 20
+        assert {call_of(answer)["server"] for answer in answers} == {good.url}
+        assert len(bad.asked) == slow.failures, "then it is left out"
+    assert time.monotonic() - began < 30
 
 
 def test_where_all_servers_fail_the_attempts_are_those_of_the_policy() -> None:
-    sleeps = Sleeps()
     bad, worse = two(in_turn(error(500, "no")), in_turn(error(502, "no")))
     with bad, worse:
-        answer = one(asker([bad.url, worse.url], sleeps=sleeps))
+        answer = one(service([bad.url, worse.url]))
         assert len(bad.asked) == len(worse.asked) == 2
     assert call_of(answer)["attempts"] == 4
-    assert sleeps[0] == sleeps[2] == 0.0
-    assert sleeps[1] >= 1.0, "both were asked: now it waits"
 
 
 def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
     refusing, good = two(in_turn(error(401, "who?")), in_turn(completion("ok"), error(402, "pay")))
     with refusing, good:
-        asking = asker([refusing.url, good.url])
-        first = one(asking)
-        assert (first.text, first.stop) == ("ok", None)
-        assert len(refusing.asked) == 1
-        found = [one(asking) for _ in range(6)]
-        assert found[-1].stop is Stop.HOPELESS
+        answers = ask(service([refusing.url, good.url]), 12)
         assert len(refusing.asked) == 3, "no further request"
         assert len(good.asked) == 2, "no further request"
-
-
-def test_a_stopped_call_says_nothing_of_the_servers_it_did_not_ask() -> None:
-    refusing, good = two(in_turn(error(401, "who?")), in_turn(completion("ok")))
-    with refusing, good:
-        asking = asker([refusing.url, good.url])
-        asking.stop()
-        answer = one(asking)
-        assert (answer.error, answer.stop) == ("HTTP 401: who?", None)
-        assert one(asking).text == "ok"
+    assert [answer.text for answer in answers if not answer.error] == ["ok"]
+    assert answers[-1].stop is Stop.HOPELESS
 
 
 def test_what_one_server_does_not_take_is_not_sent_to_the_others() -> None:
     picky, good = two(in_turn(error(400, "bad picture")), in_turn(completion("ok")))
     with picky, good:
-        assert one(asker([picky.url, good.url])).error == "HTTP 400: bad picture"
-        assert not good.asked
+        assert one(service([picky.url, good.url])).error == "HTTP 400: bad picture"
+        assert len(picky.asked) + len(good.asked) == 1
 
 
 # --- the end of a run -----------------------------------------------------------------------------
 
 
-def waiting_asker(url: str, timeout: float = 600.0) -> ChatAsker:
-    """One that really waits."""
-    return ChatAsker(server_model("Qwen3-VL"), [Endpoint(url)], Terms(4, timeout))
+class Running:
+    """A run in a thread of its own."""
+
+    def __init__(self, who: Service, calls: int = 1, at_once: int = 1) -> None:
+        self.cancel = CancelToken()
+        self._answers: list[Any] = []
+        self._thread = threading.Thread(target=self._run, args=(who, calls, at_once), daemon=True)
+        self._thread.start()
+
+    def _run(self, who: Service, calls: int, at_once: int) -> None:
+        self._answers += ask(who, calls, at_once=at_once, cancel=self.cancel)
+
+    def interrupt(self) -> None:
+        with suppress(KeyboardInterrupt):
+            self.cancel.interrupt()
+
+    def answers(self, seconds: float = 60.0) -> list[Any]:
+        """The answers, which have to be there after so many seconds."""
+        self._thread.join(seconds)
+        assert not self._thread.is_alive()
+        return self._answers
 
 
-def until(condition: Any) -> None:
+def until(condition: Callable[[], Any]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
 
-def test_waiting_for_another_attempt_ends_with_the_run() -> None:
-    with ChatServer(in_turn(error(429, "slow", Retry_After="500"), completion())) as server:
-        asking = waiting_asker(server.url)
-        with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(one, asking)
-            until(lambda: server.asked)
-            asking.stop()
-            answer = coming.result(60)
-        assert answer.error == "HTTP 429: slow"
-        assert len(server.asked) == 1
-        assert one(asking).text == "[]", "what was taken is still asked, once"
-
-
 def test_a_run_that_is_told_to_stop_waits_for_no_other_attempt() -> None:
     with ChatServer(in_turn(error(429, "slow", Retry_After="500"), completion())) as server:
-        asking = waiting_asker(server.url)
-        call = Call(Keyed("k", (), "", ()), cast(Any, None), 0)
-        stop = CancelToken()
-        executor = ThreadsExecutor(lambda: [asking], 1)
-        work = patch("vlmeval_findit.engine.backend.work_of", lambda unit: WORK)
-        with work, ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(lambda: list(executor.run([WorkItem((call,), False)], stop)))
-            until(lambda: server.asked)
-            stop.request()
-            ((_, (answer,)),) = coming.result(60)
-        assert answer.error == "HTTP 429: slow"
-        assert len(server.asked) == 1
+        running = Running(service(server.url), 5)
+        until(lambda: server.asked)
+        time.sleep(0.1)
+        running.cancel.request()
+        (answer,) = [one for one in running.answers(5) if one.error]
+    assert answer.error == "HTTP 429: slow"
+    assert answer.stop is None
 
 
-def test_calls_on_their_way_can_be_cancelled() -> None:
+def test_what_is_sent_comes_home_and_nothing_begins() -> None:
+    with ChatServer(in_turn(replace(completion("late"), delay=0.5))) as server:
+        running = Running(service(server.url), 20, at_once=3)
+        until(lambda: len(server.asked) == 3)
+        running.cancel.request()
+        assert [answer.text for answer in running.answers(5)] == ["late"] * 3
+        assert len(server.asked) == 3
+
+
+def test_a_stopped_call_says_nothing_of_the_servers_it_did_not_ask() -> None:
+    refusing, good = two(in_turn(replace(error(401, "who?"), delay=0.3)), in_turn(NEVER))
+    with refusing, good:
+        running = Running(service([refusing.url]), 5)
+        until(lambda: refusing.asked)
+        running.cancel.request()
+        (answer,) = running.answers(5)
+    assert (answer.error, answer.stop) == ("HTTP 401: who?", None)
+
+
+def test_calls_on_their_way_are_given_up_within_two_seconds_and_did_not_fail() -> None:
     with ChatServer(in_turn(NEVER)) as server:
-        asking = waiting_asker(server.url)
-        with ThreadPoolExecutor(3) as pool:
-            coming = [pool.submit(one, asking) for _ in range(3)]
-            until(lambda: len(server.asked) == 3)
-            asking.cancel()
-            answers = [future.result(60) for future in coming]
-        assert [answer.error for answer in answers] == ["cancelled"] * 3
-        assert all(call_of(answer)["error"] == "cancelled" for answer in answers)
-        assert one(asking).error == "cancelled"
+        running = Running(service(server.url), 20, at_once=3)
+        until(lambda: len(server.asked) == 3)
+        running.interrupt()
+        assert running.answers(2) == []
         assert len(server.asked) == 3, "nothing begins afterwards"
+
+
+def test_calls_that_wait_for_the_budget_end_with_the_run() -> None:
+    with ChatServer(in_turn(NEVER)) as server:
+        running = Running(service(server.url, budget=Budget(1.0)), 3, at_once=3)
+        until(lambda: server.asked)
+        running.interrupt()
+        assert running.answers(2) == []
+        assert len(server.asked) == 1, "no cost is known yet"
 
 
 def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
     budget = Budget(0.02)
     with ChatServer(in_turn(completion())) as server:
-        asking = asker(server.url, budget=budget)
-        other = asker(server.url, budget=budget)
-        answers = [one(asking), one(other), one(asking), one(other)]
+        first = ask(service(server.url, budget=budget))
+        last = ask(service(server.url, budget=budget), 5)
         assert len(server.asked) == 2, "two models, one budget"
-        assert asking.stopped is other.stopped is Stop.SPENT
-    assert [answer.stop for answer in answers] == [None, None, Stop.SPENT, Stop.SPENT]
-    assert "limit of $0.02" in (answers[2].error or "")
-    assert "call" not in answers[2].record, "a call that was not made is none"
+    assert [answer.stop for answer in (*first, *last[:2])] == [None, None, Stop.SPENT]
+    assert {answer.stop for answer in last[1:]} == {Stop.SPENT}
+    assert "limit of $0.02" in (last[1].error or "")
+    assert "call" not in last[1].record, "a call that was not made is none"
 
 
-def test_threads_waiting_for_the_budget_come_back_when_it_is_over() -> None:
-    with ChatServer(in_turn(NEVER)) as server:
-        budget = Budget(1.0)
-        asking = ChatAsker(server_model("Qwen3-VL"), [Endpoint(server.url)], Terms(), budget)
-        with ThreadPoolExecutor(3) as pool:
-            coming = [pool.submit(one, asking) for _ in range(3)]
-            until(lambda: server.asked)
-            asking.cancel()
-            assert [future.result(60).error for future in coming] == ["cancelled"] * 3
+def test_connections_are_as_many_as_calls_at_a_time() -> None:
+    with ChatServer(in_turn(completion()), keeps_alive=True) as server:
+        answers = ask(service(server.url), 200, at_once=8)
+    assert not any(answer.error for answer in answers)
+    assert server.connections <= 8
 
 
 # --- limits of tokens, temperature ----------------------------------------------------------------
@@ -588,9 +584,9 @@ def test_the_other_field_for_the_limit_is_found_out_once() -> None:
         return error(400, UNSUPPORTED) if "max_tokens" in asked.body else completion("ok")
 
     with ChatServer(openai) as server:
-        asking = asker(server.url)
-        assert call_of(one(asking))["attempts"] == 2
-        assert one(asking).text == "ok"
+        first, second = ask(service(server.url), 2)
+        assert call_of(first)["attempts"] == 2
+        assert second.text == "ok"
         asked = [fields(one_) for one_ in server.asked]
     limits = [{"max_tokens": 768}, *[{"max_completion_tokens": 768}] * 2]
     assert asked == [{**limit, "temperature": 0.0} for limit in limits]
@@ -598,9 +594,7 @@ def test_the_other_field_for_the_limit_is_found_out_once() -> None:
 
 def test_a_server_that_takes_neither_field_is_asked_as_before() -> None:
     with ChatServer(in_turn(error(400, UNSUPPORTED))) as server:
-        asking = asker(server.url)
-        assert "HTTP 400" in (one(asking).error or "")
-        one(asking)
+        assert all("HTTP 400" in (one_.error or "") for one_ in ask(service(server.url), 2))
         asked = [set(one_.body) & {"max_tokens", "max_completion_tokens"} for one_ in server.asked]
     assert asked == [{"max_tokens"}, {"max_completion_tokens"}] * 2
 
@@ -608,14 +602,14 @@ def test_a_server_that_takes_neither_field_is_asked_as_before() -> None:
 def test_a_limit_that_is_too_large_is_no_unknown_field() -> None:
     large = error(400, "max_tokens is too large: 768. This model supports at most 512")
     with ChatServer(in_turn(large)) as server:
-        assert "too large" in (one(asker(server.url)).error or "")
+        assert "too large" in (one(service(server.url)).error or "")
         assert len(server.asked) == 1
 
 
 def test_some_models_take_no_temperature() -> None:
     with ChatServer(in_turn(completion())) as server:
-        assert one(asker(server.url, fields={"temperature": None})).error is None
-        astra = ChatAsker(server_model("GPT-6-Astra"), [Endpoint(server.url)])
+        assert one(service(server.url, {"temperature": None})).error is None
+        astra = Service(server_model("GPT-6-Astra"), [Endpoint(server.url)])
         assert one(astra).error is None
         none, row = map(fields, server.asked)
     assert none == {"max_tokens": 768}
@@ -628,7 +622,7 @@ def test_a_limit_of_tokens_given_as_a_setting_is_kept(name: str) -> None:
     assert rest == {"seed": 3}
     with ChatServer(in_turn(completion())) as server:
         for model in (server_model("Qwen3-VL", max_tokens=limit), openrouter_model("GPT-5.4", 64)):
-            assert one(ChatAsker(model, [Endpoint(server.url)])).error is None
+            assert one(Service(model, [Endpoint(server.url)])).error is None
         assert [asked.body["max_tokens"] for asked in server.asked] == [64, 64]
 
 
@@ -650,9 +644,8 @@ def test_a_limit_of_tokens_that_cannot_be_is_refused(settings: dict[str, Any]) -
 def test_a_reply_of_ten_megabytes_is_handled_fast() -> None:
     text = "[1, 2, 3, 4], café " * 500_000
     with ChatServer(in_turn(completion(text))) as server:
-        asking = asker(server.url)
         began = time.process_time()
-        answer = one(asking)
+        answer = one(service(server.url))
         seconds = time.process_time() - began
     assert answer.text == text.strip()
     assert threading.active_count() < 50

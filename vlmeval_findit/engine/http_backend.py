@@ -1,0 +1,316 @@
+"""Asks a model over HTTP: servers of one's own, a provider, OpenRouter.
+
+The scheduler says which call goes where and when; here each is sent, and what comes home is handed
+on.  Whatever a server does is an answer, with an error or without; nothing is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from typing import Any
+
+from ..core.messages import Message
+from ..core.question import Question
+from ..core.work import Answer, Stop, said
+from ..models.http.chat import ChatModel
+from ..models.http.chat_call import ChatCall
+from ..models.http.client import HttpClient
+from ..models.http.completion import CallError
+from ..models.http.endpoint import Endpoint
+from ..models.http.images import EncodedImages
+from ..models.http.model_server import ModelServer, model_servers
+from ..models.http.payload import Beginning
+from ..models.http.spending import Budget, SpendingError
+from .backend import WorkResult, image_name, not_loaded, run_sync, single_calls
+from .calls import Call
+from .cancel import CancelToken
+from .outcome import Outcome, Policy
+from .plan import WorkItem
+from .scheduler import Assignment, Finished, Scheduler
+
+log = logging.getLogger(__name__)
+
+_DENIED = frozenset({401, 403, 404})
+_BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
+
+
+@dataclass(slots=True, eq=False)
+class Service:
+    """A model over HTTP, how it is asked, and what was found out of its servers.
+
+    Backends may share it, one after the other: no question is asked twice of a server.
+    """
+
+    model: ChatModel
+    endpoints: Sequence[Endpoint]
+    """Where; all serve the same model."""
+
+    timeout: float = 600.0
+    """Seconds for one attempt, from the look-up of the server's name to the reply's last byte."""
+
+    budget: Budget = field(default_factory=Budget)
+    """What may be spent, perhaps together with other models."""
+
+    policy: Policy = field(default_factory=Policy)
+    servers: dict[str, ModelServer] = field(init=False, repr=False)
+    _shown: set[str] = field(default_factory=set, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.endpoints:
+            raise ValueError("no server is named")
+        if not self.timeout > 0:
+            raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
+        self.servers = model_servers(self.endpoints, self.policy.rest[0])
+
+    def say(self, call: ChatCall) -> None:
+        """Log what a user should know of a call, the first time that it comes."""
+        for message, more in call.warnings:
+            if message not in self._shown:
+                self._shown.add(message)
+                log.warning("%s: %s%s", call.server or call.model.name, message, more)
+
+
+class HttpBackend:
+    """Answers calls of a model over HTTP.
+
+    Args:
+        load: says who is asked, when the first call comes.
+        calls: at a time to all servers; each takes its share at most.
+    """
+
+    def __init__(self, load: Callable[[], Service], calls: int = 1) -> None:
+        self._load = load
+        self._calls = calls
+        self._service: Service | None = None
+        self.capacity: dict[str, int] = {}
+
+    @property
+    def service(self) -> Service:
+        """Who is asked.
+
+        Raises:
+            Exception: whatever makes it impossible.
+        """
+        if self._service is None:
+            self._service = self._load()
+        return self._service
+
+    @property
+    def limit(self) -> int:
+        """Calls at a time to each server, at most."""
+        return max(math.ceil(self._calls / len(self.service.servers)), 1)
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        coming = iter(items)
+        if (first := next(coming, None)) is None:
+            return
+        try:
+            service = self.service
+        except (Exception, SystemExit) as error:
+            yield not_loaded(first, error)
+            return
+        run = _Run(self, _calls_of(chain([first], coming), service), cancel)
+        async with aclosing(run.answers()) as results:
+            async for home in results:
+                yield WorkResult(*zip(*home, strict=True))
+
+    def ask(self, message: Message, question: Question) -> Answer:
+        """Ask one message; any thread may."""
+        service = self.service
+        call = ChatCall(service.model, service.budget, message, question)
+
+        async def asked() -> Answer:
+            run = _Run(self, iter([("", (None, call))]), CancelToken())
+            async with aclosing(run.answers()) as results:
+                return [answer async for home in results for _, answer in home].pop()
+
+        return run_sync(asked())
+
+
+_Asked = tuple[Any, ChatCall]
+"""A call of the engine (None: it is somebody else's), and how it is made."""
+
+
+def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str, _Asked]]:
+    """The calls of items by their images."""
+    single = ((image_name(one), one.calls[0]) for item in items for one in single_calls(item))
+    end: tuple[str, Call | None] = ("", None)
+    before = ""
+    for (image, call), (after, _) in pairwise(chain(single, [end])):
+        assert call is not None
+        # Neighbours over the same images are all there are: providers are told what to keep.
+        shared = image != "" and image in (before, after)
+        before = image
+        cell = call.cell
+        made = ChatCall(
+            service.model,
+            service.budget,
+            call.message,
+            cell.question,
+            cell.confidences,
+            Beginning.AGAIN if shared else Beginning.ONCE,
+        )
+        yield image, (call, made)
+
+
+class _Run:
+    """The calls of one run, on one event loop."""
+
+    def __init__(
+        self,
+        backend: HttpBackend,
+        calls: Iterator[tuple[str, _Asked]],
+        cancel: CancelToken,
+    ) -> None:
+        service = self._service = backend.service
+        self._backend = backend
+        self._budget = service.budget
+        self._cancel = cancel
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+        self._client = HttpClient(service.timeout)
+        self._images = EncodedImages()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._spent = ""
+        limits = dict.fromkeys(service.servers, backend.limit)
+        self._scheduler = Scheduler(calls, limits, service.policy)
+
+    async def answers(self) -> AsyncGenerator[list[tuple[Any, Answer]], None]:
+        """What came home: together what came in one turn of the loop."""
+        with self._cancel.on_request(self._wake), self._budget.watched_by(self._wake):
+            async with self._client, self._ending_tasks():
+                while not self._cancel.now:
+                    self._woken.clear()
+                    may_begin = self._begin_calls()
+                    if home := self._finished():
+                        yield home
+                    elif self._scheduler.done:
+                        return
+                    else:
+                        await self._wait(with_timer=may_begin)
+            if home := self._finished():
+                yield home
+
+    # --- what begins, and what is finished --------------------------------------------------------
+
+    def _begin_calls(self) -> bool:
+        """Begin what may begin; False where the budget has to see first what others cost."""
+        scheduler = self._scheduler
+        if self._cancel.requested and not scheduler.given_up:
+            scheduler.give_up("not asked: the run is to stop")
+        while not scheduler.done:
+            try:
+                if not self._budget.begin():
+                    return False
+            except SpendingError as error:
+                self._spent = f"Not asked: {error}"
+                scheduler.give_up(self._spent)
+                break
+            assignment = scheduler.next(self._loop.time())
+            if assignment is None:
+                self._budget.take_back()
+                break
+            task = self._loop.create_task(self._attempt(assignment))
+            self._tasks.add(task)  # the loop itself holds tasks weakly
+            task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def _wait(self, *, with_timer: bool) -> None:
+        """Wait until something came home, something may begin, or the run is to stop."""
+        wake_at = self._scheduler.wake_at(self._loop.time()) if with_timer else None
+        timer = None if wake_at is None else self._loop.call_at(wake_at, self._woken.set)
+        try:
+            await self._woken.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    @asynccontextmanager
+    async def _ending_tasks(self) -> AsyncIterator[None]:
+        """Close what is on its way at the end: a call that was given up did not fail."""
+        try:
+            yield
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._images.close()
+            self._backend.capacity |= self._scheduler.capacity
+
+    def _finished(self) -> list[tuple[Any, Answer]]:
+        finished, self._scheduler.finished = self._scheduler.finished, []
+        return [home for one in finished if (home := self._home(one)) is not None]
+
+    def _home(self, finished: Finished) -> tuple[Any, Answer] | None:
+        """A call and what came of it; None where nothing is known, as it was not made."""
+        asked, call = finished.item.value
+        if not (call.completion or call.error or call.unreadable):
+            if not self._spent:
+                return None
+            return asked, Answer("", error=self._spent, stop=Stop.SPENT)
+        gave_up = self._scheduler.given_up and not (self._spent or self._cancel.requested)
+        stop = Stop.HOPELESS if gave_up and finished.outcome is Outcome.HOPELESS else None
+        longest = self._service.policy.longest_wait
+        later = _later(call.error.retry_after, longest) if call.error else ""
+        answer = call.answer(stop, later)
+        self._service.say(call)
+        return asked, answer._replace(seconds=self._loop.time() - call.began)
+
+    # --- one attempt ------------------------------------------------------------------------------
+
+    async def _attempt(self, assignment: Assignment) -> None:
+        _, call = assignment.item.value
+        server = self._service.servers[assignment.server.name]
+        alike = server.alike[call.kind]
+        call.began = call.began or assignment.began
+        before = call.cost
+        outcome, reason, retry_after = Outcome.ANSWERED, "", None
+        try:
+            await call.attempt(server, self._client, self._images)
+            alike.answer()
+        except CallError as error:
+            alike.add(error, call, assignment.began, self._loop.time())
+            outcome, reason, retry_after = self._outcome_of(error), str(error), error.retry_after
+        except Exception as error:  # whatever a broken image makes of its reader
+            log.debug("a call was not made", exc_info=error)
+            outcome, reason = Outcome.INVALID, said(error)
+            call.unreadable = reason
+        finally:
+            self._budget.end(None if call.cost is None else call.cost - before)
+        now = self._loop.time()
+        self._scheduler.ended(assignment, outcome, now, reason, retry_after=retry_after)
+        self._woken.set()
+
+    def _outcome_of(self, error: CallError) -> Outcome:
+        if error.hopeless:
+            return Outcome.DENIED if error.status in _DENIED else Outcome.HOPELESS
+        if not error.transient:
+            return Outcome.INVALID
+        return Outcome.REFUSED if error.status in _BUSY else Outcome.FAILED
+
+
+_NEVER = 1e6 * 86400
+
+
+def _later(seconds: float | None, longest: float) -> str:
+    """When a server wants to be asked again, where nobody waits for it."""
+    if seconds is None or seconds <= longest:
+        return ""
+    if seconds >= _NEVER:
+        return "; asks not to come back"
+    if seconds >= 100 * 3600:
+        return f"; asks to come back in {seconds / 86400:.0f} days"
+    minutes = round(seconds / 60)
+    return f"; asks to come back in {minutes // 60} h {minutes % 60:02} min"
