@@ -12,7 +12,7 @@ from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.answering import Context, Planned
-from vlmeval_findit.engine.backend import Backend, ExecutorBackend, LocalBackend
+from vlmeval_findit.engine.backend import Backend, LocalBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
@@ -75,8 +75,7 @@ class FakeHost:
     version: Mapping[str, str] = {"a host": "1"}
 
     def backend(self, entry: ModelEntry) -> Backend:
-        made = self._backend(self._model)
-        return ExecutorBackend(made) if hasattr(made, "run") else made
+        return self._backend(self._model)
 
 
 class Silent:

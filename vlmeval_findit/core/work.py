@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -12,7 +12,6 @@ from .messages import Message
 from .question import Question
 from .redaction import credential_in, quoted
 from .replies import NOTHING_RECORDED, record_in, recorded
-from .routing import Place
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +23,6 @@ class Work(NamedTuple):
     ``settings`` are those of the calls (:func:`..engine.calls.settings_of`); with ``confidences``
     log-probabilities of the replies' tokens are recorded, where they can be had.
     ``shares_images``: other calls are over the same images, in this work or beside it.
-    ``pictures[i]`` names the content of the images of ``messages[i]`` (empty: it has none, or
-    nobody said), ``place`` the one of the asker's places that should answer, if it can.
     """
 
     messages: tuple[Message, ...]
@@ -33,8 +30,6 @@ class Work(NamedTuple):
     settings: Mapping[str, Any]
     shares_images: bool
     confidences: bool = False
-    pictures: tuple[str, ...] = ()
-    place: str = ""
 
 
 class Stop(Enum):
@@ -116,34 +111,6 @@ class Cancellable(Protocol):
         """From when a run is told to stop, generate no further token: raise a
         :class:`CancelledError`.
         """
-
-
-@runtime_checkable
-class Stoppable(Protocol):
-    """What an asker can do beside that asks over a network."""
-
-    def stops_with(self, told: Callable[[], bool]) -> None:
-        """From when a run is told to stop, try nothing again: what is sent comes home, and who
-        waits for another attempt fails then.
-        """
-
-    def cancel(self) -> None:
-        """End what is on its way too: every call comes back at once, as a failed answer."""
-
-
-@runtime_checkable
-class Placing(Protocol):
-    """What an asker can do beside that asks servers which keep what they saw of a picture."""
-
-    def expect(self, calls: int) -> None:
-        """So many calls will come at a time."""
-
-    def places(self) -> Sequence[Place]:
-        """The servers, and how many calls each takes at a time now."""
-
-    @property
-    def took(self) -> Mapping[str, int]:
-        """By server, how many calls at once it takes, as far as it was tried."""
 
 
 def said(error: BaseException) -> str:

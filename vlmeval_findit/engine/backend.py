@@ -13,7 +13,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Semaphore, Thread
+from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..core.work import Answer, Asker, Cancellable, CancelledError, Stop, Work, said
@@ -103,7 +103,6 @@ def work_of(item: WorkItem) -> Work:
         questions=tuple(call.cell.question for call in item.calls),
         settings=first.settings,
         shares_images=item.shares_images,
-        pictures=tuple(image_name(one) for one in single_calls(item)),
         confidences=first.confidences,
     )
 
@@ -231,53 +230,3 @@ class ThreadedBackend:
         finally:
             for task in (waiting, *running):
                 task.cancel()
-
-
-_GIVEN_UP = 1.5
-"""Seconds after an interruption until an executor's thread is left to itself."""
-
-
-class ExecutorBackend:
-    """An executor of the old kind, in a thread, as a backend.  Goes with the last of them."""
-
-    def __init__(self, executor: Any) -> None:
-        self.executor = executor
-
-    @property
-    def capacity(self) -> Mapping[str, int]:
-        took: Mapping[str, int] = self.executor.took
-        return took
-
-    async def answer(
-        self, items: Iterable[WorkItem], cancel: CancelToken
-    ) -> AsyncGenerator[WorkResult, None]:
-        loop, home = asyncio.get_running_loop(), asyncio.Queue[Any]()
-        taken = Semaphore(0)
-
-        def send(what: Any) -> None:
-            with suppress(RuntimeError):  # the loop is gone: nobody waits for it any more
-                loop.call_soon_threadsafe(home.put_nowait, what)
-
-        def run() -> None:
-            try:
-                for item, answers in self.executor.run(items, cancel):
-                    send(WorkResult(item.calls, tuple(answers)))
-                    taken.acquire()
-            except BaseException as error:
-                send(error)
-            else:
-                send(None)
-
-        def give_up() -> None:
-            if cancel.now:
-                loop.call_soon_threadsafe(loop.call_later, _GIVEN_UP, send, None)
-
-        Thread(target=run, daemon=True).start()
-        with cancel.on_request(give_up):
-            while (came := await home.get()) is not None:
-                if isinstance(came, KeyboardInterrupt) and cancel.now:
-                    return
-                if isinstance(came, BaseException):
-                    raise came
-                yield came
-                taken.release()

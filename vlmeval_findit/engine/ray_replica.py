@@ -141,10 +141,8 @@ class Replica:
 
 def _single(work: Work) -> list[Work]:
     return [
-        work._replace(messages=(message,), questions=(question,), pictures=(picture,))
-        for message, question, picture in zip(
-            work.messages, work.questions, work.pictures, strict=True
-        )
+        work._replace(messages=(message,), questions=(question,))
+        for message, question in zip(work.messages, work.questions, strict=True)
     ]
 
 
