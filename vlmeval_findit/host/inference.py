@@ -279,12 +279,13 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
             answering=lambda one: on_this_machine(run.entry, one.identity.answering),
             begin=begun,
         )
-        last = None
+        last, is_stopped = None, True
         with suppress(KeyboardInterrupt, StoppedError):
             last = answer(job, cancel).last
+            is_stopped = cancel.requested
     if last is not None:
         raise ModelStoppedError(cell.model, last, [])
-    if cancel.requested:
+    if is_stopped:
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
         raise SystemExit(INTERRUPTED)
 
