@@ -10,8 +10,6 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-import yaml
-
 from .spelling import nearest
 
 if TYPE_CHECKING:
@@ -25,16 +23,13 @@ class ConfigError(ValueError):
     """Something that was written cannot be used; the message says where it stands, and why."""
 
 
-class MisplacedError(ValueError):
-    """A part of a value cannot be used; the keys and places ``at`` lead from the value to it."""
+class MisplacedError(ConfigError):
+    """A part of a value cannot be used: ``at`` leads from the value to it, or to its key."""
 
-    def __init__(self, why: str, *at: str | int) -> None:
+    def __init__(self, why: str, *at: str | int, is_key: bool = False) -> None:
         super().__init__(why)
         self.at = at
-
-
-class _UnknownKeyError(MisplacedError):
-    """A key that no field has."""
+        self.is_key = is_key
 
 
 def refuse_twice(values: Sequence[Any], *at: str) -> None:
@@ -72,7 +67,8 @@ class Config:
             raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
         for key in values:
             if key not in known:
-                raise _UnknownKeyError(f"no {cls.called} {key!r}{nearest(str(key), known)}", key)
+                why = f"no {cls.called} {key!r}{nearest(str(key), known)}"
+                raise MisplacedError(why, key, is_key=True)
         return values
 
 
@@ -142,136 +138,45 @@ SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all
 # --- reading --------------------------------------------------------------------------------------
 
 
-def config_from(
-    kind: type[T], values: Mapping[str, Any], said: Callable[[str], str] = lambda key: key
-) -> T:
+def config_from(kind: type[T], values: Any, said: Callable[[str], str] = lambda key: key) -> T:
     """Values by name as a :class:`Config`.
 
     Args:
         kind: the class.
-        values: of a ``--config`` entry, or flags.
+        values: of a file, a ``--config`` entry, or flags.
         said: a name as its user wrote it.
 
     Raises:
-        ConfigError: one cannot be used.
+        MisplacedError: one cannot be used.
     """
     from pydantic import ValidationError
 
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
     try:
-        return _checked(kind, dict(values))
+        return adapter.validate_python(values)
     except ValidationError as error:
-        raise ConfigError(_first(error, said)[0]) from None
-
-
-class YamlText:
-    """A YAML text: its ``value``, and the lines of all that is in it.
-
-    Args:
-        text: the text.
-        name: what messages call it: its file.
-
-    Raises:
-        ConfigError: it is not YAML, empty, or says a key twice.
-    """
-
-    def __init__(self, text: str, name: str) -> None:
-        self._name = name
-        loader = _Loader(text)
-        try:
-            top = loader.get_single_node()
-            self.value: Any = None if top is None else loader.construct_document(top)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f", line {mark.line + 1}" if mark is not None else ""
-            why = getattr(error, "problem", None) or " ".join(str(error).split())
-            is_yaml = isinstance(error, yaml.constructor.ConstructorError)
-            raise ConfigError(f"{name}{where}: {'' if is_yaml else 'not YAML: '}{why}") from None
-        finally:
-            loader.dispose()
-        if top is None:
-            raise ConfigError(f"{name}, line 1: the file is empty")
-        self._top = top
-
-    def read(self, kind: type[T], *at: str | int) -> T:
-        """The value at a place, as a :class:`Config`.
-
-        Raises:
-            ConfigError: it is none; the message names file, line, and what to write.
-        """
-        from pydantic import ValidationError
-
-        value = self.value
-        for key in at:
-            value = value[key]
-        try:
-            return _checked(kind, value)
-        except ValidationError as error:
-            why, inner, is_key = _first(error)
-            raise self.error(why, *at, *inner, is_key=is_key) from None
-
-    def error(self, why: str, *at: str | int, is_key: bool = False) -> ConfigError:
-        """An error about what stands at a place, or about the key of it."""
-        return ConfigError(f"{self._name}, line {self.line(*at, is_key=is_key)}: {why}")
-
-    def line(self, *at: str | int, is_key: bool = False) -> int:
-        """Where the value of a place begins, or its key: counted from 1."""
-        node = key_node = self._top
-        for key in at:
-            # A value alone stands for a list of one, and pydantic names branches of unions.
-            key_node, node = _child(node, key) or (key_node, node)
-        return 1 + int((key_node if is_key else node).start_mark.line)
-
-
-def _child(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """(where a child of a node is named, the child)."""
-    if isinstance(node, yaml.MappingNode):
-        return next((pair for pair in node.value if pair[0].value == str(key)), None)
-    if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-        return node.value[key], node.value[key]
-    return None
-
-
-class _Loader(yaml.SafeLoader):
-    """Plain values only, and no key twice."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                why = f"{key.value} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, why, key.start_mark)
-            seen.add(str(key.value))
-        return node
-
-
-def _checked(kind: type[T], values: Any) -> T:
-    adapter: TypeAdapter[T] = _adapters(kind)  # type: ignore[arg-type]
-    return adapter.validate_python(values)
+        raise _first(error, said) from None
 
 
 @cache
-def _adapters(kind: Any) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
 
 
-def _first(
-    error: ValidationError, said: Callable[[str], str] = lambda key: key
-) -> tuple[str, tuple[str | int, ...], bool]:
-    """(what the first of pydantic's errors says, where, whether of a key)."""
+def _first(error: ValidationError, said: Callable[[str], str]) -> MisplacedError:
+    """The first of pydantic's errors, in our words."""
     found = error.errors(include_url=False)[0]
     at, what = found["loc"], found["type"]
     if what == "value_error":
-        cause = found["ctx"]["error"]
-        at = (*at, *getattr(cause, "at", ()))
-        return str(cause), at, isinstance(cause, _UnknownKeyError)
+        why = found["ctx"]["error"]
+        inner, is_key = getattr(why, "at", ()), getattr(why, "is_key", False)
+        return MisplacedError(str(why), *at, *inner, is_key=is_key)
     # Of a union the branch is named too: `tuple[…]`.
-    names = [key for key in at if isinstance(key, str) and "[" not in key]
-    key = f"{said(names[-1])}: " if names else ""
+    names = [said(key) for key in at if isinstance(key, str) and "[" not in key]
     if what == "missing":
-        return f"{said(names[-1])} is missing", at[:-1], False
-    wanted = found["msg"].removeprefix("Input should be ")
+        return MisplacedError(f"{names[-1]} is missing", *at[:-1])
     shown = f"{found['input']!r:.60} " if what == "wanted" else ""
-    return f"{key}{shown}should be {wanted}", at, False
+    wanted = found["msg"].removeprefix("Input should be ")
+    return MisplacedError(": ".join([*names[-1:], f"{shown}should be {wanted}"]), *at)

@@ -32,12 +32,12 @@ from ..core.config import (
     Name,
     Several,
     SeveralOrAll,
-    YamlText,
     YesNo,
     refuse_twice,
 )
 from ..core.question import Question
 from ..core.spelling import nearest
+from ..core.yaml_text import YamlText
 from ..models.http.batch.dialects import BatchKind
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep

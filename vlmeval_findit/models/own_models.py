@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..boxes.spaces import space_from
-from ..core.config import Checked, Config, ConfigError, Name, Values, YamlText, config_from
+from ..core.config import Checked, Config, ConfigError, Name, Values, config_from
 from ..core.files import sha256_of
 from ..core.model_names import check_model_name
 from ..core.plugins import Later, Offer, Plugin
 from ..core.spelling import nearest
+from ..core.yaml_text import YamlText
 from .local.run_settings import RunSettings
 from .row import Known, ModelRow, SpaceRule
 

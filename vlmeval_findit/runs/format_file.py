@@ -15,12 +15,13 @@ from ..benchmarks.findit.formats import Format, format_of
 from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, axis_values
 from ..benchmarks.findit.variant import Variant, problem
 from ..boxes.reply_format import default_key
-from ..core.config import Checked, Config, ConfigError, MisplacedError, YamlText
+from ..core.config import Checked, Config, ConfigError, MisplacedError
 from ..core.files import atomic_write
 from ..core.question import Question
 from ..core.run_files import RunFiles
 from ..core.spelling import nearest
 from ..core.statistics import INTERVALS, Interval
+from ..core.yaml_text import YamlText
 from .best_format import FormatAverage, ranked, rule
 from .cell_result import Result, SearchError, refuse_unanswered
 from .intervals import intervals
