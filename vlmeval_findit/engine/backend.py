@@ -115,21 +115,17 @@ def single_calls(item: WorkItem) -> list[WorkItem]:
     return [WorkItem((call,), item.shares_images) for call in item.calls]
 
 
-def failures(item: WorkItem, error: BaseException) -> tuple[Answer, ...]:
-    """An exception as what came of every call of an item."""
-    return (Answer("", error=said(error)),) * len(item.calls)
-
-
 def answers_of(ask: Callable[[Work], list[Answer]], item: WorkItem) -> tuple[Answer, ...]:
     """An answer to each call of an item, whatever the model does; an exception is failures."""
     count = len(item.calls)
     try:
         answers = tuple(ask(work_of(item)))
+        if len(answers) == count and all(isinstance(answer, Answer) for answer in answers):
+            return answers
+        why = f"not {count} answers to {count} messages"
     except (Exception, SystemExit) as error:
-        return failures(item, error)
-    if len(answers) != count or not all(isinstance(answer, Answer) for answer in answers):
-        return (Answer("", error=f"not {count} answers to {count} messages"),) * count
-    return answers
+        why = said(error)
+    return (Answer("", error=why),) * count
 
 
 def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:

@@ -24,46 +24,40 @@ class CancelToken:
     """Whether a run should stop, and how soon.
 
     Args:
-        parent: the token of a run that this one is part of, and stops with.
+        run: the token of a run that this one is part of, and stops with.
     """
 
-    def __init__(self, parent: CancelToken | None = None) -> None:
-        self._parent = parent
-        self._root: CancelToken = self if parent is None else parent._root
-        self._requested = False
-        self._now = False
-        self._shielded = False
+    def __init__(self, run: CancelToken | None = None) -> None:
+        self._run: CancelToken = self if run is None else run._run
+        self._requested = self._now = self._shielded = False
         self._callbacks: list[Callable[[], None]] = []
 
     @property
     def requested(self) -> bool:
         """Whether no further call should begin."""
-        return self._requested or (self._parent is not None and self._parent.requested)
+        return self._requested or self._run._requested
 
     @property
     def now(self) -> bool:
         """Whether calls on their way should be given up too."""
-        return self._now or (self._parent is not None and self._parent.now)
+        return self._run._now
 
     def request(self) -> None:
         """Begin no further call."""
         self._requested = True
-        self._tell()
+        for callback in list(self._callbacks):
+            callback()
 
     def interrupt(self) -> None:
-        """Give up what is on its way too; a signal handler may call this.
+        """Give up what is on its way in the whole run; a signal handler may call this.
 
         Raises:
             KeyboardInterrupt: the main thread is not shielded from it.
         """
-        self._requested = self._now = True
-        self._tell()
-        if not self._shielded:
+        self._run._now = True
+        self._run.request()
+        if not self._run._shielded:
             raise KeyboardInterrupt
-
-    def _tell(self) -> None:
-        for callback in list(self._callbacks):
-            callback()
 
     @contextmanager
     def on_request(self, callback: Callable[[], None]) -> Iterator[None]:
@@ -73,19 +67,16 @@ class CancelToken:
             callback: called at once if a stop was requested already, else perhaps from a signal
                 handler or another thread: ``loop.call_soon_threadsafe(event.set)``, or the like.
         """
-        owners: list[CancelToken] = []
-        owner: CancelToken | None = self
-        while owner is not None:
-            owner._callbacks.append(callback)
-            owners.append(owner)
-            owner = owner._parent
+        tokens = {self, self._run}
+        for token in tokens:
+            token._callbacks.append(callback)
         try:
             if self.requested:
                 callback()
             yield
         finally:
-            for owner in owners:
-                owner._callbacks.remove(callback)
+            for token in tokens:
+                token._callbacks.remove(callback)
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
@@ -96,7 +87,7 @@ class CancelToken:
         """
         with self._shield(True):
             yield
-        if self.now and not self._root._shielded:
+        if self.now and not self._run._shielded:
             raise KeyboardInterrupt
 
     @contextmanager
@@ -118,12 +109,11 @@ class CancelToken:
 
     @contextmanager
     def _shield(self, wanted: bool) -> Iterator[None]:
-        root = self._root
-        before, root._shielded = root._shielded, wanted
+        before, self._run._shielded = self._run._shielded, wanted
         try:
             yield
         finally:
-            root._shielded = before
+            self._run._shielded = before
 
 
 @contextmanager
