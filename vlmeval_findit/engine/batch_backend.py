@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from ..core.work import Answer, Stop
 from ..models.http.batch.dialects import BatchKind
 from ..models.http.completion import CallError
-from ..models.http.spending import Budget, SpendingError
-from .backend import WorkResult, single_calls, work_of
+from ..models.http.payload import Beginning
+from ..models.http.spending import SpendingError
+from .backend import WorkResult, single_calls
 from .batch_ledger import Batch, Ledger, Route
 from .cancel import CancelToken
 from .plan import WorkItem
@@ -31,6 +32,7 @@ from .plan import WorkItem
 if TYPE_CHECKING:
     from ..models.http.batch.client import BatchClient
     from ..models.http.batch.services import BatchStatus
+    from ..models.http.chat_call import ChatCall
 
 T = TypeVar("T")
 
@@ -56,13 +58,11 @@ class BatchBackend:
     Args:
         load: makes the client, when the first item comes.
         poll: the most seconds between two looks at a batch.
-        budget: what may be spent.
     """
 
-    def __init__(self, load: Callable[[], BatchClient], poll: float, budget: Budget) -> None:
+    def __init__(self, load: Callable[[], BatchClient], poll: float) -> None:
         self._load = load
         self._poll = poll
-        self._budget = budget
         self.ledger: Ledger | None = None
         """Where batches are noted, in the journal of the run: set before anything is asked."""
         self.capacity: Mapping[str, int] = {}
@@ -97,7 +97,7 @@ class BatchBackend:
         assert self.ledger is not None
         if cancel.requested or next(iter(items), None) is None:
             return None
-        return _Run(self._load(), self.ledger, items, cancel, self._poll, self._budget)
+        return _Run(self._load(), self.ledger, items, cancel, self._poll)
 
 
 def _stop(error: SpendingError | CallError) -> Stop:
@@ -123,7 +123,6 @@ class _Run:
     items: Iterable[WorkItem]
     cancel: CancelToken
     poll: float
-    budget: Budget
     going: list[Batch] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)
 
@@ -139,6 +138,11 @@ class _Run:
             for one in single_calls(item):
                 if one.calls[0].key not in self.answered:
                     yield one
+
+    def _call(self, item: WorkItem) -> ChatCall:
+        (call,), cell = item.calls, item.calls[0].cell
+        beginning = Beginning.AGAIN if item.shares_images else Beginning.ONCE
+        return self.client.call(call.message, cell.question, cell.confidences, beginning)
 
     def _on_their_way(self) -> set[str]:
         """The keys of pending calls that are in batches."""
@@ -186,14 +190,14 @@ class _Run:
         for item in self.pending():
             if (key := item.calls[0].key) in covered:
                 continue
-            work = work_of(item)
+            call = self._call(item)
             try:
-                line, at_most = self.client.request_line(key, work)
+                line, at_most = await self.client.request_line(key, call)
                 if len(line) + len(dialect.head) + len(dialect.tail) > dialect.size:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
             except Exception as error:  # whatever a broken image makes of its reader
                 self.answered.add(key)
-                yield WorkResult(item.calls, (self.client.unreadable(work, error),))
+                yield WorkResult(item.calls, (self.client.unreadable(call, error),))
                 continue
             size = requests.size + len(dialect.between) + len(line) + len(dialect.tail)
             if len(requests.keys) == dialect.requests or size > dialect.size:
@@ -236,7 +240,7 @@ class _Run:
     async def _submit(self, route: Route, requests: _Requests) -> None:
         service = self.client.service
         with requests.file as file:
-            self.budget.commit(requests.at_most)
+            self.client.budget.commit(requests.at_most)
             file.write(service.dialect.tail)
             file.seek(0)
             batch = self.ledger.intend(route, requests.keys)
@@ -311,7 +315,7 @@ class _Run:
                 if key not in batch.open or (result is None and not status.whole):
                     continue
                 why = f"the batch has no result of it ({status.said})"
-                answer = self.client.answer(work_of(item), batch.id, result, why)
+                answer = await self.client.answer(self._call(item), batch.id, result, why)
                 yield WorkResult(item.calls, (answer,))
                 if self.cancel.requested:
                     # Perhaps it could not be kept: what is not noted is fetched again.

@@ -121,7 +121,7 @@ class ServersHost:
         batching = self._batching
         if batching is not None:
             load = partial(self._batch_client, entry, batching)
-            return BatchBackend(load, self._inference.poll, self._budget)
+            return BatchBackend(load, self._inference.poll)
 
         servers = partial(self._endpoints, entry)
         return http_backend(chat_model(entry), servers, self._inference, self._budget)
@@ -142,7 +142,7 @@ class ServersHost:
             else:
                 service = OpenAIBatches(endpoint, self._inference.timeout)
                 limit_field = endpoint.takes
-        return BatchClient(chat_model(entry), service, limit_field, batching.told)
+        return BatchClient(chat_model(entry), service, limit_field, self._budget, batching.told)
 
     def _endpoints(self, entry: ModelEntry, ready: Ready = Ready.TO_ASK) -> list[Endpoint]:
         given, field = dict(entry.headers or {}), _limit_field(entry)

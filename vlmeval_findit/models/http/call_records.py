@@ -15,6 +15,7 @@ class CallOutcome(NamedTuple):
     """What came of one call, after how many attempts, from which server, and what all cost.
 
     So much of the ``cost`` is ``guessed``: of attempts whose reply nobody saw, at their most.
+    ``batch`` names the one that it was part of.
     """
 
     outcome: Completion | CallError
@@ -22,6 +23,7 @@ class CallOutcome(NamedTuple):
     server: str
     cost: float | None
     guessed: float = 0.0
+    batch: str = ""
 
     def as_record(self) -> dict[str, Any]:
         """What is recorded of it."""
@@ -43,6 +45,7 @@ class CallOutcome(NamedTuple):
                     "status": failed.status or None,
                 }
         known |= {"attempts": self.attempts, "server": self.server or None}
+        known |= {"batch": self.batch or None}
         return {name: value for name, value in known.items() if value is not None}
 
 

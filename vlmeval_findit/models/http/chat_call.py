@@ -42,6 +42,7 @@ class ChatCall:
     began: float = 0.0
     attempts: int = 0
     server: str = ""
+    batch: str = ""
     cost: float | None = 0.0
     guessed: float = 0.0
     error: CallError | None = None
@@ -63,7 +64,7 @@ class ChatCall:
         """
         self.server = server.endpoint.name
         try:
-            request = self.request or await self._made_request(images)
+            request = self.request or await self.made_request(images)
             if (first := self.model.first(request, self.question)) is not None:
                 await self._check_holding(server, client, first)
             more = FIELDS if self.confidences else {}
@@ -76,14 +77,19 @@ class ChatCall:
             raise
         if found.cost is None:
             # What nobody said is what it may have been.
-            at_most = self._at_most()
+            at_most = self.at_most()
             self.guessed += at_most or 0.0
             self.cost = ((self.cost or 0.0) + (at_most or 0.0)) or at_most
         else:
             self._pay(found.cost)
         self.completion = found
 
-    async def _made_request(self, images: EncodedImages) -> Request:
+    async def made_request(self, images: EncodedImages) -> Request:
+        """Its request, with marks in place of the images.
+
+        Raises:
+            Exception: whatever a broken image makes of its reader.
+        """
         wanted = self.model.wanted_images(self.message, self.question)
         shown = await images.all(wanted)
         self.request = self.model.request(self.message, self.question, self.beginning, shown)
@@ -162,12 +168,13 @@ class ChatCall:
 
     def _guess(self) -> None:
         """Count what nobody said the price of, at the most that it may be."""
-        known = self._at_most()
+        known = self.at_most()
         guess = self.budget.dearest if known is None else known
         self._pay(guess)
         self.guessed += guess
 
-    def _at_most(self) -> float | None:
+    def at_most(self) -> float | None:
+        """What an attempt costs at most, in US dollars (None: no price is known)."""
         assert self.request is not None
         shared = self.beginning is Beginning.AGAIN
         return self.model.at_most(self.message, self.question, self.request, shared=shared)
@@ -192,7 +199,7 @@ class ChatCall:
             message += explained(error, body, asked, confidences=self.confidences)
         attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
         self.warnings = ((message, attempts),)
-        made = CallOutcome(error, self.attempts, self.server, self.cost, self.guessed)
+        made = CallOutcome(error, self.attempts, self.server, self.cost, self.guessed, self.batch)
         return failed(message + attempts, recorded, made.as_record(), stop)
 
     def _answered(self, found: Completion) -> Answer:
@@ -203,6 +210,6 @@ class ChatCall:
         if self.question.reply_schema is not None and was_free(read):
             why = "its replies are not held to the format: it decodes freely"
             self.warnings += ((why, ""),)
-        made = CallOutcome(found, self.attempts, self.server, self.cost, self.guessed)
+        made = CallOutcome(found, self.attempts, self.server, self.cost, self.guessed, self.batch)
         recorded = self.model.recorded(self.question, self.request, read)
         return answered(read, replace(recorded, call=made.as_record()))

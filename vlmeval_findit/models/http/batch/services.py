@@ -15,6 +15,7 @@ from urllib.parse import quote
 from ..client import HttpClient, HttpRequest
 from ..completion import CallError
 from ..endpoint import Endpoint
+from ..providers.anthropic_messages import anthropic_headers
 from .dialects import DIALECTS, BatchKind, BatchRequest, Dialect
 from .results import Results
 
@@ -269,12 +270,7 @@ class AnthropicBatches(_Http):
         return await self._results(f"messages/batches/{quote(id, safe='')}/results")
 
     def _headers(self) -> dict[str, str]:
-        own = self._endpoint.request_headers()
-        given = {name.lower() for name in self._endpoint.headers}
-        if self._endpoint.key and "authorization" not in given:
-            own.pop("Authorization", None)
-            own = {"x-api-key": self._endpoint.key, **own}
-        return own if "anthropic-version" in given else {**own, "anthropic-version": "2023-06-01"}
+        return anthropic_headers(self._endpoint)
 
 
 def _counts(batch: Mapping[str, Any]) -> dict[str, int]:
