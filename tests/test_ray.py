@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from engine_fakes import (
     Silent,
     answered_keys,
     demo_sweep,
-    files,
     go,
 )
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
@@ -28,7 +25,6 @@ from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.ray_backend import RayBackend
-from vlmeval_findit.engine.run import UnfinishedError
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -43,48 +39,8 @@ def _workers_find_us(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
 
 
-def load_fragile(marks: Path) -> ModelAsker:
-    """A model that takes its whole process with it: once at its 20th call, always at a word."""
-
-    def on_call(number: int, text: str) -> None:
-        (marks / f"{os.getpid()}").touch()
-        if number == 20 and not (marks / "died").exists():
-            (marks / "died").touch()
-            os._exit(1)
-        if (marks / "poison").exists() and '"horse"' in text:
-            os._exit(1)
-
-    return ModelAsker(FakeModel(on_call))
-
-
 def ray_host(load: Callable[[], Any]) -> FakeHost:
     return FakeHost(None, lambda _: RayBackend(load, TWO))
-
-
-def test_a_worker_that_dies_changes_no_file(tmp_path: Path) -> None:
-    go(demo_sweep(tmp_path / "alone"), FakeHost(FakeModel()))
-    undisturbed = files(tmp_path / "alone" / "out")
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    go(demo_sweep(tmp_path), ray_host(partial(load_fragile, marks)))
-    assert (marks / "died").exists()
-    assert len(list(marks.iterdir())) - 1 >= 2, "two workers, perhaps one in place of the dead"
-    assert files(tmp_path / "out") == undisturbed
-    keys = answered_keys(tmp_path / "calls.jsonl")
-    assert len(keys) == len(set(keys)) == 100
-
-    # Work that always kills its worker is a failure in the end, and takes nothing else with it.
-    shutil.rmtree(tmp_path / "out")
-    (tmp_path / "calls.jsonl").unlink()
-    (marks / "poison").touch()
-    results = go(demo_sweep(tmp_path, POISONED), ray_host(partial(load_fragile, marks)))
-    failed = sum(result.failed for result in results)
-    assert 0 < failed < 19
-    (marks / "poison").unlink()
-    results = go(demo_sweep(tmp_path, POISONED), ray_host(partial(load_fragile, marks)))
-    assert sum(result.failed for result in results) == 0
-    ours = files(tmp_path / "out")
-    assert ours == {name: undisturbed[name] for name in ours}
 
 
 def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
@@ -101,25 +57,7 @@ def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
     assert len(keys) == len(set(keys)) == 100
 
 
-def test_workers_that_are_strangers_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(f"{RayBackend.__module__}.code_sha256", lambda: "another")
-    with pytest.raises(ValueError, match="has another version of this package"):
-        go(demo_sweep(tmp_path), ray_host(lambda: ModelAsker(FakeModel())))
-    assert not answered_keys(tmp_path / "calls.jsonl")
-
-
 POISONED = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
-
-
-def test_a_model_that_cannot_be_loaded_stops_it(tmp_path: Path) -> None:
-    def load() -> ModelAsker:
-        raise OSError("no such checkpoint")
-
-    with pytest.raises(UnfinishedError, match="it cannot be loaded"):
-        go(demo_sweep(tmp_path), ray_host(load))
-    assert not answered_keys(tmp_path / "calls.jsonl")
 
 
 # --- what it leaves -------------------------------------------------------------------------------

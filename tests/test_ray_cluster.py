@@ -126,6 +126,8 @@ def load(how: Mapping[str, str], marks: Path) -> ModelAsker:
         time.sleep(float(kind.removeprefix("late ")))
 
     def on_call(number: int, text: str) -> None:
+        if (marks / "poison").exists() and '"horse"' in text:
+            os._exit(1)
         with (marks / "calls").open("a") as file:
             file.write(f"{here} {os.getpid()} {time.time()}\n")
         if kind == "warns":
@@ -208,6 +210,31 @@ def test_who_dies_in_the_middle_costs_no_answer(
     check(run, undisturbed)
     assert run.calls()[other] > 30
     assert sum(run.calls().values()) < 100 + 32, "what one item had is asked again at most"
+
+
+def test_an_item_that_kills_its_replica_fails_and_takes_nothing_else_with_it(
+    machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
+) -> None:
+    machines.add(2)
+    run = Run(tmp_path, {}, Inference(replicas=2))
+    (run.marks / "poison").touch()
+    run.go()
+    failed = sum(answer.error is not None for answer in run.watcher.answers)
+    assert 0 < failed < 100
+    assert len(run.watcher.answers) == 100
+    (run.marks / "poison").unlink()
+    run.go()
+    check(run, undisturbed)
+
+
+def test_a_replica_of_another_version_is_refused(
+    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines.add()
+    monkeypatch.setattr(ray_backend, "code_sha256", lambda: "another")
+    with pytest.raises(ValueError, match="has another version of this package"):
+        Run(tmp_path, {}, Inference(replicas=1)).go()
+    assert not answered_keys(tmp_path / "calls.jsonl")
 
 
 def test_where_replicas_are_sick_others_do_their_work(

@@ -85,7 +85,7 @@ def simulations(draw: st.DrawFn) -> Simulation:
     return Simulation(servers, items, policy, draw(st.integers(0, 9)), events)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(simulations())
 def test_every_item_is_answered_once_or_fails_with_its_reason(simulation: Simulation) -> None:
     """The simulation itself checks limits, that it ends, and that nothing wakes in vain."""
@@ -99,7 +99,7 @@ def test_every_item_is_answered_once_or_fails_with_its_reason(simulation: Simula
         assert (one.outcome is Outcome.ANSWERED) == (not one.reason)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(simulations(), st.integers(1, 8), st.sampled_from([0.1, 1.0]))
 def test_where_one_server_is_well_everything_is_answered(
     simulation: Simulation, limit: int, seconds: float

@@ -24,15 +24,15 @@ class Overflow:
         self._siblings = siblings
         self._now = now
         known = [one for one in servers if one.seconds and one.is_up(now)] if is_end else []
-        fastest = min((one.seconds for one in known), default=0.0)
-        self._fast = [one for one in known if one.seconds <= 2 * fastest]
+        fastest = min((one.seconds_by(now) for one in known), default=0.0)
+        self._fast = [one for one in known if one.seconds_by(now) <= 2 * fastest]
         self._seconds = self._seconds_left()
 
     def _seconds_left(self) -> float:
         """Until the fast servers would have all home that waits; 0: nobody knows."""
         if not self._fast:
             return 0.0
-        rate = sum(one.limit.at_once / one.seconds for one in self._fast)
+        rate = sum(one.limit.at_once / one.seconds_by(self._now) for one in self._fast)
         left = sum(len(one.backlog) for one in self._servers)
         return left / rate + max(one.first_seconds for one in self._fast)
 
@@ -65,8 +65,9 @@ class Overflow:
             return self._try_with(server, max(others, key=lambda one: len(one.backlog)))
         other = max(others, key=lambda one: one.last_home(self._now))
         is_out = not other.is_up(self._now) or self.is_too_slow(other)
-        if is_out and other.backlog.again:
-            server.backlog.again.append(other.backlog.again.pop())
+        again = other.backlog.again
+        if is_out and again and server.name not in again[-1].failed_at:
+            server.backlog.again.append(again.pop())
             return True
         # The image is read once more: that should be worth it.
         reading = 2 * (server.first_seconds or other.first_seconds)

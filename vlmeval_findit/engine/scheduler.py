@@ -184,7 +184,9 @@ class Scheduler:
             self._end_if_lost(now)
             return None
         servers = list(self.servers.values())
-        overflow = Overflow(servers, self._siblings, now, is_end=self._next is None)
+        overflow = Overflow(
+            servers, self._siblings, now, is_end=self._next is None and self.in_flight > 0
+        )
         self._turn += 1  # no server is always the first to be served
         turn = self._turn % len(free)
         free = [one for one in free[turn:] + free[:turn] if not overflow.is_too_slow(one)]

@@ -189,7 +189,7 @@ class Server:
         self._window.clear()
         if share > 0.5:
             pause = min(self.policy.rest[0] * 2**self._pauses, self.policy.backoff[1])
-            self.paused_until = now + (pause if retry_after is None else retry_after)
+            self.paused_until = now + (retry_after or pause)
             self._pauses = min(self._pauses + 1, 16)
             if self._down_since is None:
                 self._down_since = now
