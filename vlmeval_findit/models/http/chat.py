@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -226,8 +227,10 @@ def server_model(
         name,
         known,
         rule,
-        lambda space: _limited(
-            server_manner(served or served_as(name), space, sent, facts), max_tokens
+        cache(
+            lambda space: _limited(
+                server_manner(served or served_as(name), space, sent, facts), max_tokens
+            )
         ),
         prices=facts.prices if facts else None,
     )
