@@ -214,9 +214,8 @@ class ThreadedBackend:
                         except (Exception, SystemExit) as error:
                             yield not_loaded(piece, error)
                             return
-                        running[asyncio.create_task(in_thread(answers_of, asker.ask, piece))] = (
-                            piece
-                        )
+                        ask = in_thread(answers_of, asker.ask, piece)
+                        running[asyncio.create_task(ask)] = piece
                     if not running:
                         return
                     tasks = {*running, waiting}
