@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,10 @@ from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.model_asker import ModelAsker
-from vlmeval_findit.engine.run import Chosen, run_sweep
+from vlmeval_findit.engine.run import IMAGE_HASHES, Chosen, run_sweep
 from vlmeval_findit.runs.cell_result import Result
 from vlmeval_findit.runs.format_file import best_format
+from vlmeval_findit.runs.provenance import FINISHED, as_text
 
 Message = list[dict[str, str]]
 
@@ -62,6 +65,9 @@ class FakeHost:
 
     def check(self, entry: ModelEntry) -> None:
         pass
+
+    def answered_by(self, entry: ModelEntry, question: Any) -> object:
+        return [dict(self.settings(entry)), repr(self.describe(entry, question))]
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return entry.settings
@@ -128,13 +134,28 @@ def files(work_dir: Path) -> dict[str, str]:
     """The content of all result files, without the times that are in them."""
     found = {}
     for path in sorted(work_dir.rglob("*")):
-        if path.is_dir() or path.name in (".sweep.lock", ".sweep.finished"):
+        if path.is_dir() or path.name in (".sweep.lock", ".image_hashes"):
             continue
         text = path.read_text(encoding="utf-8")
+        if path.name.endswith("_provenance.json"):
+            # Who answered is part of it, and another host of the same model is somebody else.
+            values = json.loads(text)
+            values.pop("finished", None)
+            text = json.dumps(values)
         if path.name.endswith(("_provenance.json", "_identity.json")):
             text = re.sub(r',?\s*"(scored|asked)_at": "[^"]*"', "", text)
         found[str(path.relative_to(work_dir))] = text
     return found
+
+
+def forget(work_dir: Path) -> None:
+    """Have no cell finished, and no image known."""
+    (work_dir / IMAGE_HASHES).unlink(missing_ok=True)
+    for path in work_dir.rglob("*_provenance.json"):
+        with suppress(ValueError):
+            values = json.loads(path.read_text(encoding="utf-8"))
+            values.pop(FINISHED, None)
+            path.write_text(as_text(values), encoding="utf-8")
 
 
 def answered_keys(journal: Path) -> list[str]:

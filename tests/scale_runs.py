@@ -75,8 +75,8 @@ STAGES = {
     "begun": (answering, "begin"),
     "recorded": (answering, "record_of"),
     "appended": (journal.Journal, "append"),
-    "finished": (answering, "written_result"),
-    "asked": (answering, "answer_calls"),
+    "finished": (answering, "finished"),
+    "asked": (answering, "answer"),
 }
 """By what a stage is called, the function whose seconds are counted."""
 

@@ -9,25 +9,30 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, demo_sweep, files, go
+from chat_server import ChatServer, completion
+from engine_fakes import FakeHost, FakeModel, demo_sweep, files, forget, go
 from scale_runs import import_table
 
 from vlmeval_findit.benchmarks.findit import benchmark as findit
 from vlmeval_findit.benchmarks.findit import prompts
-from vlmeval_findit.core.files import replacing
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.messages import image
-from vlmeval_findit.engine import answering, finished, run
-from vlmeval_findit.engine.config import ModelEntry, Sweep
-from vlmeval_findit.engine.journal.errors import JournalError
-from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.core.vlmevalkit import package_folder
+from vlmeval_findit.engine import finished, run
+from vlmeval_findit.engine.config import Inference, ModelEntry, Sweep
+from vlmeval_findit.engine.hosts import LateHost
+from vlmeval_findit.engine.run import IMAGE_HASHES
+from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.runs import provenance
+from vlmeval_findit.runs.provenance import FINISHED
 
 ROWS = 6
 GRID = """
@@ -37,7 +42,6 @@ representations: [xyxy, cxcywh]
 outputs: json
 """
 STEM = "FullImage_FindIt_Scale_xyxy_json"
-MEMORY = ".sweep.finished"
 
 
 @dataclass
@@ -85,7 +89,6 @@ class End:
     error: str
     results: list[Any]
     files: Mapping[str, str]
-    keys: list[str]
 
 
 def ran(world: World) -> End:
@@ -98,13 +101,8 @@ def ran(world: World) -> End:
         results = go(world.sweep(), Host(model, world.revision))
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"
-    there = {name: text for name, text in files(world.folder / "out").items() if MEMORY not in name}
-    try:
-        keys = [line["key"] for line in records(world.journal)]
-    except (OSError, JournalError):
-        keys = []
     kept = [(r.question.name, r.sums, r.rows, r.failed, r.path, r.doctor) for r in results]
-    return End(model.calls, error, kept, there, keys)
+    return End(model.calls, error, kept, files(world.folder / "out"))
 
 
 @pytest.fixture
@@ -274,15 +272,6 @@ CASES: Mapping[str, tuple[Change, int, str]] = {
     "provenance cut": (truncated(PROVENANCE), 0, ""),
     "scored by others": (scorer, 0, ""),
     "other code": (other_code, 0, ""),
-    "journal gone": (lambda world: world.journal.unlink(), 0, ""),
-    "journal cut": (journal_line(lambda lines: lines[:3]), 0, ""),
-    "journal torn": (journal_line(lambda lines: [*lines, b'{"key": "70a1']), 0, ""),
-    "journal damaged": (
-        journal_line(lambda lines: [*lines[:2], b"\0" * 9 + lines[2][9:], *lines[3:]]), 0, "",
-    ),
-    "another journal": (lambda world: world.fields.update(journal=world.folder / "b.jsonl"), 0, ""),
-    "no journal": (lambda world: world.journal.write_text("shopping list\n"), 0, "JournalError"),
-    "replies beside the journal": (beside, 0, ""),
     "journal and predictions gone": (
         both(lambda world: world.journal.unlink(), gone(PREDICTIONS)), ROWS, "",
     ),
@@ -309,18 +298,47 @@ def test_files_that_follow_from_the_journal_are_written_again(
 
 
 def compared(world: World, calls: int, error: str) -> End:
-    """Run on, then again from the same files without the memory; both end as they should."""
+    """Run on, then again from the same files as if nothing was finished; both end alike."""
     there, before = world.folder, world.folder.with_name("before")
     shutil.copytree(there, before)
     end = ran(world)
     shutil.rmtree(there)
     shutil.move(before, there)
-    for path in there.rglob(f"*{MEMORY}*"):
-        path.unlink()
+    forget(there / "out")
     os.chdir(there)
     assert end == ran(world)
     assert (end.calls, end.error.split(":")[0]) == (calls, error)
     return end
+
+
+JOURNALS: Mapping[str, Change] = {
+    "gone": lambda world: world.journal.unlink(),
+    "cut": journal_line(lambda lines: lines[:3]),
+    "torn": journal_line(lambda lines: [*lines, b'{"key": "70a1']),
+    "another": lambda world: world.fields.update(journal=world.folder / "b.jsonl"),
+    "none": lambda world: world.journal.write_text("shopping list\n"),
+    "with replies beside it": beside,
+}
+
+
+@pytest.mark.parametrize("change", JOURNALS.values(), ids=JOURNALS)
+def test_a_finished_sweep_needs_no_journal(world: World, change: Change) -> None:
+    first = ran(world)
+    change(world)
+    before = sorted((path.name, path.read_bytes()) for path in world.folder.glob("*.jsonl"))
+    again = ran(world)
+    assert (again.calls, again.error, again.results) == (0, "", first.results)
+    assert again.files == first.files
+    assert sorted((path.name, path.read_bytes()) for path in world.folder.glob("*.jsonl")) == before
+
+
+@pytest.mark.parametrize("case", ["gone", "cut", "torn", "another"])
+def test_what_a_journal_lost_comes_back_from_the_predictions(world: World, case: str) -> None:
+    """Where a cell is not finished, because its score is gone."""
+    first = ran(world)
+    JOURNALS[case](world)
+    world.file(SCORE).unlink()
+    assert compared(world, 0, "").files == first.files
 
 
 def test_a_failed_call_is_asked_again(world: World) -> None:
@@ -347,7 +365,6 @@ def refused(*anything: Any, **named: Any) -> None:
 
 def test_of_a_finished_sweep_no_call_is_looked_at(world: World) -> None:
     first = ran(world)
-    before = (world.folder / "out" / MEMORY).stat()
     made: list[int] = []
 
     def message(query, variant):
@@ -355,12 +372,12 @@ def test_of_a_finished_sweep_no_call_is_looked_at(world: World) -> None:
         return prompts.message(query, variant)
 
     world.patch.setattr(findit, "prompt_set", lambda: (prompts.NAME, message))
-    for module, name in ((run, "Journal"), (run, "adopt_others"), (answering, "ask")):
-        world.patch.setattr(module, name, refused)
+    for name in ("Journal", "adopt_others"):
+        world.patch.setattr(run, name, refused)
+    world.patch.setattr(Host, "backend", refused)
     again = ran(world)
     assert (again.error, again.results, again.files) == ("", first.results, first.files)
     assert sorted(made) == [0, 0, 3, 3, 5, 5], "three messages of each cell"
-    assert (world.folder / "out" / MEMORY).stat() == before
 
 
 def test_a_cell_that_changed_is_gone_through_alone(world: World) -> None:
@@ -385,41 +402,40 @@ def test_another_model_in_the_same_journal_leaves_the_first_finished(world: Worl
     world.patch.setattr(run, "Journal", refused)
     results = go(both, Host(model, "r1"))
     assert [result.model for result in results] == ["FullImage"] * 2 + ["OpenCV-Detector"] * 2
-    assert ran(world).error == "", "neither of a part of it"
+    assert ran(world).error == "", "nor for a part of it"
 
 
-def cells_in(memory: bytes) -> Any:
-    """Without the pictures: those that were new at first are old enough later."""
-    return json.loads(memory.partition(b"\n")[2])["cells"]
+def finished_cells(world: World) -> int:
+    """How many cells say that they are finished."""
+    paths = (world.folder / "out").rglob("*_provenance.json")
+    return sum(FINISHED in json.loads(path.read_text(encoding="utf-8")) for path in paths)
 
 
-def test_what_a_kill_left_of_the_memory_is_removed(world: World) -> None:
+@pytest.mark.parametrize("damage", [b"", b"[]\n{}", b"\xff\xfe"])
+def test_image_hashes_are_not_believed_when_they_are_damaged(world: World, damage: bytes) -> None:
     ran(world)
-    with replacing(world.folder / "out" / MEMORY) as temporary:
-        pass
-    temporary.touch()
-    ran(world)
-    assert not temporary.exists()
+    (world.folder / "out" / IMAGE_HASHES).write_bytes(damage)
+    flipped(world.picture)
+    compared(world, 2, "")
 
 
-def test_what_is_remembered_is_not_believed_when_it_is_damaged(world: World) -> None:
+def test_a_mark_that_was_edited_is_not_believed(world: World) -> None:
     first = ran(world)
-    path = world.folder / "out" / MEMORY
-    whole = path.read_bytes()
-    at = whole.index(b'"rows": 6') + 8
-    for damaged in (b"", whole[:-9], whole[:at] + b"5" + whole[at + 1 :], b"\xff" + whole):
-        path.write_bytes(damaged)
-        assert ran(world) == replace(first, calls=0)
-        assert cells_in(path.read_bytes()) == cells_in(whole)
+    for old, new in (('"rows": 6', '"rows": 5'), ('"doctor": null', '"doctor": "ill"')):
+        says(PROVENANCE, old, new)(world)
+        assert compared(world, 0, "").results == first.results
 
 
-def test_cells_whose_messages_show_other_pictures_are_not_remembered(world: World) -> None:
+def test_cells_whose_messages_show_other_pictures_are_not_finished(world: World) -> None:
     def message(query, variant):
         return (image("0.png"), *prompts.message(query, variant))
 
+    ran(world)
+    assert finished_cells(world) == 2
+    shutil.rmtree(world.folder / "out")
     world.patch.setattr(findit, "prompt_set", lambda: (prompts.NAME, message))
     ran(world)
-    assert not cells_in((world.folder / "out" / MEMORY).read_bytes())
+    assert finished_cells(world) == 0
 
 
 def test_answers_with_log_probabilities_take_the_place_of_others(world: World) -> None:
@@ -437,3 +453,54 @@ def test_what_was_not_known_of_the_model_is_recorded(world: World) -> None:
     world.revision = "r2"
     end = compared(world, 0, "")
     assert '"r2"' in end.files[f"FullImage/{STEM}{IDENTITY}"]
+
+
+# --- what is not imported -------------------------------------------------------------------------
+
+AGAIN = """
+import sys
+from vlmeval_findit.cli import main
+status = main(sys.argv[1:])
+heavy = {"torch", "vlmeval", "transformers", "ray"} & set(sys.modules)
+sys.exit(f"imported: {heavy}" if heavy else status)
+"""
+
+MODELS = {
+    "of VLMEvalKit": "{name: InternVL2-1B, space: grid1000}",
+    "ours": "OpenCV-Detector",
+    "of one's own": "{name: Mine, checkpoint: mine, row: Qwen2.5-VL, space: grid1000}",
+    "of servers": "{name: Any, space: grid1000}",
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_finished_sweep_is_started_again_without_torch_and_without_vlmevalkit(
+    world: World, kind: str
+) -> None:
+    if package_folder() is None and kind != "of servers":
+        pytest.skip("VLMEvalKit is not installed")
+    (world.folder / "mine").mkdir()
+    (world.folder / "mine" / "config.json").write_text("{}")
+    text = GRID.replace("FullImage", f"[{MODELS[kind]}]")
+    (world.folder / "sweep.yaml").write_text(text)
+    sweep, more = demo_sweep(world.folder, text), []
+    if kind == "of servers":
+        with ChatServer(lambda asked, number: completion("[1, 2, 3, 4]")) as server:
+            first = go(sweep, ServersHost([server.url], Inference()))
+        more = ["--endpoints", server.url]
+    else:
+        first = go(sweep, LateHost(lambda: Host(FakeModel(), "r1")))
+    world.journal.unlink()
+    files = [world.folder / "out", world.journal]
+    arguments = ["sweep", "sweep.yaml", "--work-dir", str(files[0]), "--journal", str(files[1])]
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN, *arguments, *more],
+        cwd=world.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(result.question.name in done.stdout for result in first)
+    assert not world.journal.exists()

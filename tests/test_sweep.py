@@ -24,6 +24,7 @@ from engine_fakes import (
     answered_keys,
     demo_sweep,
     files,
+    forget,
     go,
     reply_to,
 )
@@ -413,6 +414,7 @@ def test_answers_that_lie_there_are_taken_into_the_journal(
     """A run that VLMEvalKit's runner began, or whose journal was lost, goes on and pays once."""
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))
     (tmp_path / "calls.jsonl").unlink()
+    forget(tmp_path / "out")
     model = FakeModel()
     go(demo_sweep(tmp_path), FakeHost(model))
     assert model.calls == 0

@@ -130,7 +130,7 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
     sweep.main(["f.yaml", "--work-dir", "x"])
     wanted = ["--model", "FullImage", "--space", "pixels", "--dataset", "Demo", "--limit", "2"]
     search.main([*wanted, "--work-dir", "y"])
-    search.main([*wanted, "--work-dir", "y", "--journal", "named.jsonl"])
+    search.main([*wanted, "--work-dir", "z", "--journal", "named.jsonl"])
     search.main(wanted)
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl"))
     journals = [name for name in found if not name.endswith("_details.jsonl")]

@@ -19,13 +19,12 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, forget, go
 from measured import peak_mib
 from scale_runs import BOX, GRID, SIZE, Seconds, import_table, stages_timed
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.engine.finished import NAME
 from vlmeval_findit.engine.journal.reading import records
 
 ROWS, LEAST = 500, 20
@@ -98,7 +97,7 @@ def test_cost_of_a_call_by_stage(
     for name in ("first", "again", EVERY_CALL):
         model = kind()
         if name == EVERY_CALL:
-            (sweep.work_dir / NAME).unlink()
+            forget(sweep.work_dir)
         forget_peak()
         before, start = peak_mib(), time.process_time()
         with stages_timed(monkeypatch) as stages:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from ..benchmarks import benchmark_of
 from ..core.exit_status import INTERRUPTED, LATER, NO_MORE, SOME_FAILED
 from ..core.extras import install
 from ..core.shipped import config_here_or_shipped
+from ..core.vlmevalkit import package_folder
 from ..engine.answering import Context, Host, StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..engine.config import Inference, Race, Sweep
 from ..engine.config_file import read_sweep
-from ..engine.hosts import Hosts
+from ..engine.hosts import Hosts, LateHost
 from ..engine.journal.errors import DiskFullError
 from ..engine.journal.writer import NotOursError
 from ..engine.run import Chosen, UnfinishedError, run_sweep
@@ -196,7 +198,7 @@ def host_for(
     main = next(iter(hosts.values()))
     if all(host is main for host in hosts.values()):
         return main
-    return Hosts(lambda entry: hosts[entry.name], main)
+    return Hosts(lambda entry: hosts[entry.name], main.version)
 
 
 def _for_servers(inference: Inference, serving: Serving) -> Inference:
@@ -206,12 +208,18 @@ def _for_servers(inference: Inference, serving: Serving) -> Inference:
     return replace(inference, threads=PROGRAMS[serving.program].calls)
 
 
-def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
+def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> LateHost:
     """VLMEvalKit, which knows models on this machine and OpenRouter's.
 
     Raises:
         ValueError: it is not installed.
     """
+    if package_folder() is None:
+        raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
+    return LateHost(partial(_import_host, args, inference, budget))
+
+
+def _import_host(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
     os.environ.setdefault("PRED_FORMAT", "json")
     # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())

@@ -5,19 +5,17 @@
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together
-``answering``         the one function that makes calls: of sweeps, races and VLMEvalKit's runner
-``backend``           who answers: a model in this process (``model_asker``: what it can do);
-                      ``http_backend``: servers; ``batch_backend``: a provider's batches;
-                      ``ray_backend``, ``ray_replica``: replicas on a Ray cluster
+``model_asker``       one piece of work and one model object: the adapter to what it can do
+``backend``           who answers: a model in this process; ``executors``: threads
 ``scheduler``         which call goes to which server; ``server``, ``backlog``, ``overflow``,
                       ``outcome`` are parts of it
-``sink``              what becomes of answers: kept, and cells finished when they are complete
-``cancel``            Ctrl-C once, and twice
-``servers``           OpenAI-compatible servers as the host of a sweep; ``serving``, ``served``:
-                      those that are started on this machine
+``ray_backend``       replicas on a Ray cluster; ``ray_replica``: what runs there
+``servers``           OpenAI-compatible servers as the host of a sweep
 ``dry_run``           what a run would do, counted; ``counting``: by cell and image, not by call
 ``outputs``           where results go, what run they are of, what lies there already
 ``cell_files``        from the journal to prediction files and scores
+``sink``              what becomes of answers: kept, and cells written when they are complete
+``cancel``            Ctrl-C once, and twice
 ``run``               a whole sweep; ``racing``: formats race each other
 ====================  ===========================================================================
 

@@ -20,7 +20,7 @@ from .calls import Call, ImageHash, keys_of
 from .cancel import CancelToken
 from .cell_files import finished_cell
 from .config import ModelEntry, Sweep
-from .finished import Memory
+from .finished import FinishedCells
 from .journal.lines import Record
 from .journal.lookup import JournalShard, Lookup
 from .journal.writer import Journal
@@ -53,6 +53,9 @@ class Host(Protocol):
     def check(self, entry: ModelEntry) -> None:
         """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
 
+    def answered_by(self, entry: ModelEntry, question: Question) -> object:
+        """All that decides who answers, as JSON knows it, without loading or asking anything."""
+
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         """What a model's answers depend on beside messages: part of every key."""
 
@@ -68,6 +71,14 @@ class Host(Protocol):
 
     def backend(self, entry: ModelEntry) -> Backend:
         """Who answers its calls; nothing is loaded before the first."""
+
+
+def as_described(host: Host, entry: ModelEntry, question: Question) -> object:
+    """What :meth:`Host.answered_by` says where describing a model loads nothing."""
+    try:
+        return [host.settings(entry), repr(host.describe(entry, question))]
+    except ValueError as error:  # it is refused when it is checked
+        return str(error)
 
 
 class Planned(NamedTuple):
@@ -109,15 +120,16 @@ class Context:
 class Engine:
     """All that the calls of a sweep need: whatever is asked, of whichever model.
 
-    ``opened`` gives the journal, which is not opened before it is needed; ``memory`` are the cells
-    that were finished before.
+    ``opened`` gives the journal and ``checked`` the host, which are not looked at where every cell
+    was finished before.
     """
 
     sweep: Sweep
     context: Context
     opened: Callable[[], Journal]
+    checked: Callable[[], Host]
     hashes: ImageHash
-    memory: Memory
+    finished: FinishedCells
 
     @property
     def journal(self) -> Journal:
@@ -288,7 +300,7 @@ def run_model(
 def finished(engine: Engine, output: Output) -> Result:
     """Write the files of a cell whose calls were all made."""
     result = finished_cell(output, engine.hashes, engine.journal)
-    engine.memory.keep(output, result)
+    engine.finished.keep(output, result)
     return result
 
 

@@ -214,8 +214,9 @@ class ThreadedBackend:
                         except (Exception, SystemExit) as error:
                             yield not_loaded(piece, error)
                             return
-                        ask = in_thread(answers_of, asker.ask, piece)
-                        running[asyncio.create_task(ask)] = piece
+                        running[asyncio.create_task(in_thread(answers_of, asker.ask, piece))] = (
+                            piece
+                        )
                     if not running:
                         return
                     tasks = {*running, waiting}

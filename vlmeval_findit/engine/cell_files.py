@@ -25,7 +25,7 @@ from ..core.replies import FAILED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
 from ..runs.cell_result import Result, result_of
 from ..runs.details import lines_of
-from ..runs.provenance import provenance_of
+from ..runs.provenance import FINISHED, provenance_of
 from ..runs.results import score_text, write_score
 from ..runs.score import RunScore, joined, looked_at, score, without_details
 from .calls import Cell, ImageHash, keys_of
@@ -184,10 +184,15 @@ def _is_scored(run: RunScore, predictions: Path, details: IO[str]) -> bool:
     details.seek(0)
     return (
         isinstance(before, dict)
-        and {**before, "scored_at": None} == {**now, "scored_at": None}
+        and _score_in(before) == _score_in(now)
         and holds_text(files.score, [score_text(run)])
         and holds_text(files.details, details)
     )
+
+
+def _score_in(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What of a provenance the score decides."""
+    return {name: one for name, one in values.items() if name not in ("scored_at", FINISHED)}
 
 
 def _left_behind() -> re.Pattern[str]:

@@ -24,13 +24,18 @@ from .answering import Context, Engine, Host, ModelStoppedError, run_model, subm
 from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
 from .config import ModelEntry, Sweep, questions_of
-from .finished import Memory
+from .finished import FinishedCells
+from .image_hashes import RememberedHashes
 from .journal.errors import lock_of_a_sweep, lock_path
 from .journal.writer import Journal
 from .outputs import Output, prediction_path, prepare_output
 from .racing import Racing
 
 log = logging.getLogger(__name__)
+
+
+IMAGE_HASHES = ".image_hashes"
+"""The file of a work dir in which the hashes of its images are remembered; it may be deleted."""
 
 
 class UnfinishedError(RuntimeError):
@@ -124,12 +129,13 @@ def _rows_of(question: Question) -> _Rows:
 
 
 def cells_of(
-    sweep: Sweep, entry: ModelEntry, tables: Tables, host: Host, wanted: Sequence[Format]
+    sweep: Sweep, entry: ModelEntry, tables: Tables, wanted: Sequence[Format]
 ) -> list[Cell]:
-    """The cells of a model in some formats, table by table, then questions of their own."""
-    given = host.settings(entry)
+    """The cells of a model in some formats, table by table, then questions of their own; of the
+    model's settings they have none.
+    """
     asked = questions_of(sweep, wanted)
-    cells = (tables.cell(entry.name, question, sweep.limit, given) for question in asked)
+    cells = (tables.cell(entry.name, question, sweep.limit, {}) for question in asked)
     return [replace(cell, confidences=sweep.confidences) for cell in cells]
 
 
@@ -168,24 +174,32 @@ def run_sweep(sweep: Sweep, context: Context, chosen: Chosen | None = None) -> l
         StoppedError: somebody asked to stop.
         KeyboardInterrupt: somebody asked a second time.
     """
-    for entry in sweep.models:
-        context.host.check(entry)
+
+    @cache
+    def checked() -> Host:
+        for entry in sweep.models:
+            context.host.check(entry)
+        return context.host
+
+    if not sweep.work_dir.exists():
+        checked()  # nothing is finished
     own = sweep.work_dir / ".sweep.lock"
     watch = Watch(own, lock_path(sweep.journal))
     with lock_of_a_sweep(own, watch), ExitStack() as stack:
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
-        memory = Memory(sweep)
+        hashes = RememberedHashes(sweep.work_dir / IMAGE_HASHES)
+        stack.callback(hashes.save)
 
         @cache
         def opened() -> Journal:
-            journal = stack.enter_context(Journal(sweep.journal, watch=watch))
-            memory.is_at_work()
-            # Before it is closed: nobody else writes it until then.
-            stack.push(lambda kind, error, trace: memory.write(error))
-            return journal
+            return stack.enter_context(Journal(sweep.journal, watch=watch))
 
-        return _stages(Engine(sweep, context, opened, memory.hashes, memory), chosen)
+        engine = Engine(sweep, context, opened, checked, hashes, FinishedCells(hashes))
+        results = _stages(engine, chosen)
+        if opened.cache_info().currsize and not any(result.failed for result in results):
+            engine.journal.pack()
+        return results
 
 
 def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
@@ -208,7 +222,7 @@ def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
             done = {r.question for r in results if r.model == entry.name}
             if entry.name in races:
                 done.update(races[entry.name].front)
-            cells = cells_of(sweep, entry, tables, context.host, wanted)
+            cells = cells_of(sweep, entry, tables, wanted)
             cells = [cell for cell in cells if cell.question not in done]
             prepared.append((entry, _prepared(engine, entry, cells)))
         for _, work in prepared:
@@ -264,19 +278,18 @@ def _compared(found: Iterable[Result], cells_of_axes: Container[Question]) -> li
 
 
 class Prepared(NamedTuple):
-    """A model's cells in a stage; ``known`` are the results of those that were finished before."""
+    """A model's cells in a stage, by their prediction files: those that are left, and the results
+    of those that were finished before.
+    """
 
-    outputs: Sequence[Output]
+    paths: Sequence[Path]
+    left: Sequence[Output]
     known: Mapping[Path, Result]
-
-    @property
-    def left(self) -> list[Output]:
-        return [output for output in self.outputs if output.path not in self.known]
 
     def in_order(self, made: Iterable[Result]) -> list[Result]:
         """The known results and others, in the order of the cells."""
         found = {**self.known, **{result.path: result for result in made}}
-        return [found[output.path] for output in self.outputs if output.path in found]
+        return [found[path] for path in self.paths if path in found]
 
 
 def _prompt_hash(cell: Cell) -> str | None:
@@ -285,16 +298,21 @@ def _prompt_hash(cell: Cell) -> str | None:
 
 
 def _prepared(engine: Engine, entry: ModelEntry, cells: Sequence[Cell]) -> Prepared:
-    sweep, host, memory = engine.sweep, engine.context.host, engine.memory
+    sweep, host = engine.sweep, engine.context.host
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
-    outputs, known = [], {}
+    paths, left, known = [], [], {}
     for cell in cells:
-        path, found = prediction_path(sweep.work_dir, cell), host.describe(entry, cell.question)
-        before = memory.of(path, cell, settings) if sweep.race is None else None
-        prompt_hash = _prompt_hash(cell) if before is None else before.prompt_hash
-        output = prepare_output(path, cell, settings, found, host.version, prompt_hash)
-        outputs.append(output)
-        if before is not None and before.is_of(output):
-            known[path] = before.result(output)
-    return Prepared(outputs, known)
+        path = prediction_path(sweep.work_dir, cell)
+        paths.append(path)
+        if sweep.race is None:
+            answered_by = host.answered_by(entry, cell.question)
+            before = engine.finished.result(path, cell, settings, answered_by)
+            if before is not None:
+                known[path] = before
+                continue
+        checked = engine.checked()
+        cell = replace(cell, settings=settings_of(cell.question, checked.settings(entry)))
+        found, version = checked.describe(entry, cell.question), checked.version
+        left.append(prepare_output(path, cell, settings, found, version, _prompt_hash(cell)))
+    return Prepared(paths, left, known)

@@ -30,6 +30,7 @@ from ..models.http.spending import Budget
 from ..models.revision import known_revision, refuse_missing, revision_of
 from ..models.row import ModelRow
 from ..models.table import local_names
+from .answering import as_described
 from .backend import Backend, WorkResult, not_loaded
 from .calls import given_key
 from .cancel import CancelToken
@@ -305,6 +306,9 @@ class ServedHost:
             self._model(entry).chat()
         except ValueError as error:
             raise ValueError(f"{where}{entry.name}: {error}") from None
+
+    def answered_by(self, entry: ModelEntry, question: Question) -> object:
+        return as_described(self, entry, question)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return self._model(entry).key()

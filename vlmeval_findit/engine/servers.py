@@ -26,6 +26,7 @@ from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import endpoints, header_lines, served_as
 from ..models.http.spending import Budget
+from .answering import as_described
 from .backend import Backend
 from .batch_backend import BatchBackend, Batching
 from .config import Inference, ModelEntry
@@ -93,6 +94,9 @@ class ServersHost:
             # What a batch will cost nobody says beforehand.
             servers = [] if self._batching else self._endpoints(entry, Ready.TO_DESCRIBE)
             chat_model(entry).check_limit(servers)
+
+    def answered_by(self, entry: ModelEntry, question: Question) -> object:
+        return as_described(self, entry, question)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)

@@ -17,6 +17,7 @@ from ..core.vlmevalkit import host_version
 from ..core.work import Asker
 from ..engine.backend import Backend, Loader, LocalBackend, ThreadedBackend
 from ..engine.config import Inference, ModelEntry
+from ..engine.hosts import answered_here
 from ..engine.http_backend import HttpBackend, Service
 from ..engine.model_asker import asker_of
 from ..models.http.spending import Budget
@@ -82,6 +83,9 @@ class VLMEvalKitHost:
         if made.is_api and not math.isinf(self._budget.limit):
             raise ValueError("what VLMEvalKit's own model over an API costs is not known: no limit")
         inspect.signature(maker).bind_partial(**given)
+
+    def answered_by(self, entry: ModelEntry, question: Question) -> object:
+        return answered_here(entry)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         made = entry_of(entry.name, entry.settings)

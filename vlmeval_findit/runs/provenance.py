@@ -25,6 +25,9 @@ from ..models.table import find_model
 from .plugins import used_by
 from .score import RunScore
 
+FINISHED = "finished"
+"""What the engine adds when nothing is left to do for a cell; no part of the score."""
+
 UNKNOWN_PROMPTS = "unknown"
 """The prompt set of a run that did not record what it asked."""
 
@@ -108,6 +111,11 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         **({"plugins": plugins} if (plugins := _plugins(run)) else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def as_text(values: Mapping[str, Any]) -> str:
+    """What the file of a provenance holds."""
+    return json.dumps(values, indent=1, ensure_ascii=False)
 
 
 def _plugins(run: RunScore) -> dict[str, str]:

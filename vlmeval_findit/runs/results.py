@@ -17,7 +17,7 @@ from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..core.visible import as_csv
 from .details import lines_of
-from .provenance import provenance_of
+from .provenance import as_text, provenance_of
 from .score import RunScore
 
 
@@ -87,5 +87,5 @@ def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None 
     with atomic_write(files.details) as f:
         f.writelines(lines_of(run.rows) if details is None else details)
     with atomic_write(files.provenance) as f:
-        json.dump(provenance_of(run, predictions), f, indent=1, ensure_ascii=False)
+        f.write(as_text(provenance_of(run, predictions)))
     return files

@@ -14,7 +14,7 @@ from vlmeval_findit.core import file_hashes
 from vlmeval_findit.core.file_hashes import SETTLED_NS
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.engine.calls import unread
-from vlmeval_findit.engine.picture_hashes import PictureHashes
+from vlmeval_findit.engine.image_hashes import RememberedHashes
 
 OLD = b"an old picture"
 
@@ -46,6 +46,12 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
+def after(first: RememberedHashes) -> RememberedHashes:
+    """Those of the next run."""
+    first.save()
+    return RememberedHashes(first._path)
+
+
 def rewritten(path: Path, data: bytes = b"new") -> None:
     """Another content of the old modification time."""
     times = path.stat().st_mtime_ns
@@ -69,13 +75,13 @@ def test_a_changed_picture_is_read_again(
     change: Callable[[Path], None], picture: Path, read: list[str], later: Callable[[], None]
 ) -> None:
     later()
-    first = PictureHashes()
+    first = RememberedHashes(picture.with_name("hashes"))
     assert first(picture) == first(picture) == file_sha256(picture)
     assert len(read) == 1
-    assert PictureHashes(first.seen)(picture) == file_sha256(picture)
+    assert after(first)(picture) == file_sha256(picture)
     assert len(read) == 1, "nothing changed"
     change(picture)
-    assert PictureHashes(first.seen)(picture) == file_sha256(picture)
+    assert after(first)(picture) == file_sha256(picture)
     assert len(read) == 2
 
 
@@ -83,10 +89,9 @@ def test_what_was_written_just_before_it_was_read_is_not_remembered(
     picture: Path, read: list[str]
 ) -> None:
     """On a clock of two seconds another content could follow at the same time."""
-    first = PictureHashes()
+    first = RememberedHashes(picture.with_name("hashes"))
     first(picture)
-    assert first.seen == {}
-    PictureHashes(first.seen)(picture)
+    after(first)(picture)
     assert len(read) == 2
 
 
@@ -94,12 +99,11 @@ def test_a_picture_that_became_unreadable_is_forgotten(
     picture: Path, later: Callable[[], None]
 ) -> None:
     later()
-    first = PictureHashes()
+    first = RememberedHashes(picture.with_name("hashes"))
     first(picture)
     picture.unlink()
-    again = PictureHashes(first.seen)
+    again = after(first)
     assert unread(again(picture))
     picture.mkdir()
-    again = PictureHashes(first.seen)
+    again = after(first)
     assert unread(again(picture))
-    assert again.seen == {}
