@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from chat_server import Answer, Asked, ChatServer, completion
+from engine_fakes import demo_sweep, go
 
+from vlmeval_findit.cli import main
+from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.http.address_file import AddressFile
 from vlmeval_findit.models.http.endpoint import Endpoint
 
@@ -15,10 +26,9 @@ def names(followed: AddressFile) -> list[str]:
     return [one.name for one in followed()]
 
 
-def test_it_is_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "servers"
     followed = AddressFile(path, Endpoint)
-    assert "not there yet" in caplog.text
     assert names(followed) == []
     path.write_text("# of job 7\nhttp://a:1/v1\n\nhttp://b:2/v1  # node 2\nhttp://a:1/v1\nhttp://c")
     assert names(followed) == ["http://a:1/v1", "http://b:2/v1"], "the last line is not written yet"
@@ -44,9 +54,7 @@ def test_it_is_read_when_it_changed_only(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_line_that_is_no_address(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "servers"
     path.write_text("http://a:1/v1\nnode7:8000\n")
-    with pytest.raises(
-        ValueError, match=r"line 2: the base URL 'node7:8000' should"
-    ):
+    with pytest.raises(ValueError, match=r"line 2: the base URL 'node7:8000' should"):
         AddressFile(path, Endpoint)
     path.write_text("http://a:1/v1\n")
     followed = AddressFile(path, Endpoint)
@@ -61,3 +69,69 @@ def test_a_line_that_is_no_address(tmp_path: Path, caplog: pytest.LogCaptureFixt
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"--endpoints @.*: no such folder"):
         AddressFile(tmp_path / "servrs" / "file", Endpoint)
+
+
+# --- while a sweep asks ---------------------------------------------------------------------------
+
+
+CONFIG = """
+models: [{name: Qwen3-VL}]
+datasets: [FindIt_Demo_xyxy_json, FindIt_Demo_refexp_xyxy_json]
+"""
+
+
+def slow(asked: Asked, number: int) -> Answer:
+    return replace(completion("[]"), delay=0.3)
+
+
+def test_servers_come_and_go_while_they_are_asked(tmp_path: Path) -> None:
+    path = tmp_path / "servers"
+    with ChatServer(slow) as first, ChatServer(slow) as second:
+        times = {0.5: f"{first.url}\n", 2.0: f"{first.url}\n{second.url}\n", 4.0: f"{second.url}\n"}
+        timers = [threading.Timer(at, path.write_text, [text]) for at, text in times.items()]
+        for timer in timers:
+            timer.start()
+        sweep = demo_sweep(tmp_path, CONFIG, limit=10)
+        results = go(sweep, ServersHost([f"@{path}"], Inference(threads=1)))
+        for timer in timers:
+            timer.cancel()
+    assert [(one.rows, one.failed) for one in results] == [(10, 0), (10, 0)]
+    assert len(first.asked) + len(second.asked) == 20, "every call is made once"
+    assert len(first.asked) >= 5
+    assert len(second.asked) >= 3
+    identity = json.loads(
+        (results[0].path.parent / f"{results[0].path.stem}_identity.json").read_text()
+    )
+    assert identity["answering"]["endpoint"] is None, "they are others in the next run"
+
+
+def test_a_run_without_servers_stops_at_once(tmp_path: Path) -> None:
+    cancel = CancelToken()
+    threading.Timer(1.0, cancel.request).start()
+    host = ServersHost([f"@{tmp_path / 'servers'}"], Inference())
+    before = time.monotonic()
+    with pytest.raises(StoppedError):
+        go(demo_sweep(tmp_path, CONFIG, limit=2), host, stop=cancel)
+    assert time.monotonic() - before < 5
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--batch", "openai"], "--batch openai is for one server"),
+        (["--provider", "openai"], "should begin with http"),
+        (["--max-usd", "1"], "--max-usd: what calls to Qwen3-VL cost is not known"),
+    ],
+)
+def test_what_a_file_of_addresses_is_not_for(
+    flags: list[str],
+    why: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+    model = "Qwen3-VL=gpt" if "--provider" in flags else "Qwen3-VL"
+    asked = ["search", "--model", model, "--endpoints", f"@{tmp_path / 'servers'}", *flags]
+    assert main([*asked, "--work-dir", str(tmp_path / "out")]) == 2
+    assert why in capsys.readouterr().err

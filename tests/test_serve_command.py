@@ -145,6 +145,7 @@ def test_answers_of_another_program_are_not_taken_for_its_own(machine: Machine) 
     assert "mm_processor_kwargs" not in machine.calls[-1], "sglang takes no bounds with a request"
 
 
+@pytest.mark.host
 def test_a_model_after_the_other(machine: Machine) -> None:
     text = SWEEP.format(models="Qwen3-VL-8B, {name: InternVL3-8B-hf}, FullImage")
     (machine.folder / "sweep.yaml").write_text(text)

@@ -55,8 +55,8 @@ def test_servers_share_out_the_gpus(
 ) -> None:
     how = Serving(program, 4, 2, ("--max-model-len", "8192"))
     with servers(tmp_path, how) as running:
-        urls = running.urls().values()
-        assert list(running.urls()) == [f"{program} 0", f"{program} 1"]
+        urls = [one.base_url for one in running.living()]
+        assert [one.name for one in running.living()] == [f"{program} 0", f"{program} 1"]
         assert len(set(urls)) == 2
         record = started()
         assert sorted(one["cuda"] for one in record) == ["0,1", "GPU-5b,3"]
@@ -150,14 +150,14 @@ def test_servers_that_died_are_no_addresses(
         os.kill(first["pid"], signal.SIGKILL)
         assert ends([first["pid"]])
         deadline = time.monotonic() + 5
-        while len(running.urls()) > 1 and time.monotonic() < deadline:
+        while len(running.living()) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert list(running.urls().values()) == [second["url"]]
+        assert [one.base_url for one in running.living()] == [second["url"]]
         os.kill(second["pid"], signal.SIGKILL)
         for server in running._servers:
             server.wait(5)
         with pytest.raises(ServingError, match="ended with SIGKILL"):
-            running.urls()
+            running.living()
 
 
 @pytest.mark.parametrize(

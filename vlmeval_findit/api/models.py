@@ -29,7 +29,7 @@ from .reading import Read, read
 
 if TYPE_CHECKING:
     from ..models.http.chat import ChatModel
-    from ..models.http.endpoint import Endpoint
+    from ..models.http.services import Endpoints
 
 Ask = Callable[[Message, Question], Reply]
 """From a message, its images files, to what came of it."""
@@ -266,7 +266,7 @@ def _of_openrouter(name: str) -> Model:
     return _over_http(openrouter_model(name), [Endpoint(openrouter_url(), openrouter_key())])
 
 
-def _over_http(model: ChatModel, servers: Sequence[Endpoint]) -> Model:
+def _over_http(model: ChatModel, servers: Endpoints) -> Model:
     from ..engine.http_backend import HttpBackend, Service
 
     backend = HttpBackend(lambda: Service(model, servers))

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 _DENIED = frozenset({401, 403, 404})
 _BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -48,8 +49,10 @@ class Service:
     """
 
     model: ChatModel
-    endpoints: Sequence[Endpoint]
-    """Where; all serve the same model."""
+    endpoints: Sequence[Endpoint] | Callable[[], Sequence[Endpoint]]
+    """Where; all serve the same model.  What is called is looked at again every second, and raises
+    a RuntimeError when nobody is going to answer any more.
+    """
 
     timeout: float = 600.0
     """Seconds for one attempt, from the look-up of the server's name to the reply's last byte."""
@@ -66,7 +69,20 @@ class Service:
             raise ValueError("no server is named")
         if not self.timeout > 0:
             raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
-        self.servers = model_servers(self.endpoints, self.policy.rest[0])
+        self.servers = {}
+        self.look()
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether its servers come and go."""
+        return callable(self.endpoints)
+
+    def look(self) -> list[str]:
+        """The names of the servers that are there now; what is known of them stays known."""
+        found = self.endpoints() if callable(self.endpoints) else self.endpoints
+        named = model_servers(found, self.policy.rest[0])
+        self.servers = {**named, **self.servers}
+        return list(named)
 
     def say(self, call: ChatCall) -> None:
         """Log what a user should know of a call, the first time that it comes."""
@@ -82,11 +98,13 @@ class HttpBackend:
     Args:
         load: says who is asked, when the first call comes.
         calls: at a time to all servers; each takes its share at most.
+        each: ``calls`` are those to each server, as they are where servers come and go.
     """
 
-    def __init__(self, load: Callable[[], Service], calls: int = 1) -> None:
+    def __init__(self, load: Callable[[], Service], calls: int = 1, *, each: bool = False) -> None:
         self._load = load
         self._calls = calls
+        self._each = each
         self._service: Service | None = None
         self.capacity: dict[str, int] = {}
 
@@ -104,6 +122,8 @@ class HttpBackend:
     @property
     def limit(self) -> int:
         """Calls at a time to each server, at most."""
+        if self._each or self.service.is_followed:
+            return self._calls
         return max(math.ceil(self._calls / len(self.service.servers)), 1)
 
     async def answer(
@@ -180,8 +200,13 @@ class _Run:
         self._images = EncodedImages()
         self._tasks: set[asyncio.Task[None]] = set()
         self._spent = ""
-        limits = dict.fromkeys(service.servers, backend.limit)
+        limits = dict.fromkeys(service.look(), backend.limit)
         self._scheduler = Scheduler(calls, limits, service.policy)
+        self._scheduler.servers_may_come = service.is_followed
+        if service.is_followed:
+            self._tasks.add(self._loop.create_task(self._follow()))
+            if not limits:
+                log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
     async def answers(self) -> AsyncGenerator[list[tuple[Any, Answer]], None]:
         """What came home: together what came in one turn of the loop."""
@@ -267,6 +292,24 @@ class _Run:
         answer = call.answer(stop, later)
         self._service.say(call)
         return asked, answer._replace(seconds=self._loop.time() - call.began)
+
+    async def _follow(self) -> None:
+        """Ask servers from when they are there until they are not."""
+        scheduler = self._scheduler
+        while not scheduler.given_up:
+            await asyncio.sleep(_LOOK_SECONDS)
+            now = self._loop.time()
+            try:
+                there = self._service.look()
+            except RuntimeError as error:
+                scheduler.give_up(str(error), Outcome.HOPELESS)
+                there = []
+            for name in there:
+                if name not in scheduler.servers:
+                    scheduler.add_server(name, self._backend.limit)
+            for name in scheduler.servers.keys() - there:
+                scheduler.remove_server(name, now)
+            self._woken.set()
 
     # --- one attempt ------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
@@ -24,9 +24,7 @@ from ..core.spelling import nearest
 from ..models.checkpoints import row_of_checkpoint
 from ..models.families import Bounds, space_within
 from ..models.http.chat import ChatModel, server_model, token_limit
-from ..models.http.endpoint import Endpoint
 from ..models.http.services import server_space
-from ..models.http.spending import Budget
 from ..models.revision import known_revision, refuse_missing, revision_of
 from ..models.row import ModelRow
 from ..models.table import local_names
@@ -36,7 +34,6 @@ from .calls import given_key
 from .cancel import CancelToken
 from .config import Inference, ModelEntry
 from .plan import WorkItem
-from .servers import http_backend
 from .serving import PROGRAMS, LocalServers, Serving, ServingError, serve, served_name
 
 _ELSEWHERE = {
@@ -244,15 +241,17 @@ class ServedBackend:
     Args:
         model: who is served.
         log_folder: the servers' logs go there.
-        ask: the backend over their addresses.
+        calls: at a time to each server.
+        service: how they are asked: the fields of :class:`.http_backend.Service` beside who.
     """
 
     def __init__(
-        self, model: ServedModel, log_folder: Path, ask: Callable[[list[Endpoint]], Backend]
+        self, model: ServedModel, log_folder: Path, calls: int, service: Mapping[str, Any]
     ) -> None:
         self._model = model
         self._log_folder = log_folder
-        self._ask = ask
+        self._calls = calls
+        self._service = service
         self._asked: Backend | None = None
 
     @property
@@ -266,16 +265,19 @@ class ServedBackend:
         first = next(coming, None)
         if first is None or cancel.requested:
             return
+        # Not at the top: what asks is not imported where nothing is asked.
+        from .http_backend import HttpBackend, Service
+
         try:
             servers = self._model.servers(self._log_folder)
             with cancel.on_request(servers.give_up):
-                urls = await asyncio.to_thread(serve, servers)
+                living = await asyncio.to_thread(serve, servers)
         except (ServingError, ValueError) as error:
             if not cancel.requested:
                 yield not_loaded(first, error)
             return
-        # No key and no header of the environment's: they are for servers elsewhere.
-        self._asked = self._ask([Endpoint(url, label=name) for name, url in urls.items()])
+        service = Service(self._model.chat(), living, **self._service)
+        self._asked = HttpBackend(lambda: service, self._calls, each=True)
         async with aclosing(self._asked.answer(chain([first], coming), cancel)) as results:
             async for result in results:
                 yield result
@@ -324,12 +326,8 @@ class ServedHost:
         return {}
 
     def backend(self, entry: ModelEntry) -> Backend:
-        model = self._model(entry)
-
-        def ask(endpoints: list[Endpoint]) -> Backend:
-            return http_backend(model.chat(), lambda: endpoints, self._inference, Budget())
-
-        return ServedBackend(model, self._log_folder, ask)
+        inference, how = self._inference, {"timeout": self._inference.timeout}
+        return ServedBackend(self._model(entry), self._log_folder, inference.threads, how)
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         return served_model(entry, self._serving)

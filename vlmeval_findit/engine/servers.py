@@ -22,9 +22,16 @@ from ..models.http.chat import (
     server_model,
     token_limit,
 )
-from ..models.http.endpoint import LIMIT_FIELDS, Endpoint
+from ..models.http.endpoint import LIMIT_FIELDS
 from ..models.http.providers.endpoints import Ready, provider_endpoints
-from ..models.http.services import endpoints, header_lines, served_as
+from ..models.http.services import (
+    Endpoints,
+    endpoints,
+    header_lines,
+    lasting,
+    served_as,
+    server_headers,
+)
 from ..models.http.spending import Budget
 from .answering import as_described
 from .backend import Backend
@@ -42,8 +49,9 @@ class ServersHost:
     """Answers with servers that all serve the same model, or with a model's provider.
 
     Args:
-        urls: base URLs up to and with ``/v1``; each gets its share of the calls.  A model that
-            names a provider is asked there in its protocol, and where it is without them.
+        urls: base URLs up to and with ``/v1``, or ``@`` with the file that has them; each gets its
+            share of the calls.  A model that names a provider is asked there in its protocol, and
+            where it is without them.
         inference: how calls are made; ``threads`` at a time to each server.
         headers: ``NAME: VALUE`` each, of every request.
         budget: what all models may spend together (None: only count).
@@ -93,7 +101,7 @@ class ServersHost:
         if not math.isinf(self._budget.limit):
             # What a batch will cost nobody says beforehand.
             servers = [] if self._batching else self._endpoints(entry, Ready.TO_DESCRIBE)
-            chat_model(entry).check_limit(servers)
+            chat_model(entry).check_limit(lasting(servers))
 
     def answered_by(self, entry: ModelEntry, question: Question) -> object:
         return as_described(self, entry, question)
@@ -110,7 +118,7 @@ class ServersHost:
                     "by one, or without _constrained"
                 )
             servers = self._endpoints(entry, Ready.TO_DESCRIBE)
-            return chat_model(entry).describe(question, servers)
+            return chat_model(entry).describe(question, lasting(servers))
         except ValueError as error:
             raise _said_of(entry, error) from None
 
@@ -140,7 +148,7 @@ class ServersHost:
         if batching.kind is BatchKind.FILES:
             service = BatchFiles(batching.folder, entry.served or served_as(entry.name))
         else:
-            (endpoint,) = self._endpoints(entry)
+            (endpoint,) = lasting(self._endpoints(entry))
             if batching.kind is BatchKind.ANTHROPIC:
                 service = AnthropicBatches(endpoint, self._inference.timeout)
             else:
@@ -148,7 +156,7 @@ class ServersHost:
                 limit_field = endpoint.takes
         return BatchClient(chat_model(entry), service, limit_field, self._budget, batching.told)
 
-    def _endpoints(self, entry: ModelEntry, ready: Ready = Ready.TO_ASK) -> list[Endpoint]:
+    def _endpoints(self, entry: ModelEntry, ready: Ready = Ready.TO_ASK) -> Endpoints:
         given, field = dict(entry.headers or {}), _limit_field(entry)
         if entry.provider is not None:
             headers = {**header_lines(self._headers), **given}
@@ -157,12 +165,12 @@ class ServersHost:
             )
         if not self._urls:
             return []
-        flags = endpoints(self._urls, headers=self._headers)[0].headers
-        return endpoints(self._urls, headers={**flags, **given}, limit_field=field)
+        headers = {**server_headers(self._headers), **given}
+        return endpoints(self._urls, headers=headers, limit_field=field)
 
 
 def http_backend(
-    chat: ChatModel, servers: Callable[[], Sequence[Endpoint]], inference: Inference, budget: Budget
+    chat: ChatModel, servers: Callable[[], Endpoints], inference: Inference, budget: Budget
 ) -> Backend:
     """Who asks a model's servers; they are looked up when the first call comes."""
     # Not at the top: what asks is not imported where nothing is asked.
@@ -171,7 +179,7 @@ def http_backend(
     def load() -> Service:
         return Service(chat, servers(), inference.timeout, budget)
 
-    return HttpBackend(load, max(len(servers()), 1) * inference.threads)
+    return HttpBackend(load, inference.threads, each=True)
 
 
 def _refuse_addresses(kind: BatchKind, urls: Sequence[str]) -> None:
@@ -185,7 +193,8 @@ def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) 
         raise ValueError(f"it is asked at {provider}, and --batch {kind.value} is another's")
     if provider is not None and len(urls) > 1:
         raise ValueError(f"--batch {kind.value} is for one address, and there are several")
-    if provider is None and kind is not BatchKind.FILES and len(urls) != 1:
+    is_one = len(urls) == 1 and not urls[0].startswith("@")
+    if provider is None and kind is not BatchKind.FILES and not is_one:
         raise ValueError(
             f"--batch {kind.value} is for one server: --endpoints with its address, up to and with "
             "/v1, or --provider"

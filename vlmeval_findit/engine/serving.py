@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 from ..core.config import Checked, Config, Count, Name, Wanted
 from ..core.spelling import nearest
+from ..models.http.endpoint import Endpoint
 from . import server_guard
 
 log = logging.getLogger(__name__)
@@ -374,8 +375,8 @@ class LocalServers:
     ) -> None:
         self.stop()
 
-    def start(self) -> dict[str, str]:
-        """Start them, wait until each has answered a call, and return their base URLs by name.
+    def start(self) -> None:
+        """Start them and wait until each has answered a call.
 
         Raises:
             ServingError: one of them did not come up, or :meth:`stop` was called meanwhile; none
@@ -387,17 +388,19 @@ class LocalServers:
             for server in self._servers:
                 self._wait_for(server, deadline)
         except BaseException:
-            self.stop()
+            self.give_up()
             raise
-        return self.urls()
 
-    def urls(self) -> dict[str, str]:
-        """The base URLs of those that live, by name.
+    def living(self) -> list[Endpoint]:
+        """Those that live.
 
         Raises:
             ServingError: all of them died.
         """
-        living = {server.name: server.url for server in self._servers if server.is_alive}
+        # No key and no header of the environment's: they are for servers elsewhere.
+        living = [
+            Endpoint(server.url, label=server.name) for server in self._servers if server.is_alive
+        ]
         if not living and self._servers and not self._stopped.is_set():
             raise ServingError(f"{self._said} {self._servers[-1].why_dead()}")
         return living
@@ -487,8 +490,8 @@ _running: LocalServers | None = None
 """The servers that hold this machine's GPUs, which no two models do at a time."""
 
 
-def serve(servers: LocalServers) -> dict[str, str]:
-    """The base URLs of servers by name: of those that run already, else these are started.
+def serve(servers: LocalServers) -> Callable[[], list[Endpoint]]:
+    """What lists the servers that live: of those that run already, else these are started.
 
     Raises:
         ServingError: as of :meth:`LocalServers.start`.
@@ -496,11 +499,12 @@ def serve(servers: LocalServers) -> dict[str, str]:
     global _running
     if _running is not None and _running.is_like(servers):
         with suppress(ServingError):
-            if urls := _running.urls():
-                return urls
+            if _running.living():
+                return _running.living
     end()
     _running = servers
-    return servers.start()
+    servers.start()
+    return servers.living
 
 
 def end(wait: bool = True) -> None:

@@ -34,7 +34,7 @@ from ..models.http.chat import (
 )
 from ..models.http.endpoint import Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
-from ..models.http.services import endpoints, openrouter_key, openrouter_url
+from ..models.http.services import Endpoints, endpoints, lasting, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
 from ..models.prices import Prices, prices_from
 from ..models.table import MODELS
@@ -99,7 +99,10 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     states_costs = False
 
     def __init__(
-        self, model: ChatModel, servers: Sequence[Endpoint], settings: ApiSettings
+        self,
+        model: ChatModel,
+        servers: Sequence[Endpoint] | Callable[[], Sequence[Endpoint]],
+        settings: ApiSettings,
     ) -> None:
         super().__init__(retry=1, verbose=False)
         self.name = model.name
@@ -108,7 +111,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         if settings.prices is not None:
             model = replace(model, prices=settings.prices)
         if not math.isinf(budget.limit) and not self.states_costs:
-            model.check_limit(servers)
+            model.check_limit(() if callable(servers) else servers)
         self.service = Service(model, servers, settings.timeout, budget, settings.policy)
         self._backend = HttpBackend(lambda: self.service)
 
@@ -163,7 +166,8 @@ class FindItServer(_ChatAPI):
 
     Args:
         model: the name by which results go; its row of the model table says the space.
-        base_url: the server's URL, up to and with ``/v1``; several with commas between them.
+        base_url: the server's URL, up to and with ``/v1``; several with commas between them, or
+            ``@`` and a file of them.
         served: the servers' name for the model (default: the same).
         space: the coordinate space, where the model table does not say it.
         extra_body: more fields of every request; one that is None is not sent.
@@ -187,7 +191,7 @@ class FindItServer(_ChatAPI):
     def describe(cls, question: Question, model: str, base_url: str, **arguments: Any) -> Described:
         """What a run with the constructor's arguments is."""
         chat, servers, _ = _served(model, base_url, **arguments)
-        return chat.describe(question, servers)
+        return chat.describe(question, lasting(servers))
 
     @classmethod
     def asked_with(cls, model: str, base_url: str, **arguments: Any) -> dict[str, Any]:
@@ -210,7 +214,7 @@ def _served(
     extra_body: Mapping[str, Any] | None = None,
     row: str | None = None,
     **settings: Any,
-) -> tuple[ChatModel, list[Endpoint], ApiSettings]:
+) -> tuple[ChatModel, Endpoints, ApiSettings]:
     """A server's model, its addresses and its settings, from the constructor's arguments."""
     where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
     servers = endpoints(base_url, where["key"], where["headers"] or {}, where["max_tokens_field"])

@@ -47,6 +47,7 @@ from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
 from .outcomes import OUTCOMES
 from .ranks import Ranks
+from .served import FindItServed
 
 log = get_logger("FindIt")
 
@@ -258,6 +259,8 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     backend: Backend = LocalBackend(load)
     if run.entry.cls in API_CLASSES:
         backend = HttpBackend(lambda: model.load(arguments).service, how.threads)
+    elif run.entry.cls is FindItServed:
+        backend = FindItServed.backend(how.threads, **run.entry.arguments)
     elif run.entry.is_api:
         backend = ThreadedBackend(load, how.threads)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
+from ..engine.backend import Backend
 from ..engine.config import ModelEntry
-from ..engine.served import ServedModel, served_model
+from ..engine.served import ServedBackend, ServedModel, served_model
 from ..engine.serving import Serving, serve
-from ..models.http.endpoint import Endpoint
 from .api import _ChatAPI, settings_of
 
 _OF_CALLS = ("retry", "timeout")
@@ -40,9 +40,17 @@ class FindItServed(_ChatAPI):
 
     def __init__(self, model: str, log_folder: str = "outputs/servers", **given: Any) -> None:
         served, calls = _served(model, given)
-        urls = serve(served.servers(Path(log_folder)))
-        endpoints = [Endpoint(url, label=name) for name, url in urls.items()]
-        super().__init__(served.chat(), endpoints, settings_of(calls))
+        living = serve(served.servers(Path(log_folder)))
+        super().__init__(served.chat(), living, settings_of(calls))
+
+    @classmethod
+    def backend(cls, calls: int, model: str, log_folder: str = "", **given: Any) -> Backend:
+        """Who answers a run with the constructor's arguments, so many calls at a time."""
+        served, how = _served(model, given)
+        said = settings_of(how)
+        servers = max(len(served.serving.devices()), 1)
+        service = {"timeout": said.timeout, "policy": said.policy}
+        return ServedBackend(served, Path(log_folder), max(calls // servers, 1), service)
 
     @classmethod
     def describe(

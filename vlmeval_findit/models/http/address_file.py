@@ -36,10 +36,7 @@ class AddressFile:
         try:
             self._read()
         except FileNotFoundError:
-            log.warning("--endpoints @%s: not there yet; calls wait for it", path)
-
-    def __str__(self) -> str:
-        return f"@{self._path}"
+            log.info("--endpoints @%s: not there yet", path)
 
     def __call__(self) -> list[Endpoint]:
         """The servers that it names now; those of before where it cannot be read."""

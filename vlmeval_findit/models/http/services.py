@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ...boxes.spaces import Space, SpaceError, space_from
@@ -12,6 +13,7 @@ from ...core.question import Question
 from ...core.spelling import nearest
 from ..row import ApiFacts, ModelRow
 from ..table import MODELS, find_model, how_to_say_space, unknown_space
+from .address_file import AddressFile
 from .endpoint import LIMIT_FIELDS, Endpoint
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
@@ -81,16 +83,26 @@ def header_lines(given: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
+Endpoints = Sequence[Endpoint] | AddressFile
+"""Servers that stay, or those of a file that are followed."""
+
+
+def lasting(servers: Endpoints) -> Sequence[Endpoint]:
+    """The servers that a run can say it was made by: none of those that come and go."""
+    return () if isinstance(servers, AddressFile) else servers
+
+
 def endpoints(
     urls: str | Sequence[str],
     key: str | None = None,
     headers: Sequence[str] | Mapping[str, str] = (),
     limit_field: str | None = None,
-) -> list[Endpoint]:
+) -> Endpoints:
     """The servers of one model.
 
     Args:
-        urls: one or several, with commas between them where it is a text.
+        urls: one or several, with commas between them where it is a text; ``@`` and a file that has
+            one a line, which is followed.
         key: of all of them (None: FINDIT_SERVER_KEY).
         headers: beside those of FINDIT_SERVER_HEADERS.
         limit_field: as of :class:`.endpoint.Endpoint`.
@@ -101,7 +113,13 @@ def endpoints(
     if isinstance(urls, str):
         urls = [url.strip() for url in urls.split(",")]
     key, whole = server_key() if key is None else key, server_headers(headers)
-    return [Endpoint(url, key, whole, limit_field) for url in urls]
+
+    def made(url: str) -> Endpoint:
+        return Endpoint(url, key, whole, limit_field)
+
+    if len(urls) == 1 and urls[0].startswith("@"):
+        return AddressFile(Path(urls[0][1:]).expanduser(), made)
+    return [made(url) for url in urls]
 
 
 def proprietary(name: str) -> tuple[ModelRow, ApiFacts]:
