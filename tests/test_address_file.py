@@ -80,21 +80,25 @@ datasets: [FindIt_Demo_xyxy_json, FindIt_Demo_refexp_xyxy_json]
 """
 
 
-def slow(asked: Asked, number: int) -> Answer:
-    return replace(completion("[]"), delay=0.3)
-
-
 def test_servers_come_and_go_while_they_are_asked(tmp_path: Path) -> None:
     path = tmp_path / "servers"
-    with ChatServer(slow) as first, ChatServer(slow) as second:
-        times = {0.5: f"{first.url}\n", 2.0: f"{first.url}\n{second.url}\n", 4.0: f"{second.url}\n"}
-        timers = [threading.Timer(at, path.write_text, [text]) for at, text in times.items()]
-        for timer in timers:
-            timer.start()
+
+    def of_first(asked: Asked, number: int) -> Answer:
+        if number == 4:
+            path.write_text(f"{first.url}\n{second.url}\n")
+        return replace(completion("[]"), delay=0.3)
+
+    def of_second(asked: Asked, number: int) -> Answer:
+        if number == 0:
+            path.write_text(f"{second.url}\n")
+        return replace(completion("[]"), delay=0.3)
+
+    with ChatServer(of_first) as first, ChatServer(of_second) as second:
+        begin = threading.Timer(1.0, path.write_text, [f"{first.url}\n"])
+        begin.start()
         sweep = demo_sweep(tmp_path, CONFIG, limit=10)
         results = go(sweep, ServersHost([f"@{path}"], Inference(threads=1)))
-        for timer in timers:
-            timer.cancel()
+        begin.join()
     assert [(one.rows, one.failed) for one in results] == [(10, 0), (10, 0)]
     assert len(first.asked) + len(second.asked) == 20, "every call is made once"
     assert len(first.asked) >= 5
