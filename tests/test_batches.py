@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,12 @@ from vlmeval_findit.engine.journal.errors import DiskFullError
 from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.models.http.batch.dialects import DIALECTS, BatchKind
+from vlmeval_findit.models.http.batch.files import BatchFiles
+from vlmeval_findit.models.http.batch.services import (
+    AnthropicBatches,
+    BatchService,
+    OpenAIBatches,
+)
 from vlmeval_findit.models.http.completion import CallError
 
 NAMES = ("openai", "anthropic")
@@ -312,8 +316,7 @@ def test_a_call_that_failed_does_not_stand_for_one_without_an_answer(
             self.manners.refused = "too many" if batch.id == "batch_1" else ""
             return super()._openai(batch)
 
-    few = replace(DIALECTS[BatchKind.OPENAI], requests=8)
-    monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, few)
+    monkeypatch.setattr(OpenAIBatches, "requests", 8)
     with Second(fates={0: "expired"}) as server:
         given = batched(tmp_path, server, "openai")
         assert main(given) == 1
@@ -394,21 +397,20 @@ def test_files_for_a_program_without_a_server(
 
 
 def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = DIALECTS[BatchKind.OPENAI]
-    monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, replace(own, requests=5))
+    monkeypatch.setattr(OpenAIBatches, "requests", 5)
     with BatchServer() as server:
         assert main(batched(tmp_path / "number", server, "openai")) == 0
         assert [len(one.requests) for one in server.batches.values()] == [5, 5, 2]
         largest = max(map(len, server.files["file-0"].splitlines(keepends=True)))
         server.forget()
         size = int(2.5 * largest)
-        monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, replace(own, size=size))
+        monkeypatch.setattr(OpenAIBatches, "size", size)
         assert main(batched(tmp_path / "size", server, "openai")) == 0
         assert all(len(data) <= size for data in server.files.values())
         assert len(server.asked) == CALLS
         assert set(server.asked.values()) == {1}
         server.forget()
-        monkeypatch.setitem(DIALECTS, BatchKind.OPENAI, replace(own, size=100))
+        monkeypatch.setattr(OpenAIBatches, "size", 100)
         assert main(batched(tmp_path / "none", server, "openai")) == 1
         assert not server.batches
     assert "too large for a batch" in next(records(tmp_path / "none" / "calls.jsonl"))["error"]
@@ -716,24 +718,26 @@ def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("kind", "line", "message"),
+    ("service", "line", "message"),
     [
-        (BatchKind.OPENAI, {}, "no reply"),
-        (BatchKind.OPENAI, {"response": [], "error": 7}, "7"),
+        (OpenAIBatches, {}, "no reply"),
+        (OpenAIBatches, {"response": [], "error": 7}, "7"),
         # vllm run-batch: a status without a body, and the error a text.
-        (BatchKind.FILES, {"response": {"status_code": 400}, "error": "too long"}, "too long"),
-        (BatchKind.OPENAI, {"response": {"status_code": 200, "body": [1]}}, "not a JSON object"),
-        (BatchKind.OPENAI, {"response": {"status_code": 500, "body": "down"}}, "HTTP 500: down"),
-        (BatchKind.OPENAI, {"response": {"status_code": "?", "body": {"a": 1}}}, "no reply"),
-        (BatchKind.ANTHROPIC, {}, "without a result"),
-        (BatchKind.ANTHROPIC, {"result": {"type": "canceled"}}, "the request is canceled"),
-        (BatchKind.ANTHROPIC, {"result": {"type": "errored", "error": {}}}, "no reply"),
-        (BatchKind.ANTHROPIC, {"result": {"type": "succeeded", "message": 3}}, "succeeded"),
+        (BatchFiles, {"response": {"status_code": 400}, "error": "too long"}, "too long"),
+        (OpenAIBatches, {"response": {"status_code": 200, "body": [1]}}, "not a JSON object"),
+        (OpenAIBatches, {"response": {"status_code": 500, "body": "down"}}, "HTTP 500: down"),
+        (OpenAIBatches, {"response": {"status_code": "?", "body": {"a": 1}}}, "no reply"),
+        (AnthropicBatches, {}, "without a result"),
+        (AnthropicBatches, {"result": {"type": "canceled"}}, "the request is canceled"),
+        (AnthropicBatches, {"result": {"type": "errored", "error": {}}}, "no reply"),
+        (AnthropicBatches, {"result": {"type": "succeeded", "message": 3}}, "succeeded"),
     ],
 )
-def test_results_that_are_none_say_why(kind: BatchKind, line: dict[str, Any], message: str) -> None:
+def test_results_that_are_none_say_why(
+    service: type[BatchService], line: dict[str, Any], message: str
+) -> None:
     with pytest.raises(CallError, match=re.escape(message)):
-        DIALECTS[kind].completion(line, False)
+        service.completion(line, False)
 
 
 def test_a_constrained_question_is_held_in_batches_too_or_refused(

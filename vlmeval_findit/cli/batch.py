@@ -7,7 +7,7 @@ import sys
 
 from ..engine.batch_backend import Batching
 from ..engine.config import Sweep
-from ..models.http.batch.dialects import DIALECTS, BatchKind
+from ..models.http.batch.records import BatchKind
 
 _HELP = (
     "ask in batches, at half the price where a provider has such an interface: that of the one "
@@ -33,7 +33,7 @@ def batching(sweep: Sweep) -> Batching | None:
     """
     if sweep.batch is None:
         return None
-    if sweep.confidences and not DIALECTS[sweep.batch].gives_logprobs:
+    if sweep.confidences and sweep.batch.is_plain:
         raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
     folder = sweep.journal.with_name(f"{sweep.journal.name}.batch-files")
     return Batching(sweep.batch, folder, lambda line: print(line, file=sys.stderr))

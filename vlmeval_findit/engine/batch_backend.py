@@ -20,18 +20,17 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from ..core.work import Answer, Stop
-from ..models.http.batch.dialects import BatchKind
+from ..models.http.batch.records import Batch, BatchKind, BatchStatus, Route
 from ..models.http.completion import CallError
 from ..models.http.payload import Beginning
 from ..models.http.spending import SpendingError
 from .backend import WorkResult, single_calls
-from .batch_ledger import Batch, Ledger, Route
+from .batch_ledger import Ledger
 from .cancel import CancelToken
 from .plan import WorkItem
 
 if TYPE_CHECKING:
     from ..models.http.batch.client import BatchClient
-    from ..models.http.batch.services import BatchStatus
     from ..models.http.chat_call import ChatCall
 
 T = TypeVar("T")
@@ -186,24 +185,24 @@ class _Run:
         for batch in self.ledger.with_any(on_way):
             await self._find(batch)
         covered = {key for one in self.going for key in one.open}
-        requests, dialect = _Requests(), service.dialect
+        requests = _Requests()
         for item in self.pending():
             if (key := item.calls[0].key) in covered:
                 continue
             call = self._call(item)
             try:
                 line, at_most = await self.client.request_line(key, call)
-                if len(line) + len(dialect.head) + len(dialect.tail) > dialect.size:
+                if len(line) + len(service.head) + len(service.tail) > service.size:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
             except Exception as error:  # whatever a broken image makes of its reader
                 self.answered.add(key)
                 yield WorkResult(item.calls, (self.client.unreadable(call, error),))
                 continue
-            size = requests.size + len(dialect.between) + len(line) + len(dialect.tail)
-            if len(requests.keys) == dialect.requests or size > dialect.size:
+            size = requests.size + len(service.between) + len(line) + len(service.tail)
+            if len(requests.keys) == service.requests or size > service.size:
                 await self._submit(route, requests)
                 requests = _Requests()
-            requests.add(key, line, dialect.between if requests.keys else dialect.head, at_most)
+            requests.add(key, line, service.between if requests.keys else service.head, at_most)
         if requests.keys:
             await self._submit(route, requests)
 
@@ -218,7 +217,7 @@ class _Run:
             self.ledger.note(batch, ended="it was never made: its requests were not uploaded")
             return False
         while not batch.id:
-            ask = partial(service.find, batch.request, self.ledger.ids)
+            ask = partial(service.find, batch, self.ledger.ids)
             found = await self._asked(f"{batch} cannot be looked for", ask)
             if found.id:
                 batch = self.ledger.note(batch, id=found.id)
@@ -241,7 +240,7 @@ class _Run:
         service = self.client.service
         with requests.file as file:
             self.client.budget.commit(requests.at_most)
-            file.write(service.dialect.tail)
+            file.write(service.tail)
             file.seek(0)
             batch = self.ledger.intend(route, requests.keys)
 
@@ -252,7 +251,7 @@ class _Run:
             def is_paid() -> bool:
                 return bool(batch.file) or not service.takes_files
 
-            made = service.submit(batch.request, file, uploaded)
+            made = service.submit(batch, file, uploaded)
             try:
                 batch = self.ledger.note(batch, id=await self._unless_cancelled(made, is_paid))
             except CallError as error:
@@ -299,7 +298,7 @@ class _Run:
         if status.refused:
             self.ledger.note(batch, ended=status.refused)
             raise CallError(f"the batch {batch.id} was refused: {status.refused}", hopeless=True)
-        done = f"{status.done:,} of {len(batch.request.keys):,} calls"
+        done = f"{status.done:,} of {len(batch.keys):,} calls"
         self.client.tell(f"batch {batch.id}: {status.said}, {done}")
         return status
 

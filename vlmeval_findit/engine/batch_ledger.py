@@ -11,49 +11,17 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..core.files import sha256_of
-from ..models.http.batch.dialects import BatchKind, BatchRequest
+from ..models.http.batch.records import Batch, BatchKind, Route
 from .journal.lookup import Lookup
 from .journal.writer import Journal
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How calls are asked in a batch: all calls of one are asked alike.
-
-    ``server`` is the service's address without secrets.
-    """
-
-    kind: BatchKind
-    server: str
-    model: str
-    confidences: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch as the ledger knows it.
-
-    ``id`` is empty where nobody noted that it was made, ``file`` where nobody noted that its
-    requests were uploaded; ``open`` are the keys of its calls whose results were not collected.
-    """
-
-    request: BatchRequest
-    route: Route
-    file: str = ""
-    id: str = ""
-    open: frozenset[str] = frozenset()
-
-    def __str__(self) -> str:
-        where = f" at {self.route.server}" if self.route.server else ""
-        return f"the batch {self.id or self.request.name} ({self.route.kind.value}{where})"
-
-
 class Ledger:
-    """The batches of a journal; ``ids`` are the services' names of those that were made."""
+    """The batches of a journal."""
 
     def __init__(self, journal: Lookup) -> None:
         self._journal = journal
@@ -75,6 +43,7 @@ class Ledger:
 
     @property
     def ids(self) -> frozenset[str]:
+        """The services' ids of all batches that were made."""
         return frozenset(one.id for one in self._batches.values())
 
     def with_any(self, keys: Set[str]) -> list[Batch]:
@@ -103,7 +72,7 @@ class Ledger:
         """Note what became of a batch: its requests were ``uploaded`` as a file, it was made under
         an ``id``, the results of some keys were ``collected``, or nothing comes of it (``ended``).
         """
-        return self._note({"batch": batch.request.name, **step})
+        return self._note({"batch": batch.name, **step})
 
     def refuse_open(self, keys: Set[str], route: Route | None = None) -> None:
         """Refuse to ask calls that are on their way: they would be paid twice.
@@ -134,15 +103,11 @@ class Ledger:
     def _take(self, event: Mapping[str, Any]) -> None:
         name = event.get("batch", "")
         if "keys" in event:
-            keys = frozenset(event["keys"])
-            said = event["server"], event["model"], event["confidences"]
+            keys, kind = frozenset(event["keys"]), BatchKind(event["kind"])
+            route = Route(kind, event["server"], event["model"], event["confidences"])
             # Version 0.2 did not note uploads: any of its batches may have been made.
             file = event.get("uploaded", "perhaps")
-            request, route = (
-                BatchRequest(name, keys, event["at"]),
-                Route(BatchKind(event["kind"]), *said),
-            )
-            self._batches[name] = Batch(request, route, file, open=keys)
+            self._batches[name] = Batch(name, route, event["at"], keys, keys, file)
         elif (known := self._batches.get(name)) is not None:
             gone = known.open if "ended" in event else event.get("collected", ())
             file, id = event.get("uploaded", known.file), event.get("id", known.id)

@@ -25,7 +25,7 @@ from ..core.config import (
 )
 from ..core.question import Question
 from ..core.spelling import nearest
-from ..models.http.batch.dialects import BatchKind
+from ..models.http.batch.records import BatchKind
 from ..models.http.providers.table import find_provider
 from ..models.own_models import DescribedModel
 from ..models.prices import Prices, prices_from

@@ -38,7 +38,7 @@ from ..core.config import (
 from ..core.question import Question
 from ..core.spelling import nearest
 from ..core.yaml_text import YamlText
-from ..models.http.batch.dialects import BatchKind
+from ..models.http.batch.records import BatchKind
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep
 from .serving import Serving

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.formats import Format
-from ..models.http.batch.dialects import HALF
+from ..models.http.batch.records import HALF
 from ..models.http.chat import ChatModel
 from ..models.http.estimate import Load
 from ..runs.race import rounds_of

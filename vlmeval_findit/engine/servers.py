@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.http.batch.dialects import DIALECTS, BatchKind
+from ..models.http.batch.records import BatchKind
 from ..models.http.chat import (
     ChatModel,
     provider_key,
@@ -112,7 +112,7 @@ class ServersHost:
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         try:
             kind = self._batching and self._batching.kind
-            if kind and question.reply_schema is not None and not DIALECTS[kind].holds_to_schemas:
+            if kind and question.reply_schema is not None and kind.is_plain:
                 raise ValueError(
                     f"{question.name}: --batch {kind.value} holds no reply to a format: ask it one "
                     "by one, or without _constrained"

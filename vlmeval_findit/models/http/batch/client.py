@@ -19,7 +19,7 @@ from ..images import EncodedImages
 from ..logprobs import FIELDS
 from ..payload import Beginning, pieces
 from ..spending import Budget
-from .dialects import HALF
+from .records import HALF
 from .services import BatchService
 
 
@@ -74,7 +74,7 @@ class BatchClient:
         fields = {**asked.body, **(FIELDS if call.confidences else {})}
         fields[self._limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
-        line = b"".join(pieces(self.service.dialect.line(key, fields), asked.images))
+        line = b"".join(pieces(self.service.line(key, fields), asked.images))
         return line, None if at_most is None else at_most * HALF
 
     async def answer(
@@ -87,7 +87,7 @@ class BatchClient:
         try:
             if result is None:
                 raise CallError(why)
-            found = self.service.dialect.completion(result, call.confidences)
+            found = self.service.completion(result, call.confidences)
             call.completion = found.priced(self._model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:

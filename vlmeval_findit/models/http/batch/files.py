@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ....core.files import replacing
-from .dialects import BatchKind, BatchRequest
+from .records import Batch, BatchKind, BatchMatch, BatchStatus
 from .results import Results
-from .services import BatchMatch, BatchService, BatchStatus
+from .services import BatchService
 
 
 class BatchFiles(BatchService):
@@ -26,16 +26,13 @@ class BatchFiles(BatchService):
     """
 
     kind = BatchKind.FILES
-    name = ""
     works_alone = False
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder
         self._model = model
 
-    async def submit(
-        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
-    ) -> str:
+    async def submit(self, batch: Batch, lines: BinaryIO, uploaded: Callable[[str], None]) -> str:
         self._folder.mkdir(parents=True, exist_ok=True)
         with replacing(self._requests(batch.name)) as temporary, temporary.open("wb") as f:
             shutil.copyfileobj(lines, f)
@@ -43,7 +40,7 @@ class BatchFiles(BatchService):
             os.fsync(f.fileno())
         return batch.name
 
-    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
+    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
         return BatchMatch(batch.name if self._requests(batch.name).is_file() else "")
 
     async def status(self, id: str) -> BatchStatus:

@@ -1,22 +1,28 @@
-"""Batches at a service: made, looked for, looked at, fetched."""
+"""Batches at a service: made, looked for, looked at, fetched.
+
+Requests begin with the chat body that a single call has, and results end in the completion that one
+gives.  Sources: the batch pages of developers.openai.com/api/reference and of
+platform.claude.com/docs, and ``vllm run-batch``, which reads and writes OpenAI's lines.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import closing
 from datetime import datetime
 from io import BytesIO
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from ..client import HttpClient, HttpRequest
-from ..completion import CallError
+from ..completion import CallError, Completion, error_of, read_completion
 from ..endpoint import Endpoint
-from ..providers.anthropic_messages import anthropic_headers
-from .dialects import DIALECTS, BatchKind, BatchRequest, Dialect
+from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
+from .records import Batch, BatchKind, BatchMatch, BatchStatus
 from .results import Results
 
 SKEW = 3600.0
@@ -26,50 +32,49 @@ _NAME = "findit_batch"
 _PAGE = 100
 
 
-class BatchMatch(NamedTuple):
-    """The service's id of a batch (empty: it has none of ours), or of one that may be it."""
-
-    id: str = ""
-    perhaps: str = ""
-
-
-class BatchStatus(NamedTuple):
-    """How a batch goes.
-
-    ``said`` is the service's word for it, ``done`` how many requests are; ``ended`` says that
-    results are there, ``refused`` why none was answered (empty: nothing was refused), ``whole``
-    that what has no result will have none.
-    """
-
-    said: str
-    done: int = 0
-    ended: bool = False
-    refused: str = ""
-    whole: bool = True
-
-
 class BatchService(ABC):
-    """Who takes batches.
+    """Who takes batches; requests and results are OpenAI's lines, unless it says otherwise.
 
     ``name`` is its address without secrets.  It ``works_alone`` if results come without anybody
     doing something for them (:meth:`to_do`).  Where it ``takes_files``, requests are uploaded
-    before a batch is made of them, which costs nothing.
+    before a batch is made of them, which costs nothing.  Requests stand ``between`` in a file that
+    begins with ``head`` and ends with ``tail``: at most ``requests`` in at most ``size`` bytes.
     """
 
     kind: BatchKind
-    name: str
+    name: str = ""
     works_alone: bool = True
     takes_files: bool = False
+    head: bytes = b""
+    between: bytes = b"\n"
+    tail: bytes = b"\n"
+    requests: int = sys.maxsize
+    size: int = sys.maxsize
 
-    @property
-    def dialect(self) -> Dialect:
-        """How its batches are written."""
-        return DIALECTS[self.kind]
+    @staticmethod
+    def line(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A chat body as one request."""
+        url = "/v1/chat/completions"
+        return {"custom_id": key, "method": "POST", "url": url, "body": dict(body)}
+
+    @staticmethod
+    def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
+        """The completion in a result.
+
+        Raises:
+            CallError: there is none.
+        """
+        response = result.get("response")
+        if isinstance(response, dict) and response.get("body"):
+            status, body = response.get("status_code"), json.dumps(response["body"]).encode()
+            if status == 200:
+                return read_completion(body, confidences=confidences)
+            if isinstance(status, int):
+                raise error_of(body, status, "", None)
+        return _no_completion(result.get("error"))
 
     @abstractmethod
-    async def submit(
-        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
-    ) -> str:
+    async def submit(self, batch: Batch, lines: BinaryIO, uploaded: Callable[[str], None]) -> str:
         """The id of a batch that was made of requests; ``uploaded`` takes that of their file.
 
         Raises:
@@ -77,8 +82,8 @@ class BatchService(ABC):
         """
 
     @abstractmethod
-    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
-        """The batch that was made of a request, not one of those ``known``."""
+    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
+        """A batch that may have been made: not one of those ``known``."""
 
     @abstractmethod
     async def status(self, id: str) -> BatchStatus:
@@ -91,6 +96,11 @@ class BatchService(ABC):
     def to_do(self, id: str) -> str:
         """What the user should do for a batch."""
         return ""
+
+
+def _no_completion(error: object) -> Completion:
+    """Raise the error that stands in place of a reply, as a CallError."""
+    return read_completion(json.dumps({"error": error or {"message": "no reply"}}).encode())
 
 
 class _Http(BatchService):
@@ -174,10 +184,10 @@ class OpenAIBatches(_Http):
 
     kind = BatchKind.OPENAI
     takes_files = True
+    requests = 50_000
+    size = 200 * 10**6
 
-    async def submit(
-        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
-    ) -> str:
+    async def submit(self, batch: Batch, lines: BinaryIO, uploaded: Callable[[str], None]) -> str:
         fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
         try:
             file = await self._made("POST", "files", lines, fields)
@@ -195,12 +205,11 @@ class OpenAIBatches(_Http):
         }
         return await self._made("POST", "batches", BytesIO(json.dumps(wanted).encode()))
 
-    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
+    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
         async for one in self._listed("batches", "after"):
-            made = one.get("created_at")
+            made, metadata = one.get("created_at"), one.get("metadata")
             if isinstance(made, int | float) and made < batch.at - SKEW:
                 break
-            metadata = one.get("metadata")
             if isinstance(metadata, dict) and metadata.get(_NAME) == batch.name:
                 return BatchMatch(one["id"])
         return BatchMatch()
@@ -211,9 +220,8 @@ class OpenAIBatches(_Http):
         ended = said in ("completed", "expired", "cancelled", "failed")
         has_file = found.get("output_file_id") or found.get("error_file_id")
         refused = _why(found.get("errors")) if said == "failed" and not has_file else ""
-        return BatchStatus(
-            said, counts.get("completed", 0) + counts.get("failed", 0), ended, refused
-        )
+        done = counts.get("completed", 0) + counts.get("failed", 0)
+        return BatchStatus(said, done, ended, refused)
 
     async def results(self, id: str) -> Results:
         found = await self._object("GET", f"batches/{quote(id, safe='')}")
@@ -236,13 +244,32 @@ class AnthropicBatches(_Http):
     """
 
     kind = BatchKind.ANTHROPIC
+    head = b'{"requests": ['
+    between = b",\n"
+    tail = b"]}\n"
+    requests = 100_000
+    size = 256 * 10**6
 
-    async def submit(
-        self, batch: BatchRequest, lines: BinaryIO, uploaded: Callable[[str], None]
-    ) -> str:
+    @staticmethod
+    def line(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"custom_id": key, "params": messages_request(body)}
+
+    @staticmethod
+    def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
+        found = result.get("result")
+        found = found if isinstance(found, dict) else {}
+        message, error = found.get("message"), found.get("error")
+        if found.get("type") == "succeeded" and isinstance(message, dict):
+            return read_completion(json.dumps(chat_reply(message)).encode())
+        if isinstance(error, dict):
+            return _no_completion(error.get("error", error))
+        why = f"the request is {found.get('type') or 'without a result'}"
+        return _no_completion({"message": why})
+
+    async def submit(self, batch: Batch, lines: BinaryIO, uploaded: Callable[[str], None]) -> str:
         return await self._made("POST", "messages/batches", lines)
 
-    async def find(self, batch: BatchRequest, known: Container[str]) -> BatchMatch:
+    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
         perhaps = ""
         async for one in self._listed("messages/batches", "after_id"):
             made = _seconds(one.get("created_at"))
@@ -261,9 +288,8 @@ class AnthropicBatches(_Http):
     async def status(self, id: str) -> BatchStatus:
         found = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
         said, counts = str(found.get("processing_status")), _counts(found)
-        return BatchStatus(
-            said, sum(counts.values()) - counts.get("processing", 0), said == "ended"
-        )
+        done = sum(counts.values()) - counts.get("processing", 0)
+        return BatchStatus(said, done, said == "ended")
 
     async def results(self, id: str) -> Results:
         # Not the address that the batch names: the key goes nowhere else.
