@@ -49,6 +49,7 @@ class Config:
     """
 
     __slots__ = ()
+    __pydantic_config__: ClassVar[Any] = {"arbitrary_types_allowed": True}
     called: ClassVar[str] = "key"
     """What messages call one of them."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from ..benchmarks.findit.formats import Format
 from ..benchmarks.findit.grid import AXIS_FIELDS, WINNER, Axes, Table, Views
@@ -28,7 +28,7 @@ from ..core.spelling import nearest
 from ..models.http.batch.records import BatchKind
 from ..models.http.providers.table import find_provider
 from ..models.own_models import DescribedModel
-from ..models.prices import Prices, prices_from
+from ..models.prices import SaidPrices
 from ..models.table import MODELS, find_model
 from .serving import Serving
 
@@ -37,12 +37,6 @@ def _known_row(name: str) -> str:
     if find_model(name) is None:
         raise ValueError(f"no model {name!r} in the model table{nearest(name, MODELS)}")
     return name
-
-
-def _prices(said: Any) -> Any:
-    if said is None or isinstance(said, Prices):
-        return said
-    return prices_from(said if isinstance(said, str | list) else [said])
 
 
 def _provider(name: str) -> str:
@@ -60,7 +54,7 @@ class ModelEntry(DescribedModel):
     """As in :class:`.Settings`."""
     provider: Annotated[Name, Checked(_provider)] | None = None
     """Asks it in its own protocol; None: OpenRouter, a server or this machine does."""
-    prices: Annotated[Prices | None, Checked(_prices, before=True)] = None
+    prices: SaidPrices | None = None
     """Of its calls, where the model table has none; None: nobody says them."""
     headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)

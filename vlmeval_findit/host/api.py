@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from vlmeval.api.base import BaseAPI
 
+from ..core.config import Config, Count, Dollars, Seconds, Whole, config_from
 from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import Recorded, recorded
-from ..core.spelling import nearest
 from ..engine.http_backend import HttpBackend, Service
 from ..engine.model_asker import HostMessage, message_from
 from ..engine.outcome import Policy
@@ -36,31 +36,28 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import Endpoints, endpoints, lasting, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
-from ..models.prices import Prices, prices_from
+from ..models.prices import SaidPrices
 from ..models.table import MODELS
 from .models import RecordedReply, question_of, recorded_reply
 
 
 @dataclass(frozen=True, slots=True)
-class ApiSettings:
-    """What may be said of a model over HTTP beside who it is.
+class ApiSettings(Config):
+    """What may be said of a model over HTTP beside who it is."""
 
-    ``retry`` are attempts for one call at most, ``timeout`` seconds for each, ``max_usd`` is a
-    spending limit in US dollars (None: none), ``budget`` one that several models share in its
-    place, ``max_new_tokens`` limits a reply (None: the row's limit, else the question's),
-    ``prices`` are US dollars a million tokens sent and answered (None: the model table's).
-    """
-
-    retry: int = 6
-    timeout: float = 600.0
-    max_usd: float | None = None
+    called: ClassVar[str] = "setting"
+    retry: Whole = 6
+    """Attempts for one call at most."""
+    timeout: Seconds = 600.0
+    """For each."""
+    max_usd: Dollars | None = None
+    """A spending limit."""
     budget: Budget | None = None
-    max_new_tokens: int | None = None
-    prices: Prices | None = None
-
-    def __post_init__(self) -> None:
-        if not self.timeout > 0:
-            raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
+    """One that several models share in its place."""
+    max_new_tokens: Count | None = None
+    """Limits a reply; None: the row's limit, else the question's."""
+    prices: SaidPrices | None = None
+    """US dollars a million tokens sent and answered; None: the model table's."""
 
     @property
     def policy(self) -> Policy:
@@ -78,13 +75,7 @@ def settings_of(given: Mapping[str, Any]) -> ApiSettings:
         ValueError: there is no such setting, or its value cannot be.
     """
     limit, rest = token_limit(given)
-    known = [one.name for one in fields(ApiSettings)]
-    for name in rest:
-        if name not in known:
-            raise ValueError(f"a model over HTTP has no setting {name!r}{nearest(name, known)}")
-    if not isinstance(rest.get("prices"), Prices | None):
-        rest["prices"] = prices_from(rest["prices"])
-    return ApiSettings(**{**rest, "max_new_tokens": limit})
+    return config_from(ApiSettings, {**rest, "max_new_tokens": limit})
 
 
 class _ChatAPI(BaseAPI):  # type: ignore[misc]

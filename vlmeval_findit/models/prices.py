@@ -13,6 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ..core.config import Checked
 
 AS_OF = "November 2026"
 
@@ -92,6 +95,16 @@ def prices_from(said: str | Sequence[object]) -> Prices:
             f"prices {said!r}: IN,OUT in US dollars a million tokens, as 0.5,2 (0 where it is free)"
         )
     return Prices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
+
+
+def _said(said: Any) -> Any:
+    if isinstance(said, Prices):
+        return said
+    return prices_from(said if isinstance(said, str | list) else [said])
+
+
+SaidPrices = Annotated[Prices, Checked(_said, before=True)]
+"""In a file, or of an entry: ``0.5,2`` or ``[0.5, 2]``."""
 
 
 GPT_5_4 = Prices(2.5, 15.0, cached=0.25, written=2.5, least=1024)
