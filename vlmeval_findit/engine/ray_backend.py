@@ -54,6 +54,9 @@ class _Actor:
     machine: str = ""
     deaths: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.name} on {self.machine}" if self.machine else self.name
+
 
 @dataclass(slots=True, eq=False)
 class _Progress:
@@ -131,7 +134,8 @@ class _Run:
                 self._begin()
                 for result in self._ended():
                     yield result
-                if self._is_over() and self._home.empty():
+                is_over = self._cancel.requested or self._scheduler.done
+                if is_over and not self._scheduler.in_flight and self._home.empty():
                     return
                 wake_at = self._scheduler.wake_at(time.monotonic())
                 wait = None if wake_at is None else max(wake_at - time.monotonic(), 0.0)
@@ -145,9 +149,6 @@ class _Run:
                 if came is not None:
                     yield came
 
-    def _is_over(self) -> bool:
-        return not self._scheduler.in_flight and (self._cancel.requested or self._scheduler.done)
-
     def end(self) -> None:
         """Wait for nothing any more."""
         for task in self._tasks:
@@ -160,8 +161,7 @@ class _Run:
 
     def _gone(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        self._home.put_nowait(error)
+        self._home.put_nowait(None if task.cancelled() else task.exception())
 
     # --- replicas come and go ---------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class _Run:
             self._starting -= 1
 
     def _lose(self, actor: _Actor, what: str, error: BaseException) -> None:
-        log.warning("%s%s %s: %s", actor.name, _on(actor), what, said(error))
+        log.warning("%s %s: %s", actor, what, said(error))
         self._problem = error
         if actor.name in self._scheduler.servers:
             self._scheduler.remove_server(actor.name, time.monotonic(), said(error))
@@ -204,7 +204,7 @@ class _Run:
         if actor.deaths >= _DEATHS:
             self._lose(actor, f"died {actor.deaths} times and is not started again", error)
             return
-        log.warning("%s%s died and is started again", actor.name, _on(actor))
+        log.warning("%s died and is started again", actor)
         self._starting += 1
         self._scheduler.servers_may_come = True
         if actor.name in self._scheduler.servers:
@@ -213,7 +213,7 @@ class _Run:
 
     def _say(self, actor: _Actor, words: Iterable[Words]) -> None:
         for level, line in words:
-            log.log(level, "%s%s: %s", actor.name, _on(actor), line)
+            log.log(level, "%s: %s", actor, line)
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -241,7 +241,6 @@ class _Run:
         except self._ray.exceptions.RayError as error:
             reason = said(_cause(error))
         remaining = WorkItem(left.calls, item.shares_images)
-        now = time.monotonic()
         if not left.calls or (self._cancel.requested and not reason):
             outcome = Outcome.ANSWERED
         elif reason or not left.failed:
@@ -249,7 +248,7 @@ class _Run:
             reason = reason or "fewer answers than calls"
         else:
             outcome, reason = self._all_failed(assignment, left), left.failed[-1].error or ""
-        self._scheduler.ended(assignment, outcome, now, reason, remaining=remaining)
+        self._scheduler.ended(assignment, outcome, time.monotonic(), reason, remaining=remaining)
         if death is not None:
             self._died(actor, death)
         elif assignment.server.on_trial and actor.name in self._scheduler.servers:
@@ -298,7 +297,3 @@ class _Run:
 def _cause(error: BaseException) -> BaseException:
     """What an actor raised, without Ray's account of it."""
     return getattr(error, "cause", None) or error
-
-
-def _on(actor: _Actor) -> str:
-    return f" on {actor.machine}" if actor.machine else ""

@@ -62,7 +62,7 @@ class Followed:
                 self._identity(path)
             for path in journals:
                 folder = place.folder if path in place.journals else path.parent
-                # Workers of a cluster keep theirs beside it, until the sweep takes them in.
+                # Processes of torchrun keep theirs beside it, until somebody merges them.
                 for one in (path, *shards_of(path)):
                     known = self._journals.setdefault(one, _Followed(one, path))
                     known.folders.add(folder)
