@@ -19,10 +19,9 @@ from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.run import IMAGE_HASHES, Chosen, run_sweep
+from vlmeval_findit.models.model_asker import ModelAsker
 from vlmeval_findit.runs.cell_result import Result
-from vlmeval_findit.runs.format_file import best_format
 from vlmeval_findit.runs.provenance import FINISHED, as_text
 
 Message = list[dict[str, str]]
@@ -126,7 +125,7 @@ def go(
     watcher: Silent | None = None,
 ) -> list[Result]:
     """Run a sweep in this process."""
-    context = Context(host, watcher or Silent(), stop or CancelToken(), best_format)
+    context = Context(host, watcher or Silent(), stop or CancelToken())
     return run_sweep(sweep, context, chosen)
 
 

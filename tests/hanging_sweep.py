@@ -24,8 +24,8 @@ from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.model_asker import ModelAsker
 
 HERE = Path(__file__).parent
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2

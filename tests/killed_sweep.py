@@ -15,8 +15,8 @@ from engine_fakes import FakeHost, FakeModel, demo_sweep, go
 
 from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.model_asker import ModelAsker
 
 SECONDS = 0.01
 """Of a call."""

@@ -22,9 +22,9 @@ from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError
 from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.engine.model_asker import host_message
 from vlmeval_findit.models.http.payload import openrouter_manner, server_manner
 from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.models.model_asker import host_message
 from vlmeval_findit.models.table import find_model
 
 pytestmark = pytest.mark.host

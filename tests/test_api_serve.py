@@ -12,7 +12,7 @@ from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 from serving import served
 
 from vlmeval_findit.core.messages import PartKind
-from vlmeval_findit.engine.model_asker import host_message
+from vlmeval_findit.models.model_asker import host_message
 
 pytestmark = pytest.mark.host
 

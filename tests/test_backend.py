@@ -21,8 +21,8 @@ from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 from vlmeval_findit.engine.journal import index as journal_index
 from vlmeval_findit.engine.journal.index import Index
 from vlmeval_findit.engine.journal.lines import Line
-from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.outputs import Output
+from vlmeval_findit.models.model_asker import ModelAsker
 
 CALLS = 4 * (19 + 6)
 Finish = Callable[..., Any]

@@ -27,8 +27,8 @@ from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.config import ModelEntry
 from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.model_asker import answer_from
 from vlmeval_findit.engine.run import UnfinishedError
+from vlmeval_findit.models.model_asker import answer_from
 
 CALLS = 4 * (19 + 6)
 

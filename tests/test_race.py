@@ -267,7 +267,7 @@ def test_dropped_formats_are_set_apart_by_the_leaderboard(
 
 def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
     from vlmeval_findit.engine.backend import LocalBackend
-    from vlmeval_findit.engine.model_asker import ModelAsker
+    from vlmeval_findit.models.model_asker import ModelAsker
 
     loaded = []
 

@@ -23,8 +23,8 @@ from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.ray_backend import RayBackend
+from vlmeval_findit.models.model_asker import ModelAsker
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")

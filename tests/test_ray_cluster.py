@@ -26,11 +26,11 @@ from vlmeval_findit.engine import ray_backend
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.model_asker import ModelAsker
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.engine.ray_cluster import _on_loopback
 from vlmeval_findit.engine.ray_replica import SETTINGS
 from vlmeval_findit.engine.run import UnfinishedError
+from vlmeval_findit.models.model_asker import ModelAsker
 
 psutil = pytest.importorskip("psutil")
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")

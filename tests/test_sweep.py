@@ -45,8 +45,8 @@ from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal, NotOursError
-from vlmeval_findit.engine.model_asker import ModelAsker, answer_from
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.model_asker import ModelAsker, answer_from
 
 CALLS = 4 * (19 + 6)
 

@@ -19,7 +19,7 @@ from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, de
 from scale_runs import GRID, import_table
 
 from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.model_asker import ModelAsker
+from vlmeval_findit.models.model_asker import ModelAsker
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 

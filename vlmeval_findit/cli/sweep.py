@@ -32,7 +32,6 @@ from ..models.http.spending import Budget
 from ..runs.cell_result import Result
 from ..runs.format_file import (
     averages,
-    best_format,
     dropped_formats,
     format_text,
     outcome,
@@ -262,7 +261,7 @@ def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequenc
 
 def _results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
     with cancelled_by_signals(_say) as stop, SweepProgress() as progress:
-        context = Context(host, progress, stop, best_format)
+        context = Context(host, progress, stop)
         try:
             results = run_sweep(sweep, context, chosen)
         except (StoppedError, KeyboardInterrupt) as error:

@@ -5,7 +5,6 @@
 ``calls``             one (image, prompt) call, and the key by which it is known
 ``journal``           finished calls, appended and never changed; a room of its own
 ``plan``              from cells to calls, so ordered that all variants of one image come together
-``model_asker``       one piece of work and one model object: the adapter to what it can do
 ``backend``           who answers: a model in this process; ``executors``: threads
 ``scheduler``         which call goes to which server; ``server``, ``backlog``, ``overflow``,
                       ``outcome`` are parts of it

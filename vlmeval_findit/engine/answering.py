@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ..benchmarks.findit.formats import Format
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
@@ -102,10 +101,6 @@ class Watcher(Listener, Protocol):
         """Calls were made; how many at once each of its servers takes."""
 
 
-PickWinner = Callable[[Sequence[Result]], Format]
-"""The best format among results of one model."""
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a sweep runs in."""
@@ -113,7 +108,6 @@ class Context:
     host: Host
     watcher: Watcher
     cancel: CancelToken
-    pick: PickWinner
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from ..core.replies import NOTHING_RECORDED, Reply
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..core.work import Answer, refused_if_it_quotes
+from ..models.model_asker import as_json_value
 from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
 from .calls import Cell, ImageHash, Keyed, keyed
 from .journal.lookup import Lookup
 from .journal.writer import Journal
-from .model_asker import as_json_value
 
 log = logging.getLogger(__name__)
 

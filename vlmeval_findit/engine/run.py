@@ -20,6 +20,7 @@ from ..core.question import AnyTask, Question
 from ..core.settings import settings_from
 from ..core.work import Stop
 from ..runs.cell_result import Result
+from ..runs.format_file import best_format
 from .answering import Context, Engine, Host, ModelStoppedError, run_model, submit
 from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt_others, clean_up
@@ -203,7 +204,7 @@ def run_sweep(sweep: Sweep, context: Context, chosen: Chosen | None = None) -> l
 
 
 def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
-    sweep, context, tables = engine.sweep, engine.context, Tables(engine.sweep.skip_missing)
+    sweep, tables = engine.sweep, Tables(engine.sweep.skip_missing)
     results: list[Result] = []
     winners: dict[str, Format] = {}
     races = (
@@ -246,7 +247,7 @@ def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
                     winners[entry.name] = races[entry.name].winner
                 else:
                     own = [r for r in results if r.model == entry.name and r.compared]
-                    winners[entry.name] = context.pick(own)
+                    winners[entry.name] = best_format(own)
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
     return results

@@ -21,7 +21,6 @@ from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import Recorded, recorded
 from ..engine.http_backend import HttpBackend, Service
-from ..engine.model_asker import HostMessage, message_from
 from ..engine.outcome import Policy
 from ..models.http.chat import (
     ChatModel,
@@ -36,6 +35,7 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
 from ..models.http.services import Endpoints, endpoints, lasting, openrouter_key, openrouter_url
 from ..models.http.spending import Budget
+from ..models.model_asker import HostMessage, message_from
 from ..models.prices import SaidPrices
 from ..models.table import MODELS
 from .models import RecordedReply, question_of, recorded_reply

@@ -23,7 +23,7 @@ from ..core.question import QuestionError
 from ..core.settings import NAMES, settings_from
 from ..core.settings import judge_args as read_judge_args
 from ..engine.calls import Cell, prompts_of, settings_of
-from ..engine.model_asker import HostMessage, host_message
+from ..models.model_asker import HostMessage, host_message
 from ..models.table import check_settings
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file

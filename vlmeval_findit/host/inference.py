@@ -37,10 +37,10 @@ from ..engine.cell_files import adopt_others, count_failed, prediction_rows
 from ..engine.http_backend import HttpBackend
 from ..engine.journal.lookup import JournalShard, Lookup
 from ..engine.journal.writer import Journal
-from ..engine.model_asker import asker_of
 from ..engine.outputs import Output, begin, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.unanswered import Unanswered
+from ..models.model_asker import asker_of
 from ..runs.cell_result import Result
 from .api import API_CLASSES
 from .datasets import QuestionDataset

@@ -14,7 +14,6 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.spelling import nearest
 from ..core.work import Cancellable
-from ..engine.model_asker import HostMessage, message_from
 from ..models.checkpoints import row_of_checkpoint
 from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
@@ -23,6 +22,7 @@ from ..models.local.runner import (
     load_local,
     on_this_machine,
 )
+from ..models.model_asker import HostMessage, message_from
 from ..models.revision import refuse_missing
 from ..models.row import ModelRow
 from ..models.table import MODELS, local_names

@@ -29,7 +29,7 @@ from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..engine.calls import prompts_of
-from ..engine.model_asker import HostMessage, message_from
+from ..models.model_asker import HostMessage, message_from
 from ..models.revision import fingerprint
 from ..runs.prediction_names import recorded_file, replay_source
 

@@ -19,8 +19,8 @@ from ..engine.backend import Backend, Loader, LocalBackend, ThreadedBackend
 from ..engine.config import Inference, ModelEntry
 from ..engine.hosts import answered_here
 from ..engine.http_backend import HttpBackend, Service
-from ..engine.model_asker import asker_of
 from ..models.http.spending import Budget
+from ..models.model_asker import asker_of
 from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
