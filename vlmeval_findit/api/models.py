@@ -260,10 +260,10 @@ def _listed(row: str | None) -> str | None:
 
 def _of_openrouter(name: str) -> Model:
     from ..models.http.chat import openrouter_model
-    from ..models.http.endpoint import Endpoint
-    from ..models.http.services import openrouter_key, openrouter_url
+    from ..models.http.providers.endpoints import provider_endpoints
+    from ..models.http.providers.table import OPENROUTER
 
-    return _over_http(openrouter_model(name), [Endpoint(openrouter_url(), openrouter_key())])
+    return _over_http(openrouter_model(name), provider_endpoints(OPENROUTER))
 
 
 def _over_http(model: ChatModel, servers: Endpoints) -> Model:

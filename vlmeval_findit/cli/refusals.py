@@ -26,7 +26,8 @@ from ..engine.config import Inference, ModelEntry, Sweep, questions_of
 from ..engine.dry_run import all_formats
 from ..engine.run import Chosen, Tables
 from ..models.checkpoints import row_of_checkpoint
-from ..models.http.services import openrouter_key
+from ..models.http.providers.endpoints import provider_endpoints
+from ..models.http.providers.table import OPENROUTER
 from ..models.revision import refuse_missing
 from ..models.table import MODELS, check_settings, find_model, local_names
 from ..runs.prediction_names import recorded_file, replay_source
@@ -200,7 +201,7 @@ def check_sweep(
             check_row(entry.row)
             check_here(entry, way)
             if way is Way.OPENROUTER:
-                openrouter_key()
+                provider_endpoints(OPENROUTER)  # its key has to be there
         except ValueError as error:
             where = f"line {entry.line}: " if entry.line else ""
             raise ValueError(f"{where}{error}") from None

@@ -29,7 +29,9 @@ from ..engine.config import Inference, ModelEntry
 from ..engine.served import served_model
 from ..engine.servers import ServersHost
 from ..engine.serving import end
-from ..models.http.services import extra_fields, openrouter_key, server_name
+from ..models.http.providers.endpoints import provider_endpoints
+from ..models.http.providers.table import OPENROUTER
+from ..models.http.services import extra_fields, server_name
 from ..models.http.spending import Budget
 from ..models.table import check_settings
 from .parsing import HostParser, Parser
@@ -385,7 +387,7 @@ def _check_ours(
             else:
                 servers.describe(entry, question)
         if way is Way.OPENROUTER and asks:
-            openrouter_key()
+            provider_endpoints(OPENROUTER)  # its key has to be there
 
 
 def _check_images(ours: argparse.Namespace, questions: Sequence[Question]) -> None:

@@ -33,7 +33,8 @@ from ..models.http.chat import (
 )
 from ..models.http.endpoint import Endpoint
 from ..models.http.providers.endpoints import Ready, provider_endpoints
-from ..models.http.services import Endpoints, endpoints, lasting, openrouter_key, openrouter_url
+from ..models.http.providers.table import OPENROUTER
+from ..models.http.services import Endpoints, endpoints, lasting
 from ..models.http.spending import Budget
 from ..models.model_asker import HostMessage, message_from
 from ..models.prices import SaidPrices
@@ -87,7 +88,6 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
     is_api = True
     INTERLEAVE = True
     allowed_types = ("text", "image")
-    states_costs = False
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         budget = settings.budget or Budget(limit)
         if settings.prices is not None:
             model = replace(model, prices=settings.prices)
-        if not math.isinf(budget.limit) and not self.states_costs:
+        if not math.isinf(budget.limit):
             model.check_limit(() if callable(servers) else servers)
         self.service = Service(model, servers, settings.timeout, budget, settings.policy)
         self._backend = HttpBackend(lambda: self.service)
@@ -138,18 +138,16 @@ class FindItOpenRouter(_ChatAPI):
         ValueError: no such model or setting, or no key.
     """
 
-    states_costs = True
-
     def __init__(self, model: str, **settings: Any) -> None:
         made = settings_of(settings)
         chat = openrouter_model(model, made.max_new_tokens)
-        super().__init__(chat, [Endpoint(openrouter_url(), openrouter_key())], made)
+        super().__init__(chat, provider_endpoints(OPENROUTER), made)
 
     @classmethod
     def describe(cls, question: Question, model: str, **settings: Any) -> Described:
         """What a run with the constructor's arguments is; it needs no key."""
         chat = openrouter_model(model, settings_of(settings).max_new_tokens)
-        return chat.describe(question, [Endpoint(openrouter_url())])
+        return chat.describe(question, provider_endpoints(OPENROUTER, ready=Ready.TO_DESCRIBE))
 
 
 class FindItServer(_ChatAPI):

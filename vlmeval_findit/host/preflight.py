@@ -20,7 +20,9 @@ from ..core.spelling import nearest
 from ..core.table_facts import is_users_table
 from ..engine.config import ModelEntry
 from ..engine.serving import Serving
-from ..models.http.services import header_lines, openrouter_key, server_headers
+from ..models.http.providers.endpoints import provider_endpoints
+from ..models.http.providers.table import OPENROUTER
+from ..models.http.services import header_lines, server_headers
 from ..models.http.spending import Budget
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
@@ -165,7 +167,7 @@ def share_budget(
     if mode != "eval":
         for one in made.values():
             if one.cls is FindItOpenRouter:
-                openrouter_key()
+                provider_endpoints(OPENROUTER)  # its key has to be there
             elif one.cls is FindItProvider:
                 FindItProvider(**one.arguments)
     budget = Budget(math.inf if max_usd is None else max_usd)

@@ -26,14 +26,13 @@ from .payload import (
     Beginning,
     Manner,
     Request,
-    openrouter_manner,
     provider_manner,
     request,
     server_manner,
 )
-from .providers.table import find_provider
+from .providers.table import OPENROUTER, find_provider
 from .schema import unwrapped
-from .services import OPENROUTER_URL, proprietary, served_as, server_space, template_fields
+from .services import proprietary, served_as, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
 """Names of the setting that limits a reply's tokens."""
@@ -131,7 +130,7 @@ class ChatModel:
             said["image_detail"] = manner.image_detail
         return Described(
             Answering(
-                kind=f"{PROVIDER}{self.provider}" if self.provider else "chat completions",
+                kind=self._kind,
                 row=self.row.name if self.row else None,
                 checkpoint=manner.model,
                 endpoint=", ".join(sorted({server.name for server in servers})) or None,
@@ -139,6 +138,11 @@ class ChatModel:
             ),
             _recorded(space, question),
         )
+
+    @property
+    def _kind(self) -> str:
+        direct = self.provider and not find_provider(self.provider).relays
+        return f"{PROVIDER}{self.provider}" if direct else "chat completions"
 
     def read(self, completion: Completion, question: Question) -> Completion:
         """What of an answer is text and what is thought."""
@@ -175,7 +179,8 @@ def _states_costs(server: Endpoint) -> bool:
     """Whether a service says what a call cost."""
     if server.provider:
         return find_provider(server.provider).states_costs
-    return urlsplit(server.name).hostname == urlsplit(OPENROUTER_URL).hostname
+    openrouter = find_provider(OPENROUTER).address
+    return urlsplit(server.name).hostname == urlsplit(openrouter).hostname
 
 
 def _recorded(space: Space, question: Question) -> dict[str, Any] | None:
@@ -193,11 +198,8 @@ def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
     Raises:
         ValueError: there is none of this name.
     """
-    row, facts = proprietary(name)
-    manner = _limited(openrouter_manner(facts), max_tokens)
-    return ChatModel(
-        name, row, lambda question: row.space(question), lambda space: manner, prices=facts.prices
-    )
+    proprietary(name)
+    return provider_model(OPENROUTER, name, max_tokens=max_tokens)
 
 
 def server_model(
@@ -261,7 +263,9 @@ def provider_model(
     known = find_model(row or name)
     facts = known.api if known else None
     called = own_name(provider, name, served)
-    manner = _limited(provider_manner(called, asked.schema_root, fields, facts), max_tokens)
+    manner = _limited(
+        provider_manner(called, asked.schema_root, fields, facts, relays=asked.relays), max_tokens
+    )
     rule = server_space(row or name, said)
     if known is not None and facts is not None and not said:
         rule = known.space
@@ -278,7 +282,8 @@ def own_name(provider: str, name: str, served: str | None) -> str:
     known = find_model(name)
     if said := served or (known and known.served):
         return said
-    names = known.api.own_names if known is not None and known.api is not None else {}
+    facts = known.api if known is not None else None
+    names = {} if facts is None else {OPENROUTER: facts.identifier, **facts.own_names}
     if provider not in names:
         raise ValueError(
             f"the model table has no name of {provider}'s for {name}: say it, "
@@ -298,11 +303,13 @@ def served_key(name: str, served: str | None, fields: Mapping[str, Any]) -> dict
 def provider_key(
     provider: str, name: str, served: str | None, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The same of a call to a provider.
+    """The same of a call to a provider; through OpenRouter by its bare name it is ``fields`` alone.
 
     Raises:
         ValueError: its name for the model is not known.
     """
+    if provider == OPENROUTER and not served:
+        return dict(fields)
     called = own_name(provider, name, served)
     return {**served_key(name, called, fields), "provider": provider}
 

@@ -65,14 +65,7 @@ class Manner:
 
 def openrouter_manner(facts: ApiFacts) -> Manner:
     """How a proprietary model is asked through OpenRouter."""
-    fields: dict[str, Any] = {"usage": {"include": True}}
-    if facts.temperature is not None:
-        fields["temperature"] = facts.temperature
-    if facts.reasoning is not None:
-        fields["reasoning"] = dict(facts.reasoning)
-    # Only providers that hold to a schema are asked with one.
-    held = {"provider": {"require_parameters": True}}
-    return _with_facts(Manner(facts.identifier, for_provider, fields, held=held), facts)
+    return provider_manner(facts.identifier, None, facts=facts, relays=True)
 
 
 def server_manner(
@@ -100,17 +93,26 @@ def provider_manner(
     schema_root: SchemaRoot | None,
     extra: Mapping[str, Any] | None = None,
     facts: ApiFacts | None = None,
+    *,
+    relays: bool = False,
 ) -> Manner:
-    """How a provider is asked in its own protocol: as ``facts`` say, with ``extra`` fields.
+    """How a provider is asked: as ``facts`` say, with ``extra`` fields.
 
-    A field that is None is not sent.  Without facts a model is asked greedily.
+    A field that is None is not sent.  Without facts a model is asked greedily.  Who ``relays``
+    requests to the makers of models, as OpenRouter does, takes schemas as they do, and says costs.
     """
-    reasoning = (facts.reasoning or {}).get("effort") if facts else None
-    temperature = 0.0 if facts is None else facts.temperature
-    fields = {"temperature": temperature, "reasoning_effort": reasoning, **(extra or {})}
-    sent = {name: value for name, value in fields.items() if value is not None}
-    manner = Manner(model, for_provider, sent)
-    return replace(manner if facts is None else _with_facts(manner, facts), schema_root=schema_root)
+    reasoning = facts.reasoning if facts else None
+    fields: dict[str, Any] = {"temperature": 0.0 if facts is None else facts.temperature}
+    if relays:
+        fields |= {"usage": {"include": True}, "reasoning": reasoning and dict(reasoning)}
+    else:
+        fields |= {"reasoning_effort": (reasoning or {}).get("effort")}
+    sent = {name: it for name, it in {**fields, **(extra or {})}.items() if it is not None}
+    # Only makers that hold to a schema are asked with one.
+    held = {"provider": {"require_parameters": True}} if relays else {}
+    manner = Manner(model, for_provider, sent, held=held)
+    manner = manner if facts is None else _with_facts(manner, facts)
+    return manner if relays else replace(manner, schema_root=schema_root)
 
 
 def _with_facts(manner: Manner, facts: ApiFacts) -> Manner:

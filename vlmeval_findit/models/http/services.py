@@ -16,31 +16,8 @@ from ..table import MODELS, find_model, how_to_say_space, unknown_space
 from .address_file import AddressFile
 from .endpoint import LIMIT_FIELDS, Endpoint
 
-OPENROUTER_URL = "https://openrouter.ai/api/v1"
-KEY_VARIABLE = "OPENROUTER_API_KEY"
-URL_VARIABLE = "OPENROUTER_BASE_URL"
 SERVER_KEY_VARIABLE = "FINDIT_SERVER_KEY"
 HEADERS_VARIABLE = "FINDIT_SERVER_HEADERS"
-
-
-def openrouter_url() -> str:
-    """OpenRouter's public address, or the one that OPENROUTER_BASE_URL names."""
-    return os.environ.get(URL_VARIABLE) or OPENROUTER_URL
-
-
-def openrouter_key() -> str:
-    """OpenRouter's key.
-
-    Raises:
-        ValueError: the environment has none.
-    """
-    key = os.environ.get(KEY_VARIABLE, "").strip()
-    if not key:
-        raise ValueError(
-            f"{KEY_VARIABLE} is not set: proprietary models are asked through OpenRouter, with the "
-            "key in this environment variable (--dry-run needs none)"
-        )
-    return key
 
 
 def server_key() -> str:

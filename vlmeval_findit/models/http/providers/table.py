@@ -68,6 +68,8 @@ class Provider:
         schema_root: what it takes as a JSON schema (None: it holds replies to none).
         gives_logprobs: whether it may give log-probabilities.
         states_costs: whether its replies say what a call cost, as ``cost`` of ``usage``.
+        relays: whether it passes requests on to the makers of models, as OpenRouter does; for
+            records and keys it is one more OpenAI-compatible server.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Provider:
     schema_root: SchemaRoot | None = None
     gives_logprobs: bool = False
     states_costs: bool = False
+    relays: bool = False
 
     def check_package(self) -> None:
         """Refuse where the package that its function imports is absent.
@@ -99,7 +102,21 @@ class Provider:
             )
 
 
+OPENROUTER = "openrouter"
+"""Who is asked for proprietary models where nobody else is named."""
+
 _ROWS = (
+    Provider(
+        OPENROUTER,
+        OPENAI_CHAT,
+        "https://openrouter.ai/api/v1",
+        keys=("OPENROUTER_API_KEY",),
+        address_variable="OPENROUTER_BASE_URL",
+        schema_root=SchemaRoot.LIST,
+        gives_logprobs=True,
+        states_costs=True,
+        relays=True,
+    ),
     Provider(
         "openai",
         OPENAI_CHAT,
