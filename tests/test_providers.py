@@ -551,3 +551,20 @@ def test_names_are_the_providers_own_or_the_users() -> None:
         provider_model("google", "My-Gemini", row="Gemini 2.5 Flash")
     mine = provider_model("google", "My-Gemini", "gemini-9", row="Gemini 2.5 Flash")
     assert mine.manner(mine.space(QUESTION)).model == "gemini-9"
+
+
+def test_openrouter_is_a_provider_and_recorded_as_a_server(
+    monkeypatch: pytest.MonkeyPatch, picture: Path
+) -> None:
+    with pytest.raises(ValueError, match="OPENROUTER_API_KEY is not set"):
+        provider_endpoints("openrouter")
+    with ChatServer(in_turn(openai_reply("[1]", provider="OpenAI"))) as server:
+        monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+        monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
+        who = Service(provider_model("openrouter", "GPT-5.4"), provider_endpoints("openrouter"))
+        answer = ask(who, picture)
+        (asked,) = server.asked
+    assert answer.record["model"]["provider"] == "OpenAI"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert (asked.body["model"], asked.body["usage"]) == ("openai/gpt-5.4", {"include": True})
+    assert who.model.describe(QUESTION, who.endpoints).answering.kind == "chat completions"
