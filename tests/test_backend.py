@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from engine_fakes import FakeHost, FakeModel, Killed, answered_keys, demo_sweep, files, go
 
+from vlmeval_findit.core.threads import in_thread
 from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend, in_thread, run_sync
+from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend, run_sync
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 from vlmeval_findit.engine.journal import index as journal_index
 from vlmeval_findit.engine.journal.index import Index

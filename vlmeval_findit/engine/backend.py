@@ -13,9 +13,9 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..core.threads import in_thread
 from ..core.work import Answer, Asker, Cancellable, CancelledError, Stop, Work, said
 from .calls import Call
 from .cancel import CancelToken
@@ -62,31 +62,6 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(coroutine)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, coroutine).result()
-
-
-async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """What a function returns that a thread works out.
-
-    The thread does not keep the process from ending: one that hangs is left to itself.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(how: Callable[[Any], None], what: Any) -> None:
-        if not future.done():
-            how(what)
-
-    def run() -> None:
-        settled: tuple[Callable[[Any], None], Any]
-        try:
-            settled = future.set_result, function(*arguments)
-        except BaseException as error:
-            settled = future.set_exception, error
-        with suppress(RuntimeError):  # the loop is gone: nobody waits for it any more
-            loop.call_soon_threadsafe(settle, *settled)
-
-    Thread(target=run, daemon=True).start()
-    return await future
 
 
 def image_name(item: WorkItem) -> str:

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ..core.files import is_disk_full
+from ..core.threads import in_thread
 from ..core.work import NOT_MADE, Answer
 from ..runs.cell_result import Result
-from .backend import WorkResult, in_thread
+from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken
 from .journal.errors import DiskFullError, JournalError, full_disk

@@ -14,7 +14,7 @@ from .completion import CallError, object_in
 from .endpoint import Endpoint
 from .images import SentImage
 from .payload import pieces
-from .providers.functions import in_thread
+from .providers.functions import ask_function
 from .providers.table import OPENAI_CHAT, WireFormat, find_provider
 from .refusals import Refusals
 
@@ -57,7 +57,7 @@ class ModelServer:
             said = object_in(await self._post(client, provider.chat, body, images))
             return {"provider": provider.name, **provider.chat.reply(said)}
         whole = json.loads(b"".join(pieces(body, images)))
-        return await in_thread(provider.chat, whole, self.endpoint, client.timeout)
+        return await ask_function(provider.chat, whole, self.endpoint, client.timeout)
 
     async def _post(
         self,
