@@ -17,7 +17,6 @@ from measured import peak_mib
 from scale_runs import GRID
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.answering import Planned
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.servers import ServersHost
 
@@ -25,20 +24,20 @@ SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
 
 
 class Clock(Silent):
-    """Counts answers, and the processor from the plan to the last of them: start-up and scores are
-    not in it.
+    """Counts answers, and the processor from the first to the last: neither start-up nor what
+    follows is in it.
     """
 
-    count = failed = 0
+    count = failed = first = 0
     began = used = 0.0
 
-    def planned(self, model: str, planned: Planned) -> None:
-        self.began = time.process_time()
-
     def answered(self, answers: Sequence[Answer]) -> None:
+        now = time.process_time()
+        if not self.count:
+            self.first, self.began = len(answers), now
         self.count += len(answers)
         self.failed += sum(answer.error is not None for answer in answers)
-        self.used = time.process_time() - self.began
+        self.used = now - self.began
 
 
 def main(folder: Path, limit: int, threads: int, urls: Sequence[str]) -> Mapping[str, float]:
@@ -49,7 +48,7 @@ def main(folder: Path, limit: int, threads: int, urls: Sequence[str]) -> Mapping
     return {
         "calls": clock.count,
         "failed": clock.failed,
-        "ms_a_call": 1000 * clock.used / clock.count,
+        "ms_a_call": 1000 * clock.used / (clock.count - clock.first),
         "peak_mib": peak_mib(),
     }
 
