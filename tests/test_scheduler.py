@@ -27,7 +27,7 @@ from simulated_servers import (
     takes,
 )
 
-from vlmeval_findit.engine.outcome import Outcome, Policy, outcome_of
+from vlmeval_findit.engine.outcome import Outcome, Policy
 from vlmeval_findit.engine.scheduler import Assignment, Scheduler
 
 GOOD = answers(0.5)
@@ -507,11 +507,3 @@ def test_what_is_left_of_an_item_goes_on() -> None:
     other = scheduler.next(scheduler.wake_at(1.0) or 0.0)
     assert other is not None
     assert (other.item.value, other.server is begun.server) == ("cd", False)
-
-
-def test_statuses_have_outcomes() -> None:
-    assert {outcome_of(status) for status in (500, 502, 504, 520, 408, 0)} == {Outcome.FAILED}
-    assert {outcome_of(status) for status in (429, 503, 529)} == {Outcome.REFUSED}
-    assert {outcome_of(status) for status in (400, 413, 422)} == {Outcome.INVALID}
-    assert {outcome_of(status) for status in (401, 403, 404)} == {Outcome.DENIED}
-    assert outcome_of(402) is Outcome.HOPELESS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -16,31 +15,6 @@ class Outcome(Enum):
     INVALID = "this one request is not taken, by any server"
     DENIED = "key, permission or model: mostly every request to this server is refused"
     HOPELESS = "every request to this server is refused"
-
-
-_BY_STATUS: Mapping[int, Outcome] = {
-    401: Outcome.DENIED,
-    402: Outcome.HOPELESS,  # no credit is left
-    403: Outcome.DENIED,  # of a content policy it is INVALID: the words tell, not the status
-    404: Outcome.DENIED,
-    408: Outcome.FAILED,
-    429: Outcome.REFUSED,
-    503: Outcome.REFUSED,
-    529: Outcome.REFUSED,  # Anthropic's
-}
-
-
-def outcome_of(status: int) -> Outcome:
-    """Classify an HTTP status; 0 is a lost connection, or no reply in time.
-
-    >>> [outcome_of(status).name for status in (200, 429, 500, 422, 0)]
-    ['ANSWERED', 'REFUSED', 'FAILED', 'INVALID', 'FAILED']
-    """
-    if (outcome := _BY_STATUS.get(status)) is not None:
-        return outcome
-    if 200 <= status < 300:
-        return Outcome.ANSWERED
-    return Outcome.INVALID if 400 <= status < 500 else Outcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)
