@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from engine_fakes import answered_keys, files
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
+from vlmeval_findit.engine.batch_backend import _waits
 from vlmeval_findit.engine.journal.errors import DiskFullError
 from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.reading import records
@@ -219,6 +221,12 @@ def test_a_batch_whose_maker_heard_an_error_is_found(kind: str, tmp_path: Path) 
         assert main(batched(tmp_path, server, kind)) == 0
         assert len(server.batches) == 1
         assert set(server.asked.values()) == {1}
+
+
+def test_a_batch_is_looked_at_for_as_long_as_it_takes() -> None:
+    """Once a minute for a day, as services promise no more."""
+    seconds = islice(_waits(60.0), 1500)
+    assert (sum(seconds), next(_waits(0.05))) == (63 + 1494 * 60, 0.05)
 
 
 def test_a_batch_that_is_not_listed_at_once_is_waited_for(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
@@ -367,8 +367,12 @@ class _Run:
 
 
 def _waits(poll: float) -> Iterator[float]:
-    """Seconds to wait that get longer: one, two, four, up to ``poll``."""
-    return (min(2.0**n, poll) for n in count())
+    """Seconds to wait that get longer: one, two, four, up to ``poll``.
+
+    >>> [next(seconds) for seconds in [_waits(5.0)] for _ in range(4)]
+    [1.0, 2.0, 4.0, 5.0]
+    """
+    return chain((min(2.0**n, poll) for n in range(20)), repeat(poll))
 
 
 class _Requests:
