@@ -68,8 +68,8 @@ class Space:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings that are set, for a provenance file; :func:`space_from` reads them back."""
-        values = dataclasses.asdict(self)
-        return {key: value for key, value in values.items() if value not in (None, False)}
+        values = ((one.name, getattr(self, one.name)) for one in dataclasses.fields(self))
+        return {name: value for name, value in values if value not in (None, False)}
 
 
 def space_from(settings: str | Mapping[str, Any]) -> Space:

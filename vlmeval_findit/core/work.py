@@ -72,9 +72,13 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
     A key must not be kept, and a reply must not be changed, so it is not kept; the log shows it
     without the key.
     """
-    thought = str(answer.record.get("thought", ""))
+    if answer.error is not None:
+        return answer
+    # Most have no thought, and nothing is parsed to see it.
+    has_thought = not isinstance(answer.extra, str) or '"thought"' in answer.extra
+    thought = str(answer.record.get("thought", "")) if has_thought else ""
     which = credential_in(answer.text) or credential_in(thought)
-    if answer.error is not None or not which:
+    if not which:
         return answer
     error = f"the reply quotes a credential ({which}): it is not kept"
     log.warning("%s: %s", error, quoted(answer.text or thought, 500))
