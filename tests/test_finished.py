@@ -211,14 +211,6 @@ def both(*changes: Callable[[World], None]) -> Callable[[World], None]:
     return change
 
 
-def beside(world: World) -> None:
-    """Replies that a process kept beside the journal which had lost it."""
-    line = json.loads(world.journal.read_bytes().splitlines()[0])
-    del line["crc32"]
-    name = f"calls.jsonl.{'a' * 32}.jsonl"
-    (world.folder / name).write_text(json.dumps(line) + "\n")
-
-
 def scorer(world: World) -> None:
     real = provenance.versions
     world.patch.setattr(provenance, "versions", lambda: {**real(), "numpy": "9"})
@@ -317,7 +309,6 @@ JOURNALS: Mapping[str, Change] = {
     "torn": journal_line(lambda lines: [*lines, b'{"key": "70a1']),
     "another": lambda world: world.fields.update(journal=world.folder / "b.jsonl"),
     "none": lambda world: world.journal.write_text("shopping list\n"),
-    "with replies beside it": beside,
 }
 
 

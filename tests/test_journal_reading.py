@@ -21,15 +21,13 @@ from test_journal import FOREIGN, key, record
 from vlmeval_findit.engine.calls import _sha256
 from vlmeval_findit.engine.journal import index as journal_index
 from vlmeval_findit.engine.journal import lines as journal_lines
-from vlmeval_findit.engine.journal import lookup as journal_lookup
 from vlmeval_findit.engine.journal import writer as journal_writer
-from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
+from vlmeval_findit.engine.journal.errors import JournalError
 from vlmeval_findit.engine.journal.index import Index, standing
 from vlmeval_findit.engine.journal.lines import MAX_LINE, Line, as_line
-from vlmeval_findit.engine.journal.lookup import JournalShard, JournalView, Lookup
+from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.packed import packed_path, unpack, zstd
 from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.journal.shards import shards_of
 from vlmeval_findit.engine.journal.tail import JournalTail
 from vlmeval_findit.engine.journal.writer import Journal
 
@@ -62,7 +60,7 @@ def made_of(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[s
     return made
 
 
-def view(journal: Lookup) -> dict[str, Any]:
+def view(journal: JournalView) -> dict[str, Any]:
     """Everything that a journal says of its calls."""
     each = {
         name: (
@@ -89,12 +87,11 @@ def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     appended=CALLS,
-    others=st.lists(CALLS, max_size=3),
     rubbish=st.lists(st.sampled_from([b"", b"no record\n", b"\xff\xfe\n", b"\0\0\n"]), max_size=2),
     torn=st.integers(0, 300),
 )
 def test_a_view_says_what_the_writer_says(
-    appended: list[Any], others: list[Any], rubbish: list[bytes], torn: int
+    appended: list[Any], rubbish: list[bytes], torn: int
 ) -> None:
     with TemporaryDirectory() as name:
         folder, numbers = Path(name), iter(range(1000))
@@ -102,9 +99,6 @@ def test_a_view_says_what_the_writer_says(
         lines = list(map(as_line, made_of(appended, numbers)))
         end = as_line(record("torn off"))[:torn]
         path.write_bytes(b"".join([*lines, *(rubbish if lines else ()), end]))
-        for at, calls in enumerate(others):
-            shard = folder / f"calls.jsonl.{'abc'[at] * 32}.jsonl{'.taken' * (at == 1)}"
-            shard.write_bytes(b"".join([*map(as_line, made_of(calls, numbers)), end]))
         before = traces(folder)
         with JournalView(path) as seen:
             said = view(seen)
@@ -112,7 +106,7 @@ def test_a_view_says_what_the_writer_says(
             with Journal(path, reserve=0) as journal:
                 assert said == view(journal)
                 journal.append([record("later")])
-            assert view(seen) == said, "although a writer merged the shards"
+            assert view(seen) == said, "although a writer went on"
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -173,62 +167,6 @@ def test_segments_of_version_0_2_are_refused_with_what_to_type(path: Path) -> No
         subprocess.run(command, shell=True, check=True)
         with Journal(path) as journal:
             assert [key(name) in journal for name in "abc"] == [True] * 3
-
-
-# --- beside it ------------------------------------------------------------------------------------
-
-
-def test_what_is_kept_beside_a_journal_is_merged(path: Path) -> None:
-    with Journal(path) as journal:
-        journal.append([record("a", "first")])
-        with JournalShard(path) as one, JournalShard(path) as other:
-            assert key("a") in one
-            one.append([record("a", "second"), record("b", "of one")])
-            other.append([record("c", "of another"), record("d", "", "Timeout")])
-            assert key("b") not in journal
-            with JournalView(path) as seen:
-                said = view(seen)
-            journal.merge_shards()
-            assert view(journal) == said
-            other.append([record("d", "late")])
-        replies = [r["reply"] for r in records(path)]
-        assert sorted(replies) == ["", "first", "late", "of another", "of one"]
-    with Journal(path) as journal:
-        assert journal[key("d")]["reply"] == "late"
-    assert not shards_of(path)
-
-
-def test_a_shard_on_a_full_disk_says_what_is_lost(path: Path) -> None:
-    filled(path, 1)
-    with JournalShard(path) as shard, pytest.MonkeyPatch.context() as patch:
-
-        def write(file: int, data: bytes) -> int:
-            raise OSError(28, "No space left on device")
-
-        patch.setattr(os, "write", write)
-        with pytest.raises(DiskFullError, match="2 replies could not be kept"):
-            shard.append([record("a"), record("b"), record("c", "", "Timeout")])
-
-
-@pytest.mark.parametrize("moment", ["listed", "opened"])
-def test_what_is_merged_meanwhile_is_seen(
-    moment: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled(path, 2)
-    path.with_name(f"calls.jsonl.{'a' * 32}.jsonl").write_bytes(as_line(record("beside")))
-    name = "shards_of" if moment == "listed" else "open_lines"
-    real = getattr(journal_lookup, name)
-
-    def merged(of: Path) -> Any:
-        found = real(of) if moment == "listed" else None
-        Journal(of).close()
-        return found or real(of)
-
-    monkeypatch.setattr(journal_lookup, name, merged)
-    with JournalView(path) as seen:
-        assert key("beside") in seen
-        assert len(seen) == 3
-    assert not shards_of(path)
 
 
 # --- what is no call ------------------------------------------------------------------------------
@@ -484,13 +422,12 @@ PLACES = st.tuples(
     st.one_of(st.integers(1, 1000), st.just(MAX_LINE)),
     st.booleans(),
     st.booleans(),
-    st.integers(0, 3),
 )
 
 
 @given(st.lists(PLACES, max_size=60), st.sampled_from([1, 2, 16]))
 def test_an_index_says_what_a_dictionary_says(
-    places: list[tuple[int, int, int, bool, bool, int]], least: int
+    places: list[tuple[int, int, int, bool, bool]], least: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal_index, "_LEAST", least)

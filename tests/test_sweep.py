@@ -334,7 +334,7 @@ def test_replies_that_find_no_room_at_all_are_counted(
     assert f"{full.value.lost} replies could not be kept" in str(full.value)
 
 
-def test_replies_kept_beside_the_journal_are_taken_in(tmp_path: Path) -> None:
+def test_replies_to_a_journal_that_was_replaced_are_in_it(tmp_path: Path) -> None:
     journal = tmp_path / "calls.jsonl"
 
     def take_away(number: int, text: str) -> None:

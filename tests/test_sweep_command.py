@@ -18,6 +18,7 @@ from vlmeval_findit.core.exit_status import INTERRUPTED
 from vlmeval_findit.core.visible import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.engine.backend import LocalBackend
+from vlmeval_findit.engine.journal.errors import lock_path
 from vlmeval_findit.engine.journal.reading import records
 
 
@@ -98,12 +99,11 @@ def test_a_journal_that_others_write_is_an_exit_status(
 ) -> None:
     sweep = demo_sweep(tmp_path)
 
-    def others_write(number: int, text: str) -> None:
+    def another_took_over(number: int, text: str) -> None:
         if number == 5:
-            with sweep.journal.open("a") as f:
-                f.write("{}\n")
+            lock_path(sweep.journal).write_text("filelock/2\npid=1\nhost=elsewhere\n")
 
-    model = FakeModel(others_write)
+    model = FakeModel(another_took_over)
     assert run(sweep, FakeHost(model), None, tmp_path / "b.yaml") == 1
     assert "something else writes this journal too" in capsys.readouterr().err
     assert model.calls == len(list(records(sweep.journal))) == 5

@@ -21,9 +21,7 @@ from engine_fakes import FakeHost, FakeModel, demo_sweep, go
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.lock import Lock, is_held
 from vlmeval_findit.core.visible import duration
-from vlmeval_findit.engine.journal.shards import shard_path
 from vlmeval_findit.engine.journal.tail import JournalTail
-from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.report.followed import Followed
 from vlmeval_findit.report.live_cells import Place, Snapshot, State
 from vlmeval_findit.report.live_page import make_live_page
@@ -220,30 +218,6 @@ def test_cells_that_begin_between_two_looks_have_all_their_calls(tmp_path: Path)
     for path, data in identities.items():
         path.write_bytes(data)
     assert followed.look(1.0).answered == 24
-
-
-def test_what_workers_keep_beside_the_journal_is_seen_and_counts_once(tmp_path: Path) -> None:
-    run(tmp_path)
-    journal = tmp_path / "calls.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    side, count = shard_path(journal, "a" * 32), len(lines) // 2
-    for provenance in tmp_path.rglob("*_provenance.json"):
-        provenance.unlink()
-    journal.write_bytes(b"".join(lines[:count]))
-    followed = Followed([place_of(tmp_path)])
-    seen = [sum(cell.answered for cell in followed.look(0).cells)]
-    side.write_bytes(b"".join(lines[count:-5]))
-    seen.append(sum(cell.answered for cell in followed.look(1).cells))
-    with side.open("ab") as f:
-        f.writelines(lines[-5:])
-    seen.append(sum(cell.answered for cell in followed.look(3).cells))
-    Journal(journal).close()
-    assert not side.exists()
-    after = followed.look(4)
-    assert seen == [count, len(lines) - 5, len(lines)]
-    assert sum(cell.answered for cell in after.cells) == len(lines)
-    fresh = Followed([place_of(tmp_path)]).look(0)
-    assert [cell.seconds for cell in after.cells] == [cell.seconds for cell in fresh.cells]
 
 
 def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from .cell_files import finished_cell
 from .config import ModelEntry, Sweep
 from .finished import FinishedCells
 from .journal.lines import Record
-from .journal.lookup import JournalShard, Lookup
+from .journal.lookup import JournalView
 from .journal.writer import Journal
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import ItemSizes, make_plan
@@ -32,7 +32,7 @@ from .unanswered import OpenCalls, Unanswered, calls_left
 class StoppedError(RuntimeError):
     """A sweep was asked to stop; finished calls are in the journal."""
 
-    def __init__(self, journal: Lookup) -> None:
+    def __init__(self, journal: JournalView) -> None:
         super().__init__(f"stopped; finished calls are in {journal.path}: run again to go on")
 
 
@@ -151,7 +151,7 @@ class Job:
     outputs: Sequence[Output]
     """Its cells."""
     backend: Backend
-    journal: Journal | JournalShard
+    journal: Journal
     hashes: ImageHash
     """Names the content of images."""
     unanswered: Container[str]

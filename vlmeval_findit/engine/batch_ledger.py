@@ -16,14 +16,14 @@ from typing import Any
 
 from ..core.files import sha256_of
 from ..models.http.batch.records import Batch, BatchKind, Route
-from .journal.lookup import Lookup
+from .journal.lookup import JournalView
 from .journal.writer import Journal
 
 
 class Ledger:
     """The batches of a journal."""
 
-    def __init__(self, journal: Lookup) -> None:
+    def __init__(self, journal: JournalView) -> None:
         self._journal = journal
         self._batches: dict[str, Batch] = {}
         old = journal.path.with_name(f"{journal.path.name}.batches")

@@ -29,7 +29,7 @@ from ..runs.provenance import FINISHED, provenance_of
 from ..runs.results import score_text, write_score
 from ..runs.score import RunScore, joined, looked_at, score, without_details
 from .calls import Cell, ImageHash, keys_of
-from .journal.lookup import Lookup
+from .journal.lookup import JournalView
 from .journal.writer import Journal
 from .outputs import Output, adopt
 
@@ -41,7 +41,7 @@ _LETTERS = 1 << 20
 """Letters of the replies that are scored at a time: a single one may have millions."""
 
 
-def finish(output: Output, keys: Sequence[str], journal: Lookup) -> RunScore:
+def finish(output: Output, keys: Sequence[str], journal: JournalView) -> RunScore:
     """Write the predictions and the score of a cell whose calls were all made.
 
     No more than a few rows are in memory at a time: of the score that comes back, replies, boxes
@@ -61,7 +61,7 @@ def finish(output: Output, keys: Sequence[str], journal: Lookup) -> RunScore:
     return run
 
 
-def finished_cell(output: Output, hashes: ImageHash, journal: Lookup) -> Result:
+def finished_cell(output: Output, hashes: ImageHash, journal: JournalView) -> Result:
     """Write the files of a cell whose calls were all made, and say what comes out of it.
 
     Raises:
@@ -72,12 +72,12 @@ def finished_cell(output: Output, hashes: ImageHash, journal: Lookup) -> Result:
     return replace(result_of(finish(output, keys, journal), output.path), failed=failed)
 
 
-def count_failed(cell: Cell, keys: Iterable[str], journal: Lookup) -> int:
+def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
     """How many rows of a cell have no answer, or none as it is wanted."""
     return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
 
 
-def in_memory(output: Output, keys: Sequence[str], journal: Lookup) -> RunScore:
+def in_memory(output: Output, keys: Sequence[str], journal: JournalView) -> RunScore:
     """The score of a cell whose calls were all made; nothing is written but what is forgotten."""
     with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as details:
         return joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
@@ -96,7 +96,9 @@ def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
         adopt(output, keys, journal, hashes)
 
 
-def prediction_rows(cell: Cell, keys: Sequence[str], journal: Lookup) -> Iterator[dict[str, Any]]:
+def prediction_rows(
+    cell: Cell, keys: Sequence[str], journal: JournalView
+) -> Iterator[dict[str, Any]]:
     """The rows of a prediction file, with the columns that VLMEvalKit's runner writes."""
     for index, key in zip(cell.rows, keys, strict=True):
         yield _row(cell, index, journal.get(key))

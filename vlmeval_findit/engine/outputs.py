@@ -28,7 +28,7 @@ from ..models.model_asker import as_json_value
 from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
 from .calls import Cell, ImageHash, Keyed, keyed
-from .journal.lookup import Lookup
+from .journal.lookup import JournalView
 from .journal.writer import Journal
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def found_here(output: Output, answering: Answering) -> Output:
     return replace(output, identity=continued(recorded, now, output.settings.force, output.path))
 
 
-def made_before(output: Output, keys: Iterable[str], journal: Lookup) -> Output:
+def made_before(output: Output, keys: Iterable[str], journal: JournalView) -> Output:
     """An output whose answers that the journal has were made as this run makes them.
 
     Raises:

@@ -17,7 +17,6 @@ from .calls import Call
 from .cancel import CancelToken
 from .journal.errors import DiskFullError, JournalError, full_disk
 from .journal.lines import Record
-from .journal.lookup import JournalShard
 from .journal.writer import Journal
 
 
@@ -50,7 +49,7 @@ class ResultSink:
 
     def __init__(
         self,
-        journal: Journal | JournalShard,
+        journal: Journal,
         waits: Iterable[int],
         record: Callable[[Call, Answer], Record],
         listener: Listener,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..core.work import Answer
 from .backend import WorkResult
 from .calls import unread
-from .journal.lookup import Lookup
+from .journal.lookup import JournalView
 from .plan import ItemSizes, Plan, WorkItem, unfinished, work_items
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class Unanswered(Container[str]):
         confidences: whether log-probabilities are wanted.
     """
 
-    def __init__(self, journal: Lookup, confidences: bool) -> None:
+    def __init__(self, journal: JournalView, confidences: bool) -> None:
         self._journal = journal
         self._confidences = confidences
 
@@ -74,7 +74,7 @@ class Left(NamedTuple):
 
 
 def calls_left(
-    plan: Plan, journal: Lookup, left: Container[str], noted: Set[str] = frozenset()
+    plan: Plan, journal: JournalView, left: Container[str], noted: Set[str] = frozenset()
 ) -> Left:
     """Count the calls that are left, in one walk through the plan; ``noted`` are keys to look for.
 

@@ -35,7 +35,7 @@ from ..engine.calls import ImageHash, ImageHashes, keys_of
 from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt_others, count_failed, prediction_rows
 from ..engine.http_backend import HttpBackend
-from ..engine.journal.lookup import JournalShard, Lookup
+from ..engine.journal.lookup import JournalView
 from ..engine.journal.writer import Journal
 from ..engine.outputs import Output, begin, prepare_output
 from ..engine.plan import ItemSizes
@@ -179,8 +179,8 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str |
     ranks, hashes = Ranks.of_this_process(), ImageHashes()
     if not ranks.is_first:
         ranks.wait()
-        with JournalShard(run.journal) as shard:
-            _make_calls(run, model, how, Kept(shard, ranks, hashes))
+        with Journal(run.journal, shared=True) as journal:
+            _make_calls(run, model, how, Kept(journal, ranks, hashes))
         ranks.wait()
         return 0, None
     with Journal(run.journal) as journal:
@@ -189,7 +189,7 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str |
         ranks.wait()
         _make_calls(run, model, how, Kept(journal, ranks, hashes))
         ranks.wait()
-        journal.merge_shards()
+        journal.catch_up()
         return _write(run, journal, hashes)
 
 
@@ -242,7 +242,7 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 class Kept:
     """Where this process keeps its answers, and which share of the rows is its."""
 
-    journal: Journal | JournalShard
+    journal: Journal
     ranks: Ranks
     hashes: ImageHash
 
@@ -308,7 +308,7 @@ class _Unanswered(Unanswered):
         again: whether failed calls are made again.
     """
 
-    def __init__(self, journal: Lookup, confidences: bool, again: bool) -> None:
+    def __init__(self, journal: JournalView, confidences: bool, again: bool) -> None:
         super().__init__(journal, confidences)
         self._again = again
 

@@ -18,7 +18,6 @@ from ..core.identity_file import read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
 from ..engine.journal.errors import lock_path
-from ..engine.journal.shards import shards_of
 from ..engine.journal.tail import JournalTail
 from ..engine.run import Tables
 from .live_cells import Call, Cell, CellView, Place, Snapshot, Stamp, State, stamp_of
@@ -62,10 +61,7 @@ class Followed:
                 self._identity(path)
             for path in journals:
                 folder = place.folder if path in place.journals else path.parent
-                # Processes of torchrun keep theirs beside it, until somebody merges them.
-                for one in (path, *shards_of(path)):
-                    known = self._journals.setdefault(one, _Followed(one, path))
-                    known.folders.add(folder)
+                self._journals.setdefault(path, _Followed(path)).folders.add(folder)
         for path, journal in self._journals.items():
             self._say(path, journal.read(self._cells.values()))
         for cell in self._cells.values():
@@ -144,15 +140,14 @@ Key = tuple[str, str]
 
 
 class _Followed:
-    """One journal, or what is kept beside it, and the folders whose cells it is of.
+    """One journal, and the folders whose cells it is of.
 
     Calls of cells that nobody knows yet are kept: an identity may be written between two looks, and
     a journal may hold what other sweeps asked.
     """
 
-    def __init__(self, path: Path, journal: Path) -> None:
+    def __init__(self, path: Path) -> None:
         self.tail = JournalTail(path)
-        self._is_beside = path != journal
         self.folders: set[Path] = set()
         self.calls = 0
         self._early: dict[Key, list[Call]] = {}
@@ -164,8 +159,7 @@ class _Followed:
         for cell in cells:
             if any(cell.predictions.is_relative_to(folder) for folder in self.folders):
                 self._own.setdefault(_key(cell), []).append(cell)
-        # What was beside a journal and is sealed or taken in is in another place, not undone.
-        if self.tail.is_another() and not self._is_beside:
+        if self.tail.is_another():
             self._early, self.calls = {}, 0
             for own in self._own.values():
                 for cell in own:
@@ -209,8 +203,9 @@ def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
             if name.endswith(IDENTITY) and not path.is_symlink():
                 identities.append(path)
-            elif name.endswith(JOURNAL) and path not in journals:
-                journals.append(path)
+            elif name.removesuffix(".zst").endswith(JOURNAL):
+                journal = path.with_name(name.removesuffix(".zst"))
+                journals += [journal] if journal not in journals else []
             elif name.endswith(_LOCKS) and path not in locks:
                 locks.append(path)
     return identities, journals, locks

@@ -10,9 +10,6 @@ from .lines import Line
 _LEAST = 1 << 10
 """Slots of an empty table; a power of two."""
 
-_SOURCE = 48
-"""The bit of a start from which on the number of the file is said."""
-
 _FAILED, _CONFIDENCES = 1 << 31, 1 << 30
 """Bits of a length: a line has no more than ``MAX_LINE`` bytes."""
 
@@ -33,7 +30,10 @@ def standing(lines: Iterable[Line]) -> list[Line]:
 
 
 class Index:
-    """The lines of calls by their keys, each call's in the order in which they were noted."""
+    """The lines of calls by their keys, each call's in the order in which they were noted.
+
+    One thread notes lines while another reads: what it reads is whole at every moment.
+    """
 
     def __init__(self) -> None:
         # A line is the n-th of these, from 1 on.
@@ -49,23 +49,20 @@ class Index:
         if key is None:
             return
         self._keys += key
-        self._starts.append(line.source << _SOURCE | line.start)
-        flags = _FAILED * line.failed | _CONFIDENCES * line.confidences
-        self._lengths.append(line.length | flags)
+        self._starts.append(line.start)
+        self._lengths.append(line.length | _FAILED * line.failed | _CONFIDENCES * line.confidences)
         if 3 * len(self._starts) > 2 * len(self._table):
-            # Whole before it is used: another thread may look a call up meanwhile.
-            table = array("I", bytes(8 * len(self._table)))
+            grown = array("I", bytes(8 * len(self._table)))
             for number in range(1, len(self._starts)):
-                _put(table, self._key(number), number)
-            self._table = table
+                _put(grown, self._key(number), number)
+            self._table = grown
         _put(self._table, key, len(self._starts))
 
     def lines(self, key: str) -> list[Line]:
         """The lines of a call, in their order."""
-        wanted = _bytes_of(key)
+        wanted, table, found = _bytes_of(key), self._table, []
         if wanted is None:
             return []
-        table, found = self._table, []
         last = len(table) - 1
         slot = hash(wanted) & last
         while number := table[slot]:
@@ -83,15 +80,9 @@ class Index:
         return bytes(self._keys[32 * number - 32 : 32 * number])
 
     def _line(self, number: int, key: str) -> Line:
-        start, length = self._starts[number - 1], self._lengths[number - 1]
-        return Line(
-            start & (1 << _SOURCE) - 1,
-            length & _CONFIDENCES - 1,
-            key,
-            length & _FAILED != 0,
-            length & _CONFIDENCES != 0,
-            start >> _SOURCE,
-        )
+        start, said = self._starts[number - 1], self._lengths[number - 1]
+        length = said & _CONFIDENCES - 1
+        return Line(start, length, key, said & _FAILED != 0, said & _CONFIDENCES != 0)
 
 
 def _put(table: array[int], key: bytes, number: int) -> None:

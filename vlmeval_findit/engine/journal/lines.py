@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
     ``key`` is that of its call; None of a line that is no record, or not what was written, and ""
     of an event.  ``failed``: the call was not answered; ``confidences``: it was asked for with
-    log-probabilities.  ``source`` is the number of the file, where several are read.
+    log-probabilities.
     """
 
     start: int
@@ -45,7 +45,6 @@ class Line(NamedTuple):
     key: str | None
     failed: bool = False
     confidences: bool = False
-    source: int = 0
 
 
 def stored(record: Record) -> tuple[Record, bytes]:
@@ -147,11 +146,11 @@ def _begun(shared: bytes) -> hashlib._Hash | None:
     return begin_key(found["model"], found["settings"])
 
 
-def lines(f: BinaryIO) -> Iterator[tuple[Line, bytes]]:
-    """The lines of a file, each with its bytes: one at a time in memory, and of none more than
-    ``MAX_LINE`` bytes.  A last line without an end is given if it is whole.
+def lines(f: BinaryIO, start: int = 0) -> Iterator[tuple[Line, bytes]]:
+    """The lines of a file from a byte on, each with its bytes: one at a time in memory, and of none
+    more than ``MAX_LINE`` bytes.  A last line without an end is given if it is whole.
     """
-    start = 0
+    f.seek(start)
     while raw := f.readline(MAX_LINE):
         length, ended = len(raw), raw.endswith(b"\n")
         if not ended and length == MAX_LINE:

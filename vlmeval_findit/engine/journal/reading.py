@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
@@ -12,7 +11,6 @@ from ...core.files import open_regular
 from .errors import JournalError
 from .lines import lines, problem_of_lines, record_in
 from .packed import packed_path, unpack
-from .shards import shards_of
 
 
 def open_lines(path: Path) -> BinaryIO:
@@ -70,15 +68,4 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     """
     check_journal(path)
     with open_lines(path) as f:
-        yield from records_of(f)
-    for shard in shards_of(path):
-        with suppress(FileNotFoundError), shard.open("rb") as f:  # it may be merged at this moment
-            yield from records_of(f)
-
-
-def records_of(f: BinaryIO) -> Iterator[dict[str, Any]]:
-    """The records of one file of lines."""
-    for _, raw in lines(f):
-        record = record_in(raw)
-        if record is not None:
-            yield record
+        yield from filter(None, (record_in(raw) for _, raw in lines(f)))
