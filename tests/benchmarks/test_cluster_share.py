@@ -1,8 +1,9 @@
-"""What a call costs the driver of a cluster: two workers of a local Ray answer, keep and score.
+"""What a call costs the driver of a cluster: two replicas on a local Ray answer.
 
-The model answers at once.  Starting Ray and the workers costs the same for few calls and for many,
-so a call's share is what more calls cost more.  Seconds are those of the driver's processor: what
-the workers do is not its fault.
+The model answers at once.  Starting Ray and the replicas costs the same for few calls and for many,
+so a call's share is what more calls cost more; and to plan, keep and score them costs the same in
+one process, which is taken off.  Seconds are those of the driver's processor: what replicas do is
+not its fault.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, demo_sweep, go
 from scale_runs import GRID, import_table
 
+from vlmeval_findit.engine.backend import LocalBackend
 from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.models.model_asker import ModelAsker
 
@@ -55,21 +57,28 @@ def test_what_a_call_costs_the_driver(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
     few, many = ROWS if measures else LEAST
     import_table(tmp_path, many, monkeypatch)
-    host = FakeHost(None, lambda _: RayBackend(load, Inference(replicas=2, cpus=0.5)))
-    took = {}
-    for rows in (1, few, many):  # the first of all imports Ray
-        folder = tmp_path / str(rows)
-        folder.mkdir()
-        watcher, start, began = Silent(), time.process_time(), time.monotonic()
-        results = go(demo_sweep(folder, GRID, limit=rows), host, watcher=watcher)
-        took[rows] = time.process_time() - start
-        calls = len(answered_keys(folder / "calls.jsonl"))
-        assert calls == len(watcher.answers) == sum(result.rows for result in results)
-        assert calls == rows * len(results)
-        with capsys.disabled():
-            whole = time.monotonic() - began
-            print(f"\n{calls:,} calls: {took[rows]:.2f} s of the driver's, {whole:.1f} s in all")
-    share = (took[many] - took[few]) / ((many - few) * len(results))
+    two = Inference(replicas=2, cpus=0.5)
+    hosts = {
+        "one process": FakeHost(None, lambda _: LocalBackend(load)),
+        "Ray": FakeHost(None, lambda _: RayBackend(load, two)),
+    }
+    took: dict[str, float] = {}
+    for kind, host in hosts.items():
+        before = 0.0
+        for rows in (1, few, many):  # the first of all imports Ray
+            folder = tmp_path / kind / str(rows)
+            folder.mkdir(parents=True)
+            watcher, start, began = Silent(), time.process_time(), time.monotonic()
+            results = go(demo_sweep(folder, GRID, limit=rows), host, watcher=watcher)
+            seconds = time.process_time() - start
+            took[kind], before = seconds - before, seconds
+            calls = len(answered_keys(folder / "calls.jsonl"))
+            assert calls == len(watcher.answers) == sum(result.rows for result in results)
+            assert calls == rows * len(results)
+            with capsys.disabled():
+                whole = time.monotonic() - began
+                print(f"\n{kind}, {calls:,} calls: {seconds:.2f} s of processor, {whole:.1f} s")
+    share = (took["Ray"] - took["one process"]) / ((many - few) * len(results))
     with capsys.disabled():
         print(f"a call more costs the driver {1e6 * share:.0f} µs")
     assert not measures or share <= MOST
