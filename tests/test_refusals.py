@@ -31,6 +31,8 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.work import Answer as Answered
 from vlmeval_findit.core.work import Stop
 from vlmeval_findit.engine.http_backend import HttpBackend
+from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.models.http.refusals import Refusals
 from vlmeval_findit.models.http.spending import Budget
 
 FREE = parse("FindIt_Demo_xyxy_json")
@@ -113,6 +115,21 @@ def test_calls_that_are_refused_together_are_one_sign() -> None:
     with ChatServer(script) as server:
         came = ask_calls(service(server.url), 8, at_once=8)
     assert [answer.error for answer in came] == [None] * 8
+
+
+def test_what_a_server_that_may_be_starting_says_within_a_second_is_said_once() -> None:
+    def hopeless_after(status: int, times: list[float]) -> list[bool]:
+        alike, found = Refusals(apart=1.0), []
+        for call, now in enumerate(times):
+            failure = CallError("no", status)
+            alike.add(failure, call, now, now)
+            found.append(failure.hopeless)
+        return found
+
+    at_once = [number / 10 for number in range(6)]
+    assert not any(hopeless_after(500, at_once))
+    assert hopeless_after(500, [0.0, 1.0, 2.0, 3.0, 4.0]) == [False] * 4 + [True]
+    assert hopeless_after(400, at_once) == [False] * 4 + [True] * 2
 
 
 def test_free_answers_say_nothing_of_held_ones() -> None:

@@ -12,7 +12,11 @@ from ..endpoint import Endpoint, limit_in
 
 
 def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
-    """The headers of a request: the key has one of its own, and the API has a version."""
+    """The headers of a request: the key has one of its own, and the API has a version.
+
+    From 2026-10-21 on, which the package ``anthropic`` 2 asks for, the API refuses a temperature:
+    models that take one would no longer be asked greedily.
+    """
     return endpoint.request_headers("x-api-key", {"anthropic-version": "2023-06-01"})
 
 

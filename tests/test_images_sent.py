@@ -1,0 +1,150 @@
+"""Images of requests: encoded once for all their prompts, kept up to a size, sent in pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from base64 import b64encode
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import ask, service
+from chat_server import ChatServer, completion, in_turn
+from PIL import Image
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.models.http import payload
+from vlmeval_findit.models.http.chat import server_model
+from vlmeval_findit.models.http.images import EncodedImages, SentImage, WantedImage, as_they_are
+from vlmeval_findit.models.http.payload import pieces
+
+QUESTION = parse("FindIt_Demo_xyxy_json")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Path:
+    path = tmp_path / "scene.png"
+    Image.effect_noise((64, 48), 90).convert("RGB").save(path)
+    return path
+
+
+class Encoder:
+    """Counts what it encodes; ``holds`` it up until it is let go."""
+
+    def __init__(self, size: int = 8) -> None:
+        self.seen: Counter[Path] = Counter()
+        self.let_go = threading.Event()
+        self._data = b"x" * size
+
+    def __call__(self, path: Path, limit: int | None = None) -> SentImage:
+        self.seen[path] += 1
+        assert self.let_go.wait(60)
+        if path.name == "broken":
+            raise OSError("no image")
+        return SentImage((1, 1), (1, 1), "image/png", b64encode(self._data))
+
+
+def wanted(rule: Any, *names: str) -> list[WantedImage]:
+    return [WantedImage(rule, Path(name), None) for name in names]
+
+
+def test_prompts_that_come_together_share_one_encoding() -> None:
+    rule = Encoder()
+
+    async def run() -> None:
+        images = EncodedImages()
+        asked = [asyncio.ensure_future(images.all(wanted(rule, "a", "b"))) for _ in range(20)]
+        await asyncio.sleep(0)
+        rule.let_go.set()
+        assert len({id(shown) for found in asked for shown in await found}) == 2
+        images.close()
+
+    asyncio.run(run())
+    assert rule.seen == {Path("a"): 1, Path("b"): 1}
+
+
+def test_what_was_used_last_is_kept_up_to_a_size() -> None:
+    rule = Encoder(size=30)  # 40 bytes in base64
+    rule.let_go.set()
+
+    async def run() -> None:
+        images = EncodedImages(limit=100)
+        for name in ("a", "b", "a", "c", "a", "b"):
+            await images.all(wanted(rule, name))
+        images.close()
+
+    asyncio.run(run())
+    assert rule.seen == {Path("a"): 1, Path("b"): 2, Path("c"): 1}
+
+
+def test_a_broken_image_fails_its_prompts_and_is_read_again() -> None:
+    rule = Encoder()
+    rule.let_go.set()
+
+    async def run() -> None:
+        images = EncodedImages()
+        for _ in range(2):
+            with pytest.raises(OSError, match="no image"):
+                await images.all(wanted(rule, "broken"))
+        images.close()
+
+    asyncio.run(run())
+    assert rule.seen == {Path("broken"): 2}
+
+
+def test_a_prompt_that_is_cancelled_leaves_the_encoding_to_others() -> None:
+    rule = Encoder()
+
+    async def run() -> None:
+        images = EncodedImages()
+        first, second = (asyncio.ensure_future(images.all(wanted(rule, "a"))) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        rule.let_go.set()
+        assert len(await second) == 1
+        images.close()
+
+    asyncio.run(run())
+    assert rule.seen == {Path("a"): 1}
+
+
+def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(scene: Path) -> None:
+    message = (
+        text('A "quoted" \u00e9 {1} image-0-'),
+        image(str(scene)),
+        text("?"),
+        image(str(scene)),
+    )
+    model = server_model("Qwen3-VL")
+    whole = model.request(message, QUESTION)
+    marked = model.request(message, QUESTION, images=whole.images)
+    parts = pieces(marked.body, marked.images)
+    assert json.loads(b"".join(parts)) == whole.body
+    assert parts[1] is marked.images[0].base64
+    assert parts[3] is marked.images[1].base64
+    assert sum(map(len, parts[::2])) < 2000, "what is written anew is small"
+
+
+def test_no_text_has_the_mark_of_an_image(scene: Path) -> None:
+    assert len(payload._MARK) > 32, "drawn when the program starts"
+
+
+def test_a_run_encodes_each_image_once(scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def rule(path: Path, limit: int | None = None) -> SentImage:
+        seen.append(path)
+        return as_they_are(path, limit)
+
+    monkeypatch.setattr(payload, "as_they_are", rule)
+    message = (image(str(scene)), text("where?"))
+    with ChatServer(in_turn(completion())) as server:
+        answers = ask(service(server.url), 40, message, images=["scene"] * 40, at_once=8)
+        urls = {one.body["messages"][0]["content"][0]["image_url"]["url"] for one in server.asked}
+    assert not any(answer.error for answer in answers)
+    assert len(seen) == 1
+    assert urls == {as_they_are(scene).url}
