@@ -41,7 +41,7 @@ class YamlText:
         self._top = top
 
     def read(self, kind: type[T], *at: str | int) -> T:
-        """The value at a place, as a :class:`Config`.
+        """The value at a place, as a :class:`.config.Config`.
 
         Raises:
             ConfigError: it is none; the message names file, line, and what to write.
