@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
@@ -25,7 +24,7 @@ from ..core.messages import Part, PartKind, image
 from ..core.question import Question
 from ..models.http.chat import ChatModel
 from ..models.http.estimate import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
-from ..models.http.images import ImageRule, SentImage, wanted_images
+from ..models.http.images import ImageRule, SentImage, WantedImage, wanted_images
 from ..models.http.payload import Manner, request
 from ..models.prices import Prices
 from .calls import Cell, Keying, Prompts
@@ -242,20 +241,32 @@ class Weight(NamedTuple):
     tokens: int
 
 
+_UNREADABLE = Weight(0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """Images of messages that are sent alike, by their numbers; None: they cannot be read."""
+    """Images of messages that are sent alike, and their weights, by their numbers."""
 
     question: Question
     space: Space
     rule: ImageRule
-    weights: dict[int, Weight | None]
+    wanted: dict[int, list[WantedImage]] = field(default_factory=dict)
+    weights: dict[int, Weight] = field(default_factory=dict)
 
-    def sent(self, files: Sequence[Path], rule: ImageRule) -> Sequence[SentImage]:
-        """The images of a message, sent by another rule."""
-        message = tuple([image(str(path)) for path in files])
-        wanted = wanted_images(message, self.question, self.space, rule)
-        return [one.encoded() for one in wanted]
+    def want(self, number: int, files: Sequence[Path]) -> None:
+        """Note images, whose number it is."""
+        if number not in self.wanted:
+            message = tuple([image(str(path)) for path in files])
+            self.wanted[number] = wanted_images(message, self.question, self.space, self.rule)
+
+    def weigh(self, sent: Mapping[WantedImage, _Sent | None]) -> None:
+        """Weigh all that were noted."""
+        for number, wanted in self.wanted.items():
+            found = [one for each in wanted if (one := sent[each]) is not None]
+            tokens = sum(image_tokens(one.image, self.space) for one in found)
+            weight = Weight(len(found), sum(one.size for one in found), tokens)
+            self.weights[number] = weight if len(found) == len(wanted) else _UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,47 +303,18 @@ class Weighing:
     def note(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> None:
         """Note which images calls send, to be encoded together with others'."""
         for calls in self._calls(cells, counted, chat):
-            calls.shown.weights.update(dict.fromkeys(calls.numbers))
+            for number in calls.numbers:
+                calls.shown.want(number, self._files[number])
 
     def encode(self, track: Track) -> None:
         """Encode the images that were noted, and weigh them by message."""
-        sent: dict[tuple[ImageRule, Path, int | None], _Sent | None] = {}
-        size = 0
-
-        def noted(path: Path, limit: int | None) -> SentImage:
-            sent[shown.rule, path, limit] = None
-            return _NOTHING
-
-        def encoded(one: tuple[ImageRule, Path, int | None]) -> _Sent | None:
-            rule, path, limit = one
-            try:
-                found = rule(path, limit)
-            except OSError:
-                return None
-            length = len(found.mime) + len(found.base64)
-            return _Sent(replace(found, base64=b""), length)
-
-        def weighed(path: Path, limit: int | None) -> SentImage:
-            nonlocal size
-            found = sent[shown.rule, path, limit]
-            if found is None:
-                raise FileNotFoundError(path)
-            size += found.size
-            return found.image
-
-        for shown in self._shown.values():
-            for number in shown.weights:
-                shown.sent(self._files[number], noted)
+        noted = chain.from_iterable(shown.wanted.values() for shown in self._shown.values())
+        wanted = list(dict.fromkeys(chain.from_iterable(noted)))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = track(pool.map(encoded, sent), len(sent), "images encoded")
-            sent = dict(zip(sent, found, strict=True))
+            found = track(pool.map(_encoded, wanted), len(wanted), "images encoded")
+            sent = dict(zip(wanted, found, strict=True))
         for shown in self._shown.values():
-            for number in shown.weights:
-                size = 0
-                with suppress(FileNotFoundError):
-                    images = shown.sent(self._files[number], weighed)
-                    tokens = sum(image_tokens(one, shown.space) for one in images)
-                    shown.weights[number] = Weight(len(images), size, tokens)
+            shown.weigh(sent)
 
     def load(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Load:
         """What calls send; those over an image that cannot be read would fail and send nothing."""
@@ -349,13 +331,13 @@ class Weighing:
             numbers, at = np.unique(read.shown, return_inverse=True)
             manner, question = chat.manner(space), cell.question
             alike = manner.images, space, question.has_references and question.frames
-            shown = self._shown.setdefault(alike, _Shown(question, space, manner.images, {}))
+            shown = self._shown.setdefault(alike, _Shown(question, space, manner.images))
             yield _Calls(question, space, manner, read, later, several, shown, numbers.tolist(), at)
 
     def _load(self, calls: _Calls, prices: Prices | None) -> Load:
         known = [calls.shown.weights[number] for number in calls.numbers]
-        readable = np.array([one is not None for one in known], bool)[calls.at]
-        weights = np.array([one or (0, 0, 0) for one in known], np.int64).reshape(-1, 3)
+        readable = np.array([one is not _UNREADABLE for one in known], bool)[calls.at]
+        weights = np.array(known, np.int64).reshape(-1, 3)
         images, sizes, tokens = weights[calls.at[readable]].T
         read, later = calls.read.only(readable), calls.later[readable]
         kinds, of = np.unique(read.kinds, return_inverse=True)
@@ -401,3 +383,12 @@ class _Sent(NamedTuple):
 
 
 _NOTHING = SentImage((1, 1), (1, 1), "", b"")
+
+
+def _encoded(wanted: WantedImage) -> _Sent | None:
+    """An image as it is sent; None where it cannot be read."""
+    try:
+        found = wanted.encoded()
+    except OSError:
+        return None
+    return _Sent(replace(found, base64=b""), len(found.mime) + len(found.base64))
