@@ -160,9 +160,8 @@ setup(
         "backports.zstd>=1; python_version < '3.14'",
         "matplotlib>=3.8",
         "jinja2>=3.1",
-        # Models over HTTP: requests with one deadline, and what is worth another attempt.
+        # Models over HTTP: one session with kept connections.
         "aiohttp>=3.11",
-        "tenacity>=8.3",
     ],
     extras_require={
         **EXTRAS,
