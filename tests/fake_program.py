@@ -44,7 +44,7 @@ def _parsed() -> argparse.Namespace:
         parser.add_argument("--generation-config", choices=["vllm"], required=True)
         parser.add_argument("--limit-mm-per-prompt", type=json.loads)
     parser.add_argument("--served-model-name", required=True)
-    parser.add_argument("--host", choices=["127.0.0.1"], required=True)
+    parser.add_argument("--host", choices=["127.0.0.1", "0.0.0.0"], required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--revision")
     parser.add_argument("--dtype")
@@ -101,7 +101,7 @@ def main() -> None:
         sys.exit(3)
     if fake == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ThreadingHTTPServer(("127.0.0.1", given.port), Handler).serve_forever()
+    ThreadingHTTPServer((given.host, given.port), Handler).serve_forever()
 
 
 def _record(variable: str, values: object) -> None:
