@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
-from serving import served
 
 from vlmeval_findit.core.messages import PartKind
+from vlmeval_findit.engine.server_programs import Serving
+from vlmeval_findit.engine.serving import LocalServers
 from vlmeval_findit.models.model_asker import host_message
 
 pytestmark = pytest.mark.host
@@ -32,8 +33,10 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(checkpoint, tmp_path_factory.mktemp("serve") / "log.txt") as address:
-        yield address
+    how = Serving("transformers", 0, arguments=("--device", "cpu", "--dtype", "float32"))
+    logs = tmp_path_factory.mktemp("serve")
+    with LocalServers(how, str(checkpoint), "Qwen3-VL", logs) as running:
+        yield running.living()[0].base_url
 
 
 def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:

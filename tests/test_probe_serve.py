@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from host_runs import RUN_FINDIT, environment, require_host, run
-from serving import served
 
-from vlmeval_findit.models.table import NANO, NANO_CHECKPOINT, NANO_PX
+from vlmeval_findit.models.table import NANO, NANO_PX
 
 pytestmark = pytest.mark.host
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    require_host()
-    for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
-        pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
-    with served(Path(NANO_CHECKPOINT), tmp_path_factory.mktemp("serve") / "log.txt") as address:
-        yield address
 
 
 def probe(tmp_path: Path, *flags: str) -> tuple[int, str]:
@@ -29,8 +18,12 @@ def probe(tmp_path: Path, *flags: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_served_model(one_thread: None, url: str, tmp_path: Path) -> None:
-    flags = ["--base-url", url, "--model", f"FindIt-Nano={NANO_CHECKPOINT}"]
+def test_a_served_model(one_thread: None, tmp_path: Path) -> None:
+    require_host()
+    for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
+        pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
+    flags = ["--model", NANO, "--serve", "transformers", "--gpus", "0"]
+    flags += ["--serve-args", "--device cpu --dtype float32"]
     status, out = probe(tmp_path, *flags, "--limit", "30", "--json", "found.json")
     assert status == 0, out
     assert "declared thousandths of width and height, xyxy: confirmed" in out

@@ -23,7 +23,7 @@ from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.config import ModelEntry
 from vlmeval_findit.engine.served import ServedModel, served_model
-from vlmeval_findit.engine.serving import Serving
+from vlmeval_findit.engine.server_programs import Serving
 from vlmeval_findit.models.table import NANO_PX, SHIPPED
 
 DATA = "FindIt_Demo_xyxy_json"

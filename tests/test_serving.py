@@ -17,7 +17,8 @@ import fake_program
 import pytest
 
 from vlmeval_findit.engine import server_guard, serving
-from vlmeval_findit.engine.serving import LocalServers, Serving, ServingError
+from vlmeval_findit.engine.server_programs import PROGRAMS, Serving
+from vlmeval_findit.engine.serving import LocalServers, ServingError
 
 
 @pytest.fixture
@@ -197,6 +198,6 @@ def test_the_version_is_that_of_the_executables_environment(
 ) -> None:
     fake_program.install(tmp_path / "bin", "vllm")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert serving.PROGRAMS["vllm"].described == "vllm"
+    assert PROGRAMS["vllm"].described == "vllm"
     (tmp_path / "lib/python3.12/site-packages/vllm-0.33.1.dist-info").mkdir(parents=True)
-    assert serving.PROGRAMS["vllm"].described == "vllm 0.33.1"
+    assert PROGRAMS["vllm"].described == "vllm 0.33.1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from ..engine.serving import PROGRAMS, Serving
+from ..engine.server_programs import PROGRAMS, Serving
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:

@@ -26,8 +26,9 @@ from ..engine.journal.errors import DiskFullError
 from ..engine.journal.writer import NotOursError
 from ..engine.run import Chosen, UnfinishedError, run_sweep
 from ..engine.served import ServedHost
+from ..engine.server_programs import PROGRAMS, Serving
 from ..engine.servers import ServersHost
-from ..engine.serving import PROGRAMS, Serving, end
+from ..engine.serving import end
 from ..models.http.spending import Budget
 from ..runs.cell_result import Result
 from ..runs.format_file import (

@@ -30,7 +30,7 @@ from ..models.http.providers.table import find_provider
 from ..models.own_models import DescribedModel
 from ..models.prices import SaidPrices
 from ..models.table import MODELS, find_model
-from .serving import Serving
+from .server_programs import Serving
 
 
 def _known_row(name: str) -> str:

@@ -41,7 +41,7 @@ from ..core.yaml_text import YamlText
 from ..models.http.batch.records import BatchKind
 from ..models.table import MODELS, find_model
 from .config import Inference, ModelEntry, Race, Sweep
-from .serving import Serving
+from .server_programs import Serving
 
 # --- the keys -------------------------------------------------------------------------------------
 

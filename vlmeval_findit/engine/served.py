@@ -34,7 +34,8 @@ from .calls import given_key
 from .cancel import CancelToken
 from .config import Inference, ModelEntry
 from .plan import WorkItem
-from .serving import PROGRAMS, LocalServers, Serving, ServingError, serve, served_name
+from .server_programs import PROGRAMS, Serving
+from .serving import LocalServers, ServingError, serve
 
 _ELSEWHERE = {
     "device": "--gpus says on which GPUs servers run",
@@ -102,7 +103,7 @@ class ServedModel:
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
         if family.keeps:
             sent.update(program.keeps_tokens)
-        called = served_name(program, self.name, self.checkpoint)
+        called = program.served_name(self.name, self.checkpoint)
         limit = self.settings.max_new_tokens
         made = server_model(self.name, called, self.space, sent, limit, self.row.name)
         asked = made.manner

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,17 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
-from ..core.config import Checked, Config, Count, Name, Wanted
-from ..core.spelling import nearest
 from ..models.http.endpoint import Endpoint
 from . import server_guard
+from .server_programs import PROGRAMS, Launch, Serving
 
 log = logging.getLogger(__name__)
 
@@ -45,221 +42,7 @@ class ServingError(RuntimeError):
     """A server cannot be started, or died before it answered; the message says why."""
 
 
-class Launch(NamedTuple):
-    """One server that is going to be started; ``name`` is what it should call the model."""
-
-    executable: str
-    checkpoint: str
-    name: str
-    port: int
-    tensor_parallel: int
-    revision: str | None
-    dtype: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ServerProgram:
-    """A program that serves models: how it is found, started and asked.
-
-    ``package`` is the distribution whose version is recorded, ``needs`` are others that it serves
-    with.  ``names_models``: it calls the model as it is told, and lists it; else requests say the
-    checkpoint.  ``calls`` are calls at a time that one server is worth.  ``takes_bounds``: a
-    request may say within which areas images are resized.  ``fields`` are more fields of a request
-    whose reply should keep some of its special tokens.
-    """
-
-    name: str
-    package: str
-    install: str
-    command: Callable[[Launch], list[str]]
-    calls: int
-    needs: tuple[str, ...] = ()
-    names_models: bool = True
-    takes_bounds: bool = False
-    takes_revision: bool = True
-    keeps_tokens: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def executable(self) -> str:
-        """Its path: beside this interpreter, else on PATH.
-
-        Raises:
-            ValueError: it is not installed.
-        """
-        beside = os.path.dirname(sys.executable)
-        path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
-        found = shutil.which(self.name, path=path)
-        if found is None:
-            raise ValueError(
-                f"--serve {self.name}: there is no program {self.name} on the PATH: {self.install}"
-            )
-        missing = [package for package in self.needs if _version(found, package) is None]
-        if missing:
-            raise ValueError(
-                f"--serve {self.name}: {', '.join(missing)} is not installed beside {found}: "
-                f"{self.install}"
-            )
-        return found
-
-    @property
-    def described(self) -> str:
-        """Its name, with its version where that is known."""
-        return " ".join(filter(None, (self.name, _version(self.executable, self.package))))
-
-
-def _version(executable: str, package: str) -> str | None:
-    """The version of a package in the environment that an executable is of, without running it."""
-    folder = Path(executable).resolve().parent.parent
-    stem = package.replace("-", "_")
-    found = sorted(folder.glob(f"lib*/python3*/site-packages/{stem}-*.dist-info"))
-    return found[-1].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
-
-
-def _vllm(launch: Launch) -> list[str]:
-    # A checkpoint's own sampling would be applied beside the temperature; 80 images are 64 frames
-    # and some reference shots.
-    return [
-        *(launch.executable, "serve", launch.checkpoint, "--served-model-name", launch.name),
-        *("--host", "127.0.0.1", "--port", str(launch.port)),
-        *("--tensor-parallel-size", str(launch.tensor_parallel)),
-        *("--generation-config", "vllm", "--limit-mm-per-prompt", '{"image": 80}'),
-        *_given("--revision", launch.revision),
-        *_given("--dtype", launch.dtype),
-    ]
-
-
-def _sglang(launch: Launch) -> list[str]:
-    return [
-        *(launch.executable, "serve", "--model-path", launch.checkpoint),
-        *("--served-model-name", launch.name),
-        *("--host", "127.0.0.1", "--port", str(launch.port)),
-        *("--tp-size", str(launch.tensor_parallel), "--sampling-defaults", "openai"),
-        *_given("--revision", launch.revision),
-        *_given("--dtype", launch.dtype),
-    ]
-
-
-def _transformers(launch: Launch) -> list[str]:
-    return [
-        *(launch.executable, "serve", launch.checkpoint),
-        *("--host", "127.0.0.1", "--port", str(launch.port)),
-        *_given("--dtype", launch.dtype),
-    ]
-
-
-def _given(flag: str, value: str | None) -> tuple[str, ...]:
-    return () if value is None else (flag, value)
-
-
-PROGRAMS: Mapping[str, ServerProgram] = {
-    row.name: row
-    for row in (
-        ServerProgram(
-            "vllm",
-            "vllm",
-            "pip install vllm",
-            _vllm,
-            calls=64,
-            takes_bounds=True,
-            keeps_tokens={"skip_special_tokens": False},
-        ),
-        ServerProgram(
-            "sglang",
-            "sglang",
-            "pip install 'sglang[all]'",
-            _sglang,
-            calls=64,
-            keeps_tokens={"skip_special_tokens": False},
-        ),
-        # It leaves special tokens in every reply.
-        ServerProgram(
-            "transformers",
-            "transformers",
-            "pip install 'transformers[serving]'",
-            _transformers,
-            calls=4,
-            needs=("fastapi", "uvicorn"),
-            names_models=False,
-            takes_revision=False,
-        ),
-    )
-}
-"""By their names, which are those of their executables."""
-
-
-def _known_program(name: str) -> str:
-    if name not in PROGRAMS:
-        raise ValueError(f"no program {name!r} serves models{nearest(name, PROGRAMS)}")
-    return name
-
-
-def _split(said: Any) -> Any:
-    return tuple(shlex.split(said)) if isinstance(said, str) else said
-
-
-@dataclass(frozen=True, slots=True)
-class Serving(Config):
-    """How models of a run are served."""
-
-    program: Annotated[Name, Checked(_known_program)]
-    gpus: Annotated[int, Wanted("a whole number, at least 0", strict=True, ge=0)] | None = None
-    """How many of this machine's are used; None: all."""
-    tensor_parallel: Count = 1
-    """GPUs of each server."""
-    arguments: Annotated[tuple[str, ...], Checked(_split, before=True)] = ()
-    """Added to a server's command line."""
-
-    def __post_init__(self) -> None:
-        _known_program(self.program)
-
-    def check(self) -> None:
-        """Refuse what cannot be started here.
-
-        Raises:
-            ValueError: the program is not installed; GPUs are not there, or do not divide into
-                servers.
-        """
-        _ = PROGRAMS[self.program].executable
-        self.devices()
-
-    @property
-    def calls(self) -> int:
-        """Calls at a time that all servers together are worth."""
-        return PROGRAMS[self.program].calls * len(self.devices())
-
-    def devices(self) -> list[str | None]:
-        """The value of CUDA_VISIBLE_DEVICES of each server; None on a machine without GPUs.
-
-        Raises:
-            ValueError: as of :meth:`check`.
-        """
-        here = visible_gpus()
-        wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
-        if wanted > len(here):
-            raise ValueError(f"--gpus {wanted}: this machine shows {len(here)} (nvidia-smi -L)")
-        if wanted % each or (each > 1 and not wanted):
-            raise ValueError(
-                f"--gpus {wanted} cannot be shared out to servers of --tensor-parallel {each}"
-            )
-        if not wanted:
-            return ["" if here else None]
-        return [",".join(here[at : at + each]) for at in range(0, wanted, each)]
-
-
-def visible_gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is not None:
-        return [one.strip() for one in named.split(",") if one.strip() not in ("", "-1")]
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
-    return [str(number) for number in range(len(lines))] if listed.returncode == 0 else []
-
-
-class Server:
+class LocalServer:
     """One server below its guard.
 
     Args:
@@ -355,13 +138,13 @@ class LocalServers:
         self._name = name
         self._log_folder = log_folder
         self._how = revision, dtype
-        self._servers: list[Server] = []
+        self._servers: list[LocalServer] = []
         self._stopped = threading.Event()
 
     @property
     def served_name(self) -> str:
         """What requests call the model."""
-        return served_name(self._program, self._name, self._checkpoint)
+        return self._program.served_name(self._name, self._checkpoint)
 
     def __enter__(self) -> LocalServers:
         self.start()
@@ -444,9 +227,9 @@ class LocalServers:
             log_file = self._log_folder / f"{self._name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
             name = f"{self._program.name} {number}"
-            self._servers.append(Server(command, name, url, log_file, own))
+            self._servers.append(LocalServer(command, name, url, log_file, own))
 
-    def _wait_for(self, server: Server, deadline: float) -> None:
+    def _wait_for(self, server: LocalServer, deadline: float) -> None:
         """Wait until a server lists the model and answers a call."""
         why = "has not answered"
         while time.monotonic() < deadline:
@@ -513,11 +296,6 @@ def end(wait: bool = True) -> None:
     if _running is not None:
         _running.stop(wait)
     _running = None
-
-
-def served_name(program: ServerProgram, name: str, checkpoint: str) -> str:
-    """What requests to a program's servers call a model."""
-    return name if program.names_models else checkpoint
 
 
 def _json(url: str, body: Mapping[str, Any] | None, seconds: float) -> Any:

@@ -19,7 +19,7 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.table_facts import is_users_table
 from ..engine.config import ModelEntry
-from ..engine.serving import Serving
+from ..engine.server_programs import Serving
 from ..models.http.providers.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.services import header_lines, server_headers

@@ -11,7 +11,8 @@ from ..core.question import Question
 from ..engine.backend import Backend
 from ..engine.config import ModelEntry
 from ..engine.served import ServedBackend, ServedModel, served_model
-from ..engine.serving import Serving, serve
+from ..engine.server_programs import Serving
+from ..engine.serving import serve
 from .api import _ChatAPI, settings_of
 
 _OF_CALLS = ("retry", "timeout")
