@@ -147,16 +147,16 @@ def test_answers_of_another_program_are_not_taken_for_its_own(machine: Machine) 
 
 @pytest.mark.host
 def test_a_model_after_the_other(machine: Machine) -> None:
-    text = SWEEP.format(models="Qwen3-VL-8B, {name: InternVL3-8B-hf}, FullImage")
+    both = [
+        f"{{name: {name}, checkpoint: {machine.checkpoint}}}" for name in ("Qwen3-VL", "Gemma4")
+    ]
+    text = SWEEP.format(models=", ".join([*both, "FullImage"]))
     (machine.folder / "sweep.yaml").write_text(text)
     pytest.importorskip("vlmeval")
     assert (
         main(machine.sweep("--serve", "vllm", "--gpus", "2", "--serve-args", "--dtype half")) == 0
     )
-    assert [one["argv"][1] for one in machine.started] == [
-        *["Qwen/Qwen3-VL-8B-Instruct"] * 2,
-        *["OpenGVLab/InternVL3-8B-hf"] * 2,
-    ]
+    assert [one["argv"][3] for one in machine.started] == [*["Qwen3-VL"] * 2, *["Gemma4"] * 2]
     assert {tuple(one["argv"][-2:]) for one in machine.started} == {("--dtype", "half")}
     assert ends([one["pid"] for one in machine.started], 0.1)
 

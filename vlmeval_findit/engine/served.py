@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -182,13 +183,7 @@ class ServedModel:
         """The same run with the commit that the hub says, where its client is installed."""
         if found.revision is not None:
             return found
-        with suppress(ImportError, OSError, ValueError):
-            from huggingface_hub import hf_hub_download
-
-            wanted = self.settings.revision
-            path = hf_hub_download(self.checkpoint, "config.json", revision=wanted)
-            return replace(found, revision=revision_of(self.checkpoint, path))
-        return found
+        return replace(found, revision=_revision_at_hub(self.checkpoint, self.settings.revision))
 
     def servers(self, log_folder: Path) -> LocalServers:
         """Its servers, not started yet.
@@ -199,6 +194,16 @@ class ServedModel:
         refuse_missing(self.checkpoint)
         how = self.settings.revision, self.settings.dtype
         return LocalServers(self.serving, self.checkpoint, self.name, log_folder, *how)
+
+
+@cache  # of all cells, and of a hub that does not answer
+def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
+    with suppress(ImportError, OSError, ValueError):
+        from huggingface_hub import hf_hub_download
+
+        path = hf_hub_download(checkpoint, "config.json", revision=wanted)
+        return revision_of(checkpoint, path)
+    return None
 
 
 def processors_own(checkpoint: Path) -> Bounds | None:
