@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from caching_server import CachingServer
+from caching_server import IMAGE_TOKENS, CachingServer
 from engine_fakes import Silent, go
 
 from vlmeval_findit.benchmarks.findit.grid import all_tables
-from vlmeval_findit.engine import backend, line
+from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.config import Inference, ModelEntry, search_sweep
 from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.servers import ServersHost
@@ -48,20 +48,19 @@ def search(folder: Path, pictures: int, keeps: int) -> Cost:
     return Cost(len(watcher.answers), tokens, seconds)
 
 
-def nameless(unit: WorkItem) -> str:
+def nameless(item: WorkItem) -> str:
     """As it was: nobody knows which calls are over the same picture."""
     return ""
 
 
 @pytest.mark.parametrize("keeps", [8, 16, 64])
-def test_a_search_costs_a_sixth_of_the_image_tokens(
+def test_a_search_reads_each_picture_once_a_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, keeps: int
 ) -> None:
     if not measures:
         pytest.skip("measures only with --benchmark-enable")
     routed = search(tmp_path / "routed", PICTURES, keeps)
-    monkeypatch.setattr(line, "image_name", nameless)
-    monkeypatch.setattr(backend, "image_name", nameless)
+    monkeypatch.setattr(http_backend, "image_name", nameless)
     in_turn = search(tmp_path / "in turn", PICTURES, keeps)
     assert routed.calls == in_turn.calls == 19 * PICTURES
     print(
@@ -69,4 +68,6 @@ def test_a_search_costs_a_sixth_of_the_image_tokens(
         f"tokens {in_turn.tokens:,} in turn ({in_turn.seconds:.1f} s), {routed.tokens:,} by the "
         f"picture ({routed.seconds:.1f} s): {in_turn.tokens / routed.tokens:.1f} times fewer"
     )
-    assert 6 * routed.tokens <= in_turn.tokens
+    # Two stages; at the end of each, what one server is late with is read by the other too.
+    stages = 1 if keeps >= PICTURES else 2
+    assert routed.tokens <= 1.1 * stages * PICTURES * IMAGE_TOKENS
