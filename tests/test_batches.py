@@ -558,10 +558,9 @@ def hanging(given: list[str], server: BatchServer, request: str) -> subprocess.P
     return waiting
 
 
-def ended_within(seconds: float, waiting: subprocess.Popen[bytes]) -> bool:
-    began = time.monotonic()
-    assert waiting.wait(60) == 130
-    return time.monotonic() - began < seconds
+def assert_ends(waiting: subprocess.Popen[bytes]) -> None:
+    """It takes a second on a quiet machine; who does not heed the signal never ends."""
+    assert waiting.wait(30) == 130
 
 
 def test_a_look_that_gets_no_reply_is_given_up_with_the_first_signal(tmp_path: Path) -> None:
@@ -569,7 +568,7 @@ def test_a_look_that_gets_no_reply_is_given_up_with_the_first_signal(tmp_path: P
         given = batched(tmp_path, server, "openai")
         waiting = hanging(given, server, server.manners.hangs)
         waiting.send_signal(signal.SIGTERM)
-        assert ended_within(2, waiting)
+        assert_ends(waiting)
         server.manners.hangs = "nothing"
         assert main(given) == 0
         assert set(server.asked.values()) == {1}
@@ -587,7 +586,7 @@ def test_a_submission_is_given_up_with_the_second_signal_and_found(
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(1)
         waiting.send_signal(signal.SIGINT)
-        assert ended_within(2, waiting)
+        assert_ends(waiting)
         server.manners = Manners(looks=1)
         assert main(given) == 0
         assert len(server.batches) == 1
