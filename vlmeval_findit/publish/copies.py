@@ -16,6 +16,7 @@ from ..core.prediction_reader import read_predictions
 from ..core.prediction_writer import write_rows
 from ..core.run_files import RunFiles, run_of
 from ..runs.prediction_names import how_to_score
+from ..runs.provenance import FINISHED
 from ..runs.scored_run import Run, RunError
 from .private import Private
 
@@ -109,6 +110,7 @@ def copy_run(run: Run, folder: Path, private: Private) -> Copied:
     published = {"file": target.predictions.name, "sha256": file_sha256(target.predictions)}
     if values != json.loads(text):
         taken.append(target.provenance.name)
+    values.pop(FINISHED, None)  # it is of the files as they lie here
     _write(target.provenance, {**values, "predictions": {**values["predictions"], **published}})
     return Copied(target, tuple(taken))
 
