@@ -45,7 +45,9 @@ def main(count: int) -> dict[str, float]:
         plan, unanswered = make_plan(asked, ImageHashes()), Unanswered(journal, False)
         left = calls_left(plan, journal, unanswered)
         waits, done = list(left.waits), 0
-        for unit in unfinished(work_items(plan.calls, ItemSizes()), unanswered):
+        for unit in unfinished(
+            work_items(plan.calls, ItemSizes()), lambda call: call.key in unanswered
+        ):
             for at in (at for call in unit.calls for at in call.wanted_by):
                 waits[at] -= 1
                 if not waits[at]:

@@ -14,7 +14,7 @@ import pytest
 
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.calls import ImageHashes, keyed
+from vlmeval_findit.engine.calls import ImageHashes, Keying
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.dry_run import count, sweep_groups
 from vlmeval_findit.engine.journal.lookup import Lookup
@@ -174,7 +174,9 @@ def test_finished_calls_are_not_weighed(
     chats = {"GPT-5.4": openrouter_model("GPT-5.4")}
     groups = sweep_groups(sweep, {"GPT-5.4": {}, "FullImage": {}}, chats)
     made = [
-        (cell, keyed(cell, row, ImageHashes())) for cell in groups[0].cells for row in cell.rows[:2]
+        (cell, Keying(cell, ImageHashes())(row))
+        for cell in groups[0].cells
+        for row in cell.rows[:2]
     ]
     lines: list[dict[str, Any]] = [
         {

@@ -120,7 +120,9 @@ def counted_slowly(group: Group, finished: JournalView | None) -> Count:
     ]
     load = None if group.chat is None else load_slowly(left, group.chat).paid(group.share)
     done = len(calls) - len(left)
-    return Count(group.name, len(group.cells), plan.queries, plan.images, len(calls), done, load)
+    queries = sum(len(cell.rows) for cell in group.cells)
+    images = len({path for shown in plan.shown for path in shown})
+    return Count(group.name, len(group.cells), queries, images, len(calls), done, load)
 
 
 def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:

@@ -38,7 +38,7 @@ from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.engine.calls import Cell, ImageHashes, keyed
+from vlmeval_findit.engine.calls import Cell, ImageHashes, Keying
 from vlmeval_findit.engine.run import Tables
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.marks.style import COLOURS, Shape
@@ -444,7 +444,7 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
         assert cell("Seer", name).prompts is cell("Other", name).prompts
     seer, other = (cell(model, "VPBench_Stage2_bvp") for model in ("Seer", "Other"))
     assert seer.prompts is cell("Seer", "VPBench_Stage2_bvp").prompts
-    shown = [keyed(one, 1, hashes) for one in (seer, other)]
+    shown = [Keying(one, hashes)(1) for one in (seer, other)]
     assert shown[0].image_sha256 != shown[1].image_sha256
     assert shown[0].prompt_sha256 != shown[1].prompt_sha256
     runs = [run_identity(one.task, one.model, Answering(), one.rows, None) for one in (seer, other)]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,10 +30,12 @@ ImageHash = Callable[[Path], str]
 
 
 class Prompt(NamedTuple):
-    """Of a message the files of its images, and the SHA-256 of its other parts."""
+    """What a key is made of, of a message."""
 
     images: tuple[Path, ...]
+    """The files of its images."""
     sha256: str
+    """Of its other parts."""
 
 
 class Prompts:
@@ -46,15 +48,11 @@ class Prompts:
         self.task = task
         self.folder = folder
         self._make = make
-        self._base = str(folder.path)
-        self._hash: str | None = None
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """The hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
-        if self._hash is None:
-            self._hash = prompt_hash(map(self.parts, self.task.queries))
-        return self._hash
+        return prompt_hash(map(self.parts, self.task.queries))
 
     def parts(self, index: int) -> Message:
         """The message of a row, images relative to the image folder."""
@@ -65,11 +63,11 @@ class Prompts:
         return located(self.parts(index), self.folder.path)
 
     def prompt(self, index: int) -> Prompt:
-        """What a key is made of, of the message of a row."""
+        """The prompt of a row."""
         return self.prompt_of(self.parts(index))
 
     def prompt_of(self, parts: Message) -> Prompt:
-        """The same of a message whose images are relative to the image folder."""
+        """The prompt of a message whose images are relative to the image folder."""
         words = [
             '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
             for kind, value in parts
@@ -81,12 +79,13 @@ class Prompts:
         """The files of the images in the message of a row."""
         return self._files(self.names(index))
 
-    def names(self, index: int) -> Sequence[str]:
-        """The same, as the message has them: relative to the image folder."""
+    def names(self, index: int) -> list[str]:
+        """The same, relative to the image folder."""
         return _shown(self.parts(index))
 
-    def _files(self, names: Sequence[str]) -> tuple[Path, ...]:
-        return tuple([_file(self._base, name) for name in names])
+    def _files(self, names: Iterable[str]) -> tuple[Path, ...]:
+        folder = str(self.folder.path)
+        return tuple([_file(folder, name) for name in names])
 
 
 def _shown(parts: Message) -> list[str]:
@@ -107,19 +106,18 @@ def prompts_of(task: AnyTask) -> Prompts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One model over one question: what a prediction file holds.
-
-    ``rows`` are the indices that are asked, in the table's order, ``left_out`` those without a
-    usable image.  ``settings`` are all that the model's answers depend on beside the message:
-    not on ``confidences``, whether log-probabilities are recorded with them.
-    """
+    """One model over one question: what a prediction file holds."""
 
     model: str
     prompts: Prompts = field(repr=False)
     rows: tuple[int, ...]
+    """The indices that are asked, in the table's order."""
     left_out: tuple[int, ...]
+    """Those without a usable image."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """All that the model's answers depend on beside the message."""
     confidences: bool = False
+    """Whether log-probabilities are recorded with them."""
 
     @property
     def task(self) -> AnyTask:
@@ -131,15 +129,13 @@ class Cell:
 
 
 class Call(NamedTuple):
-    """One call: what it is known by, and the first cell and row that want it.
-
-    ``wanted_by`` are the places of all cells of its plan that do.
-    """
+    """One call, known by what is asked, and the first cell and row that want it."""
 
     asked: Keyed
     cell: Cell
     row: int
     wanted_by: tuple[int, ...] = ()
+    """The places of all cells of its plan that do."""
 
     @property
     def key(self) -> str:
@@ -147,7 +143,6 @@ class Call(NamedTuple):
 
     @property
     def images(self) -> tuple[Path, ...]:
-        """The images in its message."""
         return self.asked.images
 
     @property
@@ -157,13 +152,10 @@ class Call(NamedTuple):
 
     @property
     def scene(self) -> tuple[object, ...]:
-        """What calls over the same images must share to be answered together: all that a model
-        makes of a question beside its message.
-        """
+        """What calls over the same images must share beside their messages to go together."""
         asked = self.cell.question
-        held = asked.reply_schema
-        schema = None if held is None else _ENCODER.encode(held)
-        return asked.images, asked.frames, asked.has_references, asked.max_new_tokens, schema
+        held = _ENCODER.encode(asked.reply_schema)
+        return asked.images, asked.frames, asked.has_references, asked.max_new_tokens, held
 
 
 class ImageHashes:
@@ -173,16 +165,12 @@ class ImageHashes:
         self._known: dict[Path, str] = {}
 
     def __call__(self, path: Path) -> str:
-        known = self._known.get(path)
-        if known is None:
-            known = self._known[path] = self._read(path)
-        return known
-
-    def _read(self, path: Path) -> str:
-        try:
-            return self._sha256(path)
-        except OSError as error:
-            return f"{_UNREAD}{error}"
+        if path not in self._known:
+            try:
+                self._known[path] = self._sha256(path)
+            except OSError as error:
+                self._known[path] = f"{_UNREAD}{error}"
+        return self._known[path]
 
     def _sha256(self, path: Path) -> str:
         return file_sha256(path)
@@ -197,17 +185,14 @@ def unread(image_hash: str) -> str | None:
 
 
 def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What an answer depends on beside the message: the user's settings, and what the protocol
-    makes of the dataset (new tokens by frames; models size images by where they come from), and
-    the schema that decoding is held to.
+    """What an answer depends on beside the message: the user's settings, and the protocol's.
+
+    New tokens go by frames, models size images by where they come from, and decoding may be held
+    to a schema.
     """
     held = {} if question.reply_schema is None else {"reply_schema": question.reply_schema}
-    return {
-        "max_new_tokens": question.max_new_tokens,
-        "image_folder": question.images,
-        **held,
-        **given,
-    }
+    asked = {"max_new_tokens": question.max_new_tokens, "image_folder": question.images}
+    return {**asked, **held, **given}
 
 
 NO_ANSWER_DEPENDS = frozenset(
@@ -239,23 +224,15 @@ class Keyed(NamedTuple):
 
 
 class Keying:
-    """Makes the keys of a cell's calls.
-
-    A key is the SHA-256 of ``[model, settings, prompt, images]`` as JSON; what all rows share of it
-    is worked out once.
-
-    ``shared`` is what all rows have in common, as JSON.
-
-    Args:
-        cell: whose calls.
-        image_hash: names the content of images.
+    """Makes the keys of a cell's calls: the SHA-256 of ``[model, settings, prompt, images]`` as
+    JSON.  What all rows have in common (``shared``) is worked out once.
     """
 
     def __init__(self, cell: Cell, image_hash: ImageHash) -> None:
         self._prompts = cell.prompts
         self._image_hash = image_hash
         self.shared = _ENCODER.encode([cell.model, cell.settings])
-        self._begun = hashlib.sha256(self.shared[:-1].encode())
+        self._begun = begin_key(cell.model, cell.settings)
 
     def __call__(self, index: int) -> Keyed:
         """The key of a row's call, and what it is made of."""
@@ -275,30 +252,26 @@ def begin_key(model: str, settings: Mapping[str, Any]) -> hashlib._Hash:
     return hashlib.sha256(_ENCODER.encode([model, settings])[:-1].encode())
 
 
-def keyed(cell: Cell, index: int, image_hash: ImageHash) -> Keyed:
-    """The key of a row's call, and what it is made of."""
-    return Keying(cell, image_hash)(index)
-
-
 def keys_of(cell: Cell, image_hash: ImageHash) -> Iterator[str]:
     """The keys of the calls of a cell, row by row; each is made when it is asked for."""
     keying = Keying(cell, image_hash)
-    for index in cell.rows:
-        yield keying(index).key
+    return (keying(index).key for index in cell.rows)
 
 
 def key_fits(record: Mapping[str, Any]) -> bool:
     """Whether a record has the key of what it says was asked."""
-    model, settings = record["model"], record["settings"]
-    parts = record["prompt_sha256"], record["image_sha256"]
-    if record["key"] == _sha256([model, settings, *parts]):
-        return True
-    return bool(record["key"] == _sha256([model, _numbered(settings), *parts]))
+
+    def fits(settings: Any) -> bool:
+        asked = [record["model"], settings, record["prompt_sha256"], record["image_sha256"]]
+        key = hashlib.sha256(_ENCODER.encode(asked).encode()).hexdigest()
+        return bool(record["key"] == key)
+
+    return fits(record["settings"]) or fits(_numbered(record["settings"]))
 
 
 def _numbered(value: Any) -> Any:
-    """Settings before JSON made words of the numbers that name things in them (token ids), which
-    sort in another way."""
+    """Settings before JSON made words of numbers that name things in them (token ids): they sort
+    in another way."""
     if isinstance(value, list):
         return [_numbered(item) for item in value]
     if not isinstance(value, dict):
@@ -314,7 +287,3 @@ _quoted = json.encoder.encode_basestring_ascii
 """A text as JSON writes it; to have lists of texts written by an encoder takes twice as long."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
-
-
-def _sha256(value: Sequence[Any]) -> str:
-    return hashlib.sha256(_ENCODER.encode(value).encode()).hexdigest()

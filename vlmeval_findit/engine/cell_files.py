@@ -41,35 +41,28 @@ _LETTERS = 1 << 20
 """Letters of the replies that are scored at a time: a single one may have millions."""
 
 
-def finish(output: Output, keys: Sequence[str], journal: JournalView) -> RunScore:
-    """Write the predictions and the score of a cell whose calls were all made.
-
-    No more than a few rows are in memory at a time: of the score that comes back, replies, boxes
-    and matches are left out.
-
-    Raises:
-        OSError: they cannot be written; each file is whole or as it was.
-    """
-    write_rows(output.path, lambda: prediction_rows(output.cell, keys, journal))
-    folder = output.path.parent
-    with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace", dir=folder) as details:
-        parts = _parts(output, prediction_rows(output.cell, keys, journal), details)
-        run = looked_at(joined(parts))
-        if not _is_scored(run, output.path, details):
-            details.seek(0)
-            write_score(run, output.path, details)
-    return run
-
-
 def finished_cell(output: Output, hashes: ImageHash, journal: JournalView) -> Result:
     """Write the files of a cell whose calls were all made, and say what comes out of it.
 
+    No more than a few rows are in memory at a time.
+
     Raises:
         OSError: they cannot be written; each file is whole or as it was.
     """
-    keys = list(keys_of(output.cell, hashes))
-    failed = count_failed(output.cell, keys, journal)
-    return replace(result_of(finish(output, keys, journal), output.path), failed=failed)
+    cell, path = output.cell, output.path
+    keys = list(keys_of(cell, hashes))
+    write_rows(path, lambda: prediction_rows(cell, keys, journal))
+    with _details(path.parent) as details:
+        parts = _parts(output, prediction_rows(cell, keys, journal), details)
+        run = looked_at(joined(parts))
+        if not _is_scored(run, path, details):
+            details.seek(0)
+            write_score(run, path, details)
+    return replace(result_of(run, path), failed=count_failed(cell, keys, journal))
+
+
+def _details(folder: Path | None = None) -> IO[str]:
+    return TemporaryFile("w+", encoding="utf-8", errors="backslashreplace", dir=folder)
 
 
 def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
@@ -79,7 +72,7 @@ def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
 
 def in_memory(output: Output, keys: Sequence[str], journal: JournalView) -> RunScore:
     """The score of a cell whose calls were all made; nothing is written but what is forgotten."""
-    with TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as details:
+    with _details() as details:
         return joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
 
 
@@ -106,12 +99,10 @@ def prediction_rows(
 
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
     """The scores of a few rows at a time, without what their details tell already."""
-    benchmark = benchmark_of(output.cell.task.question)
-    for replies in _few(map(_reply, rows), benchmark.at_a_time):
+    cell = output.cell
+    for replies in _few(map(_reply, rows), benchmark_of(cell.question).at_a_time):
         with _uncollected():
-            run = score(
-                output.cell.model, output.cell.task, replies, output.settings, output.identity
-            )
+            run = score(cell.model, cell.task, replies, output.settings, output.identity)
             details.writelines(lines_of(run.rows))
             yield without_details(run)
 
@@ -131,44 +122,27 @@ def _uncollected() -> Iterator[None]:
 
 def _few(replies: Iterable[Reply], most: int | None) -> Iterator[list[Reply]]:
     """Replies in groups of at most so many (None: all of them); at least one group."""
-    if most is None:
-        yield list(replies)
-        return
     group: list[Reply] = []
     letters = 0
     for reply in replies:
-        if group and (len(group) == most or letters + len(reply.text) > _LETTERS):
-            yield group
-            group, letters = [], 0
-        group.append(reply)
         letters += len(reply.text)
+        if group and most is not None and (len(group) == most or letters > _LETTERS):
+            yield group
+            group, letters = [], len(reply.text)
+        group.append(reply)
     yield group
 
 
 def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:
     query = cell.task.queries[index]
-    row: dict[str, Any] = {
-        "index": index,
-        "label": query.label,
-        "width": query.width,
-        "height": query.height,
-    }
-    if record is None:
-        return _failed(row, None, "never asked")
+    row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
+    record = record or {"error": "never asked", "extra_records": None}
     extra = record["extra_records"]
-    if record["error"]:
-        return _failed(row, extra, record["error"])
-    row["prediction"] = record["reply"]
-    if extra is not None:
-        row["extra_records"] = extra
-    return row
-
-
-def _failed(row: dict[str, Any], extra: Any, why: str) -> dict[str, Any]:
-    """The row of a failed call, whose record says so."""
-    row["prediction"] = f"{FAILED_CALL} {why}"
-    row["extra_records"] = with_error(extra, why)
-    return row
+    if why := record["error"]:
+        said = with_error(extra, why)
+        return {**row, "prediction": f"{FAILED_CALL} {why}", "extra_records": said}
+    more = {} if extra is None else {"extra_records": extra}
+    return {**row, "prediction": record["reply"], **more}
 
 
 def _reply(row: Mapping[str, Any]) -> Reply:
@@ -197,15 +171,10 @@ def _score_in(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: one for name, one in values.items() if name not in ("scored_at", FINISHED)}
 
 
-def _left_behind() -> re.Pattern[str]:
-    named = "|".join(map(re.escape, prefixes()))
-    return re.compile(rf"\..*_({named}).*\.(json|jsonl|csv)\.[a-z0-9_]{{8}}")
-
-
 def clean_up(folder: Path) -> None:
     """Remove what a kill in the middle of writing a file left: never a file of its own name."""
-    if folder.is_dir():
-        left_behind = _left_behind()
-        for path in folder.iterdir():
-            if left_behind.fullmatch(path.name):
-                path.unlink(missing_ok=True)
+    ours = "|".join(map(re.escape, prefixes()))
+    left_behind = re.compile(rf"\..*_({ours}).*\.(json|jsonl|csv)\.[a-z0-9_]{{8}}")
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if left_behind.fullmatch(path.name):
+            path.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ from ..core.work import Answer, refused_if_it_quotes
 from ..models.model_asker import as_json_value
 from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
-from .calls import Cell, ImageHash, Keyed, keyed
+from .calls import Cell, ImageHash, Keyed, Keying
 from .journal.lookup import JournalView
 from .journal.writer import Journal
 
@@ -36,12 +36,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a cell's results go, what run they are of, and how they are scored.
-
-    ``path`` is the prediction file.
-    """
+    """Where a cell's results go, what run they are of, and how they are scored."""
 
     path: Path
+    """The prediction file."""
     cell: Cell
     settings: Settings
     identity: Identity
@@ -81,10 +79,9 @@ def prepare_output(
     space = benchmark.space(cell.model, question, settings, found)
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, prompt_hash)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
-    recorded = read_identity(path)
-    if recorded is not None:
-        against = contradictions(recorded, now)
-        refuse_variable(settings, [one for one in against if one.is_space], f"{path}")
+    if (recorded := read_identity(path)) is not None:
+        against = [one for one in contradictions(recorded, now) if one.is_space]
+        refuse_variable(settings, against, f"{path}")
     return Output(path, cell, settings, continued(recorded, now, settings.force, path))
 
 
@@ -122,9 +119,6 @@ def made_before(output: Output, keys: Iterable[str], journal: JournalView) -> Ou
     return replace(output, identity=replace(output.identity, forced=tuple(notes)))
 
 
-_ELSEWHERE = "Use another work_dir, or move them away."
-
-
 def adopt(output: Output, keys: Sequence[str], journal: Journal, hashes: ImageHash) -> None:
     """Take answers into the journal that the prediction file has and the journal does not.
 
@@ -136,60 +130,61 @@ def adopt(output: Output, keys: Sequence[str], journal: Journal, hashes: ImageHa
         PredictionError: the file has replies of which nothing says that they are of this run, or
             rows that this run does not ask.
     """
-    for suffix in PREDICTION_FORMATS:
-        path = output.path.with_suffix(suffix)
-        if not path.is_file():
+    recorded, forced = read_identity(output.path), output.identity.forced
+    for path in filter(Path.is_file, map(output.path.with_suffix, PREDICTION_FORMATS)):
+        if forced and (recorded is None or recorded.forced != forced):
+            _set_aside(path)  # of another run than the one that was forced
             continue
-        if output.identity.forced and _another(output):
-            set_aside(path)
-        else:
-            _adopt_file(path, output, keys, journal, hashes)
+        try:
+            replies = [reply for reply in read_predictions(path) if not reply.failed]
+        except PredictionError as error:
+            log.warning("%s", error)
+            _set_aside(path)
+            continue
+        journal.append(_adopted(path, replies, output, recorded, keys, journal, hashes))
 
 
-def _adopt_file(
-    path: Path, output: Output, keys: Sequence[str], journal: Journal, hashes: ImageHash
-) -> None:
-    known = dict(zip(output.cell.rows, keys, strict=True))
-    recorded = read_identity(output.path)
-    found, changed = [], 0
-    asked_before = cache(partial(_asked_before, output.cell, journal))
-    try:
-        replies = read_predictions(path)
-    except PredictionError as error:
-        log.warning("%s", error)
-        set_aside(path)
-        return
+def _adopted(
+    path: Path,
+    replies: Iterable[Reply],
+    output: Output,
+    recorded: Identity | None,
+    keys: Sequence[str],
+    journal: Journal,
+    hashes: ImageHash,
+) -> list[dict[str, Any]]:
+    """The records of what a file has and the journal does not."""
+    cell, keying, found, changed = output.cell, Keying(output.cell, hashes), [], 0
+    known = dict(zip(cell.rows, keys, strict=True))
+    asked_before = cache(partial(_asked_before, cell, journal))
+    elsewhere = "Use another work_dir, or move them away."
     for reply in replies:
-        if reply.failed:
-            continue
-        key = known.get(reply.index)
-        if key is None:
+        if (key := known.get(reply.index)) is None:
             raise PredictionError(
-                f"{path} holds row {reply.index}, which is not among the "
-                f"{len(known)} rows of this run. {_ELSEWHERE}"
+                f"{path} holds row {reply.index}, which is not among the {len(known)} rows of this "
+                f"run. {elsewhere}"
             )
         with_logprobs = reply.recorded.token_logprobs is not None
-        if key in journal:
-            same = reply.text in journal.replies(key)
-            if same and with_logprobs and not journal.serves(key, confidences=True):
-                pass  # it says more than the journal
-            elif same or path.suffix != ".json":
-                continue  # the other formats cannot hold every reply
-            else:
-                raise _unknown(path, reply, journal)
-        if recorded is None or not _by_the_same(reply, output.identity):
-            raise _unknown(path, reply, journal)
-        made = keyed(output.cell, reply.index, hashes)
-        said = (reply.index, made.prompt_sha256, reply.text)
-        if key not in journal and said in asked_before():
+        is_same = reply.text in journal.replies(key)
+        says_more = with_logprobs and not journal.serves(key, confidences=True)
+        # Formats but JSON cannot hold every reply.
+        if key in journal and not (is_same and says_more) and (is_same or path.suffix != ".json"):
+            continue
+        if (key in journal and not is_same) or recorded is None or not _is_of(reply, output):
+            raise PredictionError(
+                f"{path} holds a reply to row {reply.index} that is not in the journal "
+                f"{journal.path}. {elsewhere}"
+            )
+        made = keying(reply.index)
+        if key not in journal and (reply.index, made.prompt_sha256, reply.text) in asked_before():
             changed += 1
             continue
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         answer = Answer(reply.text, extra)
-        found.append(record_of(output.cell, reply.index, answer, made, recorded, with_logprobs))
+        found.append(record_of(cell, reply.index, answer, made, recorded, with_logprobs))
     if changed:
         log.warning("%s: %d pictures are not those that were asked about: again", path, changed)
-    journal.append(found)
+    return found
 
 
 def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
@@ -204,34 +199,18 @@ def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str
     )
 
 
-def _unknown(path: Path, reply: Reply, journal: Journal) -> PredictionError:
-    return PredictionError(
-        f"{path} holds a reply to row {reply.index} that is not in the journal "
-        f"{journal.path}. {_ELSEWHERE}"
-    )
-
-
-def _another(output: Output) -> bool:
-    """Whether what lies there is of another run than the one that was forced."""
-    recorded = read_identity(output.path)
-    return recorded is None or recorded.forced != output.identity.forced
-
-
-def _by_the_same(reply: Reply, run: Identity) -> bool:
+def _is_of(reply: Reply, output: Output) -> bool:
     """Whether nothing says that a reply is of another checkpoint than its run's."""
-    said = reply.recorded.model.get("revision")
-    return None in (said, run.answering.revision) or said == run.answering.revision
+    said, now = reply.recorded.model.get("revision"), output.identity.answering.revision
+    return None in (said, now) or said == now
 
 
-def set_aside(path: Path) -> Path:
+def _set_aside(path: Path) -> None:
     """Give a prediction file that is going to be replaced another name, and keep it."""
-    for number in count(1):
-        aside = path.with_name(f"{path.stem}.replaced-{number}{path.suffix}")
-        if not aside.exists():
-            path.rename(aside)
-            log.warning("%s is kept as %s", path, aside.name)
-            return aside
-    raise AssertionError("some number is free")
+    names = (path.with_name(f"{path.stem}.replaced-{n}{path.suffix}") for n in count(1))
+    aside = next(name for name in names if not name.exists())
+    path.rename(aside)
+    log.warning("%s is kept as %s", path, aside.name)
 
 
 def record_of(

@@ -1,17 +1,14 @@
 """From cells to calls: equal calls once, and all variants of one image together.
 
-A model that keeps the images of its last message (or a server with a prefix cache) works out one
-image once; so does the page cache of the disk.  Work is cut into units from the *whole* plan, not
-from what is left of it: a run that was killed goes on with the very batches of one that was not.
-
-A plan is a description: calls and their keys are made as they are asked for, those over one image
-at a time.  What it keeps grows with the rows of tables and with their images, not with the calls.
+Work is cut into items from the *whole* plan, not from what is left of it: a run that was killed
+goes on with the very batches of one that was not.  Calls and their keys are made as they are asked
+for; what a plan keeps grows with the rows of tables and with their images, not with the calls.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,34 +18,29 @@ from .calls import Call, Cell, ImageHash, Keyed, Keying, unread
 
 
 class WorkItem(NamedTuple):
-    """Calls that go to a model together; ``shares_images``: over the same images."""
+    """Calls that go to a model together."""
 
     calls: tuple[Call, ...]
     shares_images: bool
+    """Whether they are over the same images."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """Which rows show which images, the same for all formats of a table.
-
-    ``cells`` are the places of the cells that have just these rows; ``rows`` by the number of
-    images the places of the rows that show them.
-    """
+class _Shown(NamedTuple):
+    """Which rows show which images, the same for all formats of a table."""
 
     cells: list[int]
+    """The places of the cells that have just these rows."""
     rows: dict[int, array[int]]
+    """By the number of images, the places of the rows that show them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The calls of cells.
-
-    ``shown[i]`` are the files of the images with the number i, which count in the order of first
-    use; most messages show one.  ``image_hash`` names their content.
-    """
+    """The calls of cells."""
 
     cells: tuple[Cell, ...]
     shown: tuple[tuple[Path, ...], ...]
+    """The files of images by their numbers, in the order of first use; most messages show one."""
     image_hash: ImageHash
     _rows: tuple[tuple[_Shown, ...], ...]
     _alike: dict[int, tuple[int, ...]]
@@ -66,16 +58,6 @@ class Plan:
             for number, images in enumerate(self.shown)
             if any(unread(self.image_hash(path)) is not None for path in images)
         )
-
-    @property
-    def queries(self) -> int:
-        """Rows of all cells: as many as there would be calls without equal ones."""
-        return sum(len(cell.rows) for cell in self.cells)
-
-    @property
-    def images(self) -> int:
-        """Distinct image files."""
-        return len({path for images in self.shown for path in images})
 
     def _calls_over(self, numbers: Iterable[int]) -> Iterator[Call]:
         keying = [Keying(cell, self.image_hash) for cell in self.cells]
@@ -145,24 +127,19 @@ def make_plan(cells: Sequence[Cell], image_hash: ImageHash) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class ItemSizes:
-    """How many calls go to a model together: over one image, and of one question.
-
-    Calls over one image go together where there are ``shared_from`` of them; fewer are part of a
-    batch.  Formats of one query share all that is dear; the few queries of one picture in a run of
-    one format would leave a large batch in pieces.
-    """
+    """How many calls go to a model together."""
 
     variants: int = 32
+    """The most over one image: formats of one query share all that is dear."""
     batch: int = 8
+    """The most of one question."""
     shared_from: int = 2
+    """The fewest over one image that go together; the few queries of one picture in a run of one
+    format would leave a large batch in pieces."""
 
 
 def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
-    """Cut calls into units: those that share their images, else a batch of one question.
-
-    Neighbours with the same images and scene belong together.  Where an image has one
-    call only, as in a run of one format, neighbours of one question do.
-    """
+    """Cut calls into items: neighbours over the same images, else a batch of one question."""
     batch: list[Call] = []
     for _, group in groupby(calls, key=lambda call: (call.images, *call.scene)):
         together = tuple(group)
@@ -174,7 +151,7 @@ def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
                 yield WorkItem(together[start : start + sizes.variants], shares_images=True)
             continue
         for call in together:
-            if batch and not _joins(batch, call, sizes):
+            if batch and (len(batch) == sizes.batch or batch[-1].cell is not call.cell):
                 yield WorkItem(tuple(batch), shares_images=False)
                 batch = []
             batch.append(call)
@@ -182,13 +159,8 @@ def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
         yield WorkItem(tuple(batch), shares_images=False)
 
 
-def _joins(batch: Sequence[Call], call: Call, sizes: ItemSizes) -> bool:
-    return len(batch) < sizes.batch and batch[-1].cell is call.cell
-
-
-def unfinished(whole: Iterable[WorkItem], left: Container[str]) -> Iterator[WorkItem]:
-    """The units with those of their calls that are left; units without any are gone."""
-    for unit in whole:
-        calls = tuple(call for call in unit.calls if call.key in left)
-        if calls:
-            yield WorkItem(calls, unit.shares_images)
+def unfinished(whole: Iterable[WorkItem], is_left: Callable[[Call], bool]) -> Iterator[WorkItem]:
+    """The items with those of their calls that are left; items without any are gone."""
+    for item in whole:
+        if calls := tuple(filter(is_left, item.calls)):
+            yield WorkItem(calls, item.shares_images)

@@ -50,12 +50,10 @@ class OpenCalls:
 
     def __iter__(self) -> Iterator[WorkItem]:
         """The others, cut into items as if the whole plan were asked."""
-        for item in unfinished(work_items(self.plan.calls, self.sizes), self.keys):
-            calls = tuple(
-                call for call in item.calls if not any(map(unread, call.asked.image_sha256))
-            )
-            if calls:
-                yield WorkItem(calls, item.shares_images)
+        return unfinished(
+            work_items(self.plan.calls, self.sizes),
+            lambda call: call.key in self.keys and not any(map(unread, call.asked.image_sha256)),
+        )
 
 
 class Left(NamedTuple):
