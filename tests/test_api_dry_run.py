@@ -17,7 +17,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.engine.calls import ImageHashes, Keying
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.dry_run import count, sweep_groups
-from vlmeval_findit.engine.journal.lookup import Lookup
+from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.estimate import Load, image_tokens
@@ -208,7 +208,7 @@ def test_finished_calls_are_not_weighed(
     assert (ours.calls, ours.finished) == (6, 1)
     # No reply is read.
     with monkeypatch.context() as patch:
-        patch.setattr(Lookup, "_raw", None)
+        patch.setattr(JournalView, "_raw", None)
         assert count(groups, sweep.journal).counts[0].finished == 1
     assert count(groups, tmp_path / "none" / "calls.jsonl").counts[0].finished == 0
 

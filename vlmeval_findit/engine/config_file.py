@@ -162,7 +162,7 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
         tables=tables,
         questions=questions,
         stages=_stages(file),
-        views=Views(_frames(file.frames), _captions(file.captions)),
+        views=_views(file),
         limit=file.limit,
         work_dir=work_dir,
         journal=Path(file.journal).expanduser() if file.journal else work_dir / "calls.jsonl",
@@ -203,32 +203,23 @@ def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, .
     """Tables, which are asked in the formats of the axes, and complete names of questions."""
     if said == "all":
         return benchmark(), ()
-    known = grid_tables()
-    tables, questions, names = [], [], []
+    known, found = grid_tables(), list[Table | Question]()
     for at, name in enumerate(said):
-        if name in known:
-            tables.append(known[name])
-        elif begins_with_prefix(name):
-            questions.append(_question(name, at))
-            name = questions[-1].name
-        else:
+        if name not in known and not begins_with_prefix(name):
             raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
-        names.append(name)
-    refuse_twice(names, "datasets")
+        try:
+            found.append(known.get(name) or parse(name))
+        except ValueError as error:
+            raise MisplacedError(str(error), "datasets", at) from None
+    refuse_twice([one.name for one in found], "datasets")
+    tables = tuple(one for one in found if isinstance(one, Table))
     if len({table.kind for table in tables}) > 1:
         raise MisplacedError(
             "datasets of several benchmarks have no common best format: make a sweep of each, or "
             "name the questions in full",
             "datasets",
         )
-    return tuple(tables), tuple(questions)
-
-
-def _question(name: str, at: int) -> Question:
-    try:
-        return parse(name)
-    except ValueError as error:
-        raise MisplacedError(str(error), "datasets", at) from None
+    return tables, tuple(one for one in found if not isinstance(one, Table))
 
 
 def grid_tables() -> dict[str, Table]:
@@ -249,17 +240,12 @@ def _stages(file: _SweepFile) -> tuple[Axes, ...]:
     return tuple(found)
 
 
-def _frames(said: Sequence[int] | str | None) -> tuple[int, ...]:
-    if isinstance(said, str):
-        return tuple(range(1, 1 + max(table.data.frames for table in grid_tables().values())))
-    refuse_twice(said or (), "frames")
-    return tuple(said or ())
-
-
-def _captions(said: Sequence[bool] | str | None) -> tuple[bool, ...]:
-    if isinstance(said, str):
-        return (False, True)
-    return tuple(dict.fromkeys(said or (False,)))
+def _views(file: _SweepFile) -> Views:
+    frames, captions = file.frames or (), file.captions or (False,)
+    if frames == "all":
+        frames = tuple(range(1, 1 + max(table.data.frames for table in grid_tables().values())))
+    refuse_twice(frames, "frames")
+    return Views(frames, (False, True) if captions == "all" else tuple(dict.fromkeys(captions)))
 
 
 def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:

@@ -6,7 +6,8 @@ With ``--batch`` their batch interface, or files of requests for a program witho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,6 @@ from ..models.http.services import (
     header_lines,
     lasting,
     served_as,
-    server_headers,
 )
 from ..models.http.spending import Budget
 from .answering import as_described
@@ -70,8 +70,8 @@ class ServersHost:
         batching: Batching | None = None,
     ) -> None:
         self._batching = batching
-        if batching is not None:
-            _refuse_addresses(batching.kind, urls)
+        if batching is not None and batching.kind is BatchKind.FILES and urls:
+            raise ValueError("--batch files asks no server: leave --endpoints away")
         self._urls = urls
         self._headers = headers
         self._inference = inference
@@ -79,8 +79,7 @@ class ServersHost:
         endpoints(urls, headers=headers)  # what cannot be used is refused now
 
     def check(self, entry: ModelEntry) -> None:
-        """Servers know their models themselves."""
-        try:
+        with _said_of(entry):
             if "max_usd" in entry.settings:
                 raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
             if entry.checkpoint is not None:
@@ -88,20 +87,18 @@ class ServersHost:
                     f"checkpoint {entry.checkpoint} is of a model on this machine, and servers are "
                     "asked: say their name for it, `served`"
                 )
-            chat_model(entry)
             if self._batching is not None:
                 _refuse_batches(self._batching.kind, entry.provider, self._urls)
             self._endpoints(entry)
             self.check_limit(entry)
-        except ValueError as error:
-            raise _said_of(entry, error) from None
 
     def check_limit(self, entry: ModelEntry) -> None:
         """Refuse a spending limit that could not be kept, with a ValueError."""
+        chat = chat_model(entry)
         if not math.isinf(self._budget.limit):
             # What a batch will cost nobody says beforehand.
             servers = [] if self._batching else self._endpoints(entry, Ready.TO_DESCRIBE)
-            chat_model(entry).check_limit(lasting(servers))
+            chat.check_limit(lasting(servers))
 
     def answered_by(self, entry: ModelEntry, question: Question) -> object:
         return as_described(self, entry, question)
@@ -110,7 +107,7 @@ class ServersHost:
         return settings(entry)
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        try:
+        with _said_of(entry):
             kind = self._batching and self._batching.kind
             if kind and question.reply_schema is not None and kind.is_plain:
                 raise ValueError(
@@ -119,8 +116,6 @@ class ServersHost:
                 )
             servers = self._endpoints(entry, Ready.TO_DESCRIBE)
             return chat_model(entry).describe(question, lasting(servers))
-        except ValueError as error:
-            raise _said_of(entry, error) from None
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return found
@@ -130,11 +125,9 @@ class ServersHost:
         return {}
 
     def backend(self, entry: ModelEntry) -> Backend:
-        batching = self._batching
-        if batching is not None:
-            load = partial(self._batch_client, entry, batching)
+        if self._batching is not None:
+            load = partial(self._batch_client, entry, self._batching)
             return BatchBackend(load, self._inference.poll)
-
         servers = partial(self._endpoints, entry)
         return http_backend(chat_model(entry), servers, self._inference, self._budget)
 
@@ -157,16 +150,12 @@ class ServersHost:
         return BatchClient(chat_model(entry), service, limit_field, self._budget, batching.told)
 
     def _endpoints(self, entry: ModelEntry, ready: Ready = Ready.TO_ASK) -> Endpoints:
-        given, field = dict(entry.headers or {}), _limit_field(entry)
+        headers = {**header_lines(self._headers), **(entry.headers or {})}
+        field = entry.settings.get(_FIELD)
+        said: Any = {"headers": headers, "limit_field": None if field is None else str(field)}
         if entry.provider is not None:
-            headers = {**header_lines(self._headers), **given}
-            return provider_endpoints(
-                entry.provider, self._urls, ready, headers=headers, limit_field=field
-            )
-        if not self._urls:
-            return []
-        headers = {**server_headers(self._headers), **given}
-        return endpoints(self._urls, headers=headers, limit_field=field)
+            return provider_endpoints(entry.provider, self._urls, ready, **said)
+        return endpoints(self._urls, **said) if self._urls else []
 
 
 def http_backend(
@@ -180,11 +169,6 @@ def http_backend(
         return Service(chat, servers(), inference.timeout, budget)
 
     return HttpBackend(load, inference.threads, each=True)
-
-
-def _refuse_addresses(kind: BatchKind, urls: Sequence[str]) -> None:
-    if kind is BatchKind.FILES and urls:
-        raise ValueError("--batch files asks no server: leave --endpoints away")
 
 
 def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) -> None:
@@ -201,10 +185,14 @@ def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) 
         )
 
 
-def _said_of(entry: ModelEntry, error: ValueError) -> ValueError:
-    """The error of a model with its place in the sweep's file; a SpaceError stays one."""
-    where = f"line {entry.line}: " if entry.line else ""
-    return type(error)(f"{where}{entry.name}: {error}")
+@contextmanager
+def _said_of(entry: ModelEntry) -> Iterator[None]:
+    """Give errors of a model its place in the sweep's file; a SpaceError stays one."""
+    try:
+        yield
+    except ValueError as error:
+        where = f"line {entry.line}: " if entry.line else ""
+        raise type(error)(f"{where}{entry.name}: {error}") from None
 
 
 def settings(entry: ModelEntry) -> dict[str, Any]:
@@ -226,8 +214,3 @@ def chat_model(entry: ModelEntry) -> ChatModel:
     said = (entry.name, entry.served, entry.space, rest, limit, entry.row)
     made = server_model(*said) if entry.provider is None else provider_model(entry.provider, *said)
     return made if entry.prices is None else replace(made, prices=entry.prices)
-
-
-def _limit_field(entry: ModelEntry) -> str | None:
-    field = entry.settings.get(_FIELD)
-    return None if field is None else str(field)
