@@ -120,7 +120,6 @@ class Sweep:
     """The formats of a stage race each other; None: all are asked everything."""
     batch: BatchKind | None = None
     """Whose batch interface answers; None: calls are made one by one."""
-    source: Path | None = None
 
 
 def questions_of(sweep: Sweep, wanted: Iterable[Format]) -> list[Question]:
@@ -138,12 +137,6 @@ STAGES = (
 """The paper's two stages: all representations in both outputs, then all keys at the winner."""
 
 
-def marks_stage(marks: Sequence[str]) -> Axes:
-    """A third stage: the winner of both with every one of some marks on its reference pictures."""
-    winner = dict.fromkeys(AXIS_FIELDS, (WINNER,))
-    return Axes(**{**winner, "marks": tuple(marks)})
-
-
 def search_sweep(
     entry: ModelEntry,
     table: Table,
@@ -154,15 +147,18 @@ def search_sweep(
 ) -> Sweep:
     """The stages for one model, as a sweep; ``places`` are its work dir and its journal.
 
+    With ``marks`` there is a third: the winner with every one of them on its reference pictures.
+
     Raises:
         ValueError: there are ``marks``, and the table has no reference pictures.
     """
     if marks and not table.data.family.has_references:
         raise ValueError(f"{table.name} shows no reference pictures: there is nothing to mark")
+    marked = Axes(**{**dict.fromkeys(AXIS_FIELDS, (WINNER,)), "marks": tuple(marks)})
     return Sweep(
         models=(entry,),
         tables=(table,),
-        stages=(*STAGES, marks_stage(marks)) if marks else STAGES,
+        stages=(*STAGES, marked) if marks else STAGES,
         limit=limit,
         work_dir=places[0],
         journal=places[1],

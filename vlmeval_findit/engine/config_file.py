@@ -118,23 +118,14 @@ class _SweepFile(_AxesFile):
 
 
 def read_sweep(path: Path, work_dir: Path | None = None) -> Sweep:
-    """The sweep of a file; ``work_dir`` is as of :func:`parse_sweep`.
-
-    Raises:
-        ConfigError: it cannot be used; the message names file, line and reason.
-        OSError: it cannot be read.
-    """
-    text = path.read_text(encoding="utf-8")
-    return replace(parse_sweep(text, str(path), work_dir), source=path)
+    """The sweep of a file, with the errors of :func:`parse_sweep`, and OSError."""
+    return parse_sweep(path.read_text(encoding="utf-8"), str(path), work_dir)
 
 
 def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) -> Sweep:
-    """The sweep of a YAML text.
+    """The sweep of a YAML text, which messages call ``name``.
 
-    Args:
-        text: the text.
-        name: what messages call it.
-        work_dir: overrides ``work_dir`` in the text; a journal that it does not name lies there.
+    ``work_dir`` overrides that of the text; a journal that it does not name lies there.
 
     Raises:
         ConfigError: it cannot be used; the message names file, line and reason.

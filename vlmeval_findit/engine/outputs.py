@@ -63,10 +63,10 @@ def prepare_output(
     Args:
         path: the prediction file.
         cell: what is asked of whom.
-        settings: what the user says of scoring; a space goes before that of the model's row.
+        settings: of scoring; a space goes before that of the model's row.
         found: who answers, as far as it is known.
         host: the program that the model is of, with its version.
-        prompt_hash: that of the question's messages, where it is known already.
+        prompt_hash: of the question's messages, where it is known already.
 
     Raises:
         SpaceError: nothing says the model's coordinate space.
