@@ -108,7 +108,7 @@ def test_cost_of_a_call_by_stage(
     assert [one[-1] for one in told] == [calls, 0, 0]
     bare = floor(lines, tmp_path / "floor.jsonl")
     with capsys.disabled():
-        size = sweep.journal.stat().st_size / calls
+        size = sum(one.stat().st_size for one in sweep.journal.parent.glob("calls.jsonl*")) / calls
         adherent = sum(result.sums["adherent"] for result in results) / calls
         print(f"\n{len(results)} cells, {calls:,} calls, {size:.0f} bytes of journal a call")
         print(f"{kind.__name__}: {100 * adherent:.0f} % of the answers adhere to the format")
