@@ -69,7 +69,7 @@ Seconds = dict[str, float]
 STAGES = {
     "journal opened": (journal.Journal, "__init__"),
     "prepared": (run, "_prepared"),
-    "foreign refused": (run, "adopt_others"),
+    "foreign refused": (run, "adopt"),
     "planned": (answering, "make_plan"),
     "left found": (answering, "calls_left"),
     "begun": (answering, "begin"),

@@ -363,7 +363,7 @@ def test_of_a_finished_sweep_no_call_is_looked_at(world: World) -> None:
         return prompts.message(query, variant)
 
     world.patch.setattr(findit, "prompt_set", lambda: (prompts.NAME, message))
-    for name in ("Journal", "adopt_others"):
+    for name in ("Journal", "adopt"):
         world.patch.setattr(run, name, refused)
     world.patch.setattr(Host, "backend", refused)
     again = ran(world)
@@ -379,7 +379,7 @@ def test_a_cell_that_changed_is_gone_through_alone(world: World) -> None:
     def adopt(output: Any, *others: Any) -> None:
         adopted.append(output.path.name)
 
-    world.patch.setattr(run, "adopt_others", adopt)
+    world.patch.setattr(run, "adopt", adopt)
     assert len(ran(world).results) == 2
     assert adopted == [f"{STEM}.json"]
 

@@ -1,4 +1,5 @@
-"""From the journal to prediction files in VLMEvalKit's own layout, and to scores beside them.
+"""From the journal to prediction files in VLMEvalKit's own layout, and to scores beside them; and
+back, where a prediction file has answers that the journal does not.
 
 What is written depends on the journal and the plan alone, so it is the same bytes after any number
 of kills; only ``scored_at`` in the provenance is a time, and files that would not change otherwise
@@ -9,29 +10,37 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.files import holds_text
-from ..core.prediction_reader import PREDICTION_FORMATS
+from ..core.identity import Identity
+from ..core.identity_file import read_identity
+from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.prediction_writer import holds_rows, write_rows
-from ..core.replies import FAILED, Reply, recorded, with_error
+from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
+from ..core.work import Answer
 from ..runs.cell_result import Result, result_of
 from ..runs.details import lines_of
 from ..runs.provenance import FINISHED, provenance_of
 from ..runs.results import score_text, write_score
 from ..runs.score import RunScore, joined, looked_at, score, without_details
-from .calls import Cell, ImageHash, keys_of
+from .calls import Cell, ImageHash, Keying, keys_of
 from .journal.lookup import JournalView
 from .journal.writer import Journal
-from .outputs import Output, adopt
+from .outputs import Output, record_of
+
+log = logging.getLogger(__name__)
 
 FAILED_CALL = f"{FAILED} via API."
 """VLMEvalKit's own words for a failed call: its runner asks such rows again."""
@@ -74,19 +83,6 @@ def in_memory(output: Output, keys: Sequence[str], journal: JournalView) -> RunS
     """The score of a cell whose calls were all made; nothing is written but what is forgotten."""
     with _details() as details:
         return joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
-
-
-def adopt_others(output: Output, journal: Journal, hashes: ImageHash) -> None:
-    """Take in what prediction files have and the journal does not; see :func:`.outputs.adopt`.
-
-    A file that was written from this journal is not read row by row.
-    """
-    if not any(output.path.with_suffix(suffix).is_file() for suffix in PREDICTION_FORMATS):
-        return
-    cell = output.cell
-    keys = list(keys_of(cell, hashes))
-    if not holds_rows(output.path, prediction_rows(cell, keys, journal)):
-        adopt(output, keys, journal, hashes)
 
 
 def prediction_rows(
@@ -178,3 +174,105 @@ def clean_up(folder: Path) -> None:
     for path in folder.iterdir() if folder.is_dir() else ():
         if left_behind.fullmatch(path.name):
             path.unlink(missing_ok=True)
+
+
+# --- what lies there already ----------------------------------------------------------------------
+
+
+def adopt(output: Output, journal: Journal, hashes: ImageHash) -> None:
+    """Take answers into the journal that prediction files have and the journal does not.
+
+    So a run goes on under the engine that was begun under VLMEvalKit's runner, or before its
+    journal was lost, and nothing is paid for twice.  A file of any format is looked for; one that
+    was written from this journal is not read row by row.  Answers that the journal has of other
+    pictures stay what they are: they do not stand for those of now.
+
+    Raises:
+        PredictionError: the file has replies of which nothing says that they are of this run, or
+            rows that this run does not ask.
+    """
+    paths = [*filter(Path.is_file, map(output.path.with_suffix, PREDICTION_FORMATS))]
+    keys = list(keys_of(output.cell, hashes)) if paths else []
+    if not paths or holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
+        return
+    recorded, forced = read_identity(output.path), output.identity.forced
+    for path in paths:
+        if forced and (recorded is None or recorded.forced != forced):
+            _set_aside(path)  # of another run than the one that was forced
+            continue
+        try:
+            replies = [reply for reply in read_predictions(path) if not reply.failed]
+        except PredictionError as error:
+            log.warning("%s", error)
+            _set_aside(path)
+            continue
+        journal.append(_adopted(path, replies, output, recorded, keys, journal, hashes))
+
+
+def _adopted(
+    path: Path,
+    replies: Iterable[Reply],
+    output: Output,
+    recorded: Identity | None,
+    keys: Sequence[str],
+    journal: Journal,
+    hashes: ImageHash,
+) -> list[dict[str, Any]]:
+    """The records of what a file has and the journal does not."""
+    cell, keying, found, changed = output.cell, Keying(output.cell, hashes), [], 0
+    known = dict(zip(cell.rows, keys, strict=True))
+    asked_before = cache(partial(_asked_before, cell, journal))
+    elsewhere = "Use another work_dir, or move them away."
+    for reply in replies:
+        if (key := known.get(reply.index)) is None:
+            raise PredictionError(
+                f"{path} holds row {reply.index}, which is not among the {len(known)} rows of this "
+                f"run. {elsewhere}"
+            )
+        with_logprobs = reply.recorded.token_logprobs is not None
+        is_same = reply.text in journal.replies(key)
+        says_more = with_logprobs and not journal.serves(key, confidences=True)
+        # Formats but JSON cannot hold every reply.
+        if key in journal and not (is_same and says_more) and (is_same or path.suffix != ".json"):
+            continue
+        if (key in journal and not is_same) or recorded is None or not _is_of(reply, output):
+            raise PredictionError(
+                f"{path} holds a reply to row {reply.index} that is not in the journal "
+                f"{journal.path}. {elsewhere}"
+            )
+        made = keying(reply.index)
+        if key not in journal and (reply.index, made.prompt_sha256, reply.text) in asked_before():
+            changed += 1
+            continue
+        extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
+        answer = Answer(reply.text, extra)
+        found.append(record_of(cell, reply.index, answer, made, recorded, with_logprobs))
+    if changed:
+        log.warning("%s: %d pictures are not those that were asked about: again", path, changed)
+    return found
+
+
+def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
+    """The row, the hash of the words and the reply of every call of a cell that the journal has.
+
+    Where the key of a row's call is not among them, the call was about other pictures.
+    """
+    return frozenset(
+        (one["row"], one["prompt_sha256"], one["reply"])
+        for one in journal.answers_of(cell.model, cell.question.name)
+        if one["settings"] == dict(cell.settings)
+    )
+
+
+def _is_of(reply: Reply, output: Output) -> bool:
+    """Whether nothing says that a reply is of another checkpoint than its run's."""
+    said, now = reply.recorded.model.get("revision"), output.identity.answering.revision
+    return None in (said, now) or said == now
+
+
+def _set_aside(path: Path) -> None:
+    """Give a prediction file that is going to be replaced another name, and keep it."""
+    names = (path.with_name(f"{path.stem}.replaced-{n}{path.suffix}") for n in count(1))
+    aside = next(name for name in names if not name.exists())
+    path.rename(aside)
+    log.warning("%s is kept as %s", path, aside.name)

@@ -1,16 +1,9 @@
-"""Where a run's results go, what run they are of, and what lies there already.
-
-What contradicts the run that lies there is refused before the first call.  Answers that nobody but
-the prediction file has are taken into the journal; replies of another run are never written over.
-"""
+"""Where a run's results go, and what run they are of: what contradicts it is refused."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +11,15 @@ from ..benchmarks import benchmark_of
 from ..core.contradictions import Contradiction, continued, contradictions, overruled
 from ..core.identity import Answering, Described, Identity
 from ..core.identity_file import read_identity, write_identity
-from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError, read_predictions
 from ..core.redaction import scrubbed
-from ..core.replies import NOTHING_RECORDED, Reply
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..core.work import Answer, refused_if_it_quotes
 from ..models.model_asker import as_json_value
 from ..runs.new_identity import run_identity
 from ..runs.score import refuse_variable
-from .calls import Cell, ImageHash, Keyed, Keying
+from .calls import Cell, Keyed
 from .journal.lookup import JournalView
-from .journal.writer import Journal
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,100 +105,6 @@ def made_before(output: Output, keys: Iterable[str], journal: JournalView) -> Ou
         "Use another journal.",
     )
     return replace(output, identity=replace(output.identity, forced=tuple(notes)))
-
-
-def adopt(output: Output, keys: Sequence[str], journal: Journal, hashes: ImageHash) -> None:
-    """Take answers into the journal that the prediction file has and the journal does not.
-
-    So a run goes on under the engine that was begun under VLMEvalKit's runner, or before its
-    journal was lost, and nothing is paid for twice.  A file of any format is looked for.  Answers
-    that the journal has of other pictures stay what they are: they do not stand for those of now.
-
-    Raises:
-        PredictionError: the file has replies of which nothing says that they are of this run, or
-            rows that this run does not ask.
-    """
-    recorded, forced = read_identity(output.path), output.identity.forced
-    for path in filter(Path.is_file, map(output.path.with_suffix, PREDICTION_FORMATS)):
-        if forced and (recorded is None or recorded.forced != forced):
-            _set_aside(path)  # of another run than the one that was forced
-            continue
-        try:
-            replies = [reply for reply in read_predictions(path) if not reply.failed]
-        except PredictionError as error:
-            log.warning("%s", error)
-            _set_aside(path)
-            continue
-        journal.append(_adopted(path, replies, output, recorded, keys, journal, hashes))
-
-
-def _adopted(
-    path: Path,
-    replies: Iterable[Reply],
-    output: Output,
-    recorded: Identity | None,
-    keys: Sequence[str],
-    journal: Journal,
-    hashes: ImageHash,
-) -> list[dict[str, Any]]:
-    """The records of what a file has and the journal does not."""
-    cell, keying, found, changed = output.cell, Keying(output.cell, hashes), [], 0
-    known = dict(zip(cell.rows, keys, strict=True))
-    asked_before = cache(partial(_asked_before, cell, journal))
-    elsewhere = "Use another work_dir, or move them away."
-    for reply in replies:
-        if (key := known.get(reply.index)) is None:
-            raise PredictionError(
-                f"{path} holds row {reply.index}, which is not among the {len(known)} rows of this "
-                f"run. {elsewhere}"
-            )
-        with_logprobs = reply.recorded.token_logprobs is not None
-        is_same = reply.text in journal.replies(key)
-        says_more = with_logprobs and not journal.serves(key, confidences=True)
-        # Formats but JSON cannot hold every reply.
-        if key in journal and not (is_same and says_more) and (is_same or path.suffix != ".json"):
-            continue
-        if (key in journal and not is_same) or recorded is None or not _is_of(reply, output):
-            raise PredictionError(
-                f"{path} holds a reply to row {reply.index} that is not in the journal "
-                f"{journal.path}. {elsewhere}"
-            )
-        made = keying(reply.index)
-        if key not in journal and (reply.index, made.prompt_sha256, reply.text) in asked_before():
-            changed += 1
-            continue
-        extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
-        answer = Answer(reply.text, extra)
-        found.append(record_of(cell, reply.index, answer, made, recorded, with_logprobs))
-    if changed:
-        log.warning("%s: %d pictures are not those that were asked about: again", path, changed)
-    return found
-
-
-def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
-    """The row, the hash of the words and the reply of every call of a cell that the journal has.
-
-    Where the key of a row's call is not among them, the call was about other pictures.
-    """
-    return frozenset(
-        (one["row"], one["prompt_sha256"], one["reply"])
-        for one in journal.answers_of(cell.model, cell.question.name)
-        if one["settings"] == dict(cell.settings)
-    )
-
-
-def _is_of(reply: Reply, output: Output) -> bool:
-    """Whether nothing says that a reply is of another checkpoint than its run's."""
-    said, now = reply.recorded.model.get("revision"), output.identity.answering.revision
-    return None in (said, now) or said == now
-
-
-def _set_aside(path: Path) -> None:
-    """Give a prediction file that is going to be replaced another name, and keep it."""
-    names = (path.with_name(f"{path.stem}.replaced-{n}{path.suffix}") for n in count(1))
-    aside = next(name for name in names if not name.exists())
-    path.rename(aside)
-    log.warning("%s is kept as %s", path, aside.name)
 
 
 def record_of(

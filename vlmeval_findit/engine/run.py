@@ -23,7 +23,7 @@ from ..runs.cell_result import Result
 from ..runs.format_file import best_format
 from .answering import Context, Engine, Host, ModelStoppedError, run_model, submit
 from .calls import Cell, Prompts, prompts_of, settings_of
-from .cell_files import adopt_others, clean_up
+from .cell_files import adopt, clean_up
 from .config import ModelEntry, Sweep, questions_of
 from .finished import FinishedCells
 from .image_hashes import RememberedHashes
@@ -228,7 +228,7 @@ def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
             prepared.append((entry, _prepared(engine, entry, cells)))
         for _, work in prepared:
             for output in work.left:
-                adopt_others(output, engine.journal, engine.hashes)
+                adopt(output, engine.journal, engine.hashes)
         if sweep.batch is not None and sweep.race is None and len(prepared) > 1:
             for entry, work in prepared:
                 submit(engine, entry, work.left)

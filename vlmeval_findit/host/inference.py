@@ -33,7 +33,7 @@ from ..engine.answering import Job, ModelStoppedError, Planned, StoppedError, an
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.calls import ImageHash, ImageHashes, keys_of
 from ..engine.cancel import cancelled_by_signals
-from ..engine.cell_files import adopt_others, count_failed, prediction_rows
+from ..engine.cell_files import adopt, count_failed, prediction_rows
 from ..engine.http_backend import HttpBackend
 from ..engine.journal.lookup import JournalView
 from ..engine.journal.writer import Journal
@@ -185,7 +185,7 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str |
         return 0, None
     with Journal(run.journal) as journal:
         for path in dict.fromkeys((run.kept, run.output.path)):
-            adopt_others(replace(run.output, path=path), journal, hashes)
+            adopt(replace(run.output, path=path), journal, hashes)
         ranks.wait()
         _make_calls(run, model, how, Kept(journal, ranks, hashes))
         ranks.wait()
