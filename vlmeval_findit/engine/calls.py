@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -263,8 +263,7 @@ def key_fits(record: Mapping[str, Any]) -> bool:
 
     def fits(settings: Any) -> bool:
         asked = [record["model"], settings, record["prompt_sha256"], record["image_sha256"]]
-        key = hashlib.sha256(_ENCODER.encode(asked).encode()).hexdigest()
-        return bool(record["key"] == key)
+        return bool(record["key"] == _sha256(asked))
 
     return fits(record["settings"]) or fits(_numbered(record["settings"]))
 
@@ -287,3 +286,7 @@ _quoted = json.encoder.encode_basestring_ascii
 """A text as JSON writes it; to have lists of texts written by an encoder takes twice as long."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
+
+
+def _sha256(value: Sequence[Any]) -> str:
+    return hashlib.sha256(_ENCODER.encode(value).encode()).hexdigest()
