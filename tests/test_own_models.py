@@ -130,50 +130,45 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
         vlmeval.config.supported_VLM.update(before)
 
 
-UGLY: dict[str, tuple[str, str]] = {
-    "not YAML": ("- {name: [", "models.yaml, line 1: not YAML"),
-    "nothing": ("", "line 1: the file is empty"),
-    "no list": ("models: 3", "should be a list of models"),
-    "an empty list": ("[]", "should be a list of models"),
-    "no models": ("datasets: [Demo]", "no key 'models'"),
-    "a word": ("- plates", "line 1: should be a mapping with the keys name, "),
-    "another key": ("- {name: a, spaces: unit}", "line 1: no key 'spaces': did you mean space?"),
-    "a provider": ("- {name: a, space: unit, provider: openai}", "(--provider openai), and not"),
-    "a number": ("- {name: a, space: unit}\n- {name: 3}", "line 2: name: 3 should be a name"),
-    "no name": ("- {space: unit}", "line 1: name is missing"),
-    "a slash": ("- {name: a/b, space: unit}", "no slash in it"),
-    "like none": ("- {name: a, like: Qwen3VL}", "like: no model 'Qwen3VL' in the table: did you"),
-    "like and row": ("- {name: a, like: Qwen3-VL, row: Qwen3-VL}", "like and row are one key"),
-    "nothing said": ("- {name: a}", "line 1, a: neither like nor space"),
-    "no such space": ("- {name: a, space: grid100}", "'grid100': did you mean grid1000?"),
-    "no bounds": ("- {name: a, space: smart_resize}", "min_pixels"),
-    "a checkpoint of none": ("- {name: a, space: unit, checkpoint: a/b}", "no local model None"),
-    "a checkpoint afar": (
-        "- {name: a, like: GPT-5.4, checkpoint: a/b}",
-        "no local model 'GPT-5.4'",
-    ),
-    "no folder": ("- {name: a, like: Qwen3-VL, checkpoint: ./b}", "./b: no such folder"),
-    "a setting": (
-        "- {name: a, like: Qwen3-VL, checkpoint: a/b, settings: {dtyp: x}}",
+# fmt: off
+UGLY = {
+    "- {name: [": "models.yaml, line 1: not YAML",
+    "": "line 1: the file is empty",
+    "models: 3": "should be a list of models",
+    "[]": "should be a list of models",
+    "datasets: [Demo]": "no key 'models'",
+    "- plates": "line 1: should be a mapping with the keys name, ",
+    "- {name: a, spaces: unit}": "line 1: no key 'spaces': did you mean space?",
+    "- {name: a, space: unit, provider: openai}": "(--provider openai), and not",
+    "- {name: a, space: unit}\n- {name: 3}": "line 2: name: 3 should be a name",
+    "- {space: unit}": "line 1: name is missing",
+    "- {name: a/b, space: unit}": "no slash in it",
+    "- {name: a, like: Qwen3VL}": "like: no model 'Qwen3VL' in the table: did you",
+    "- {name: a, like: Qwen3-VL, row: Qwen3-VL}": "like and row are one key",
+    "- {name: a}": "line 1, a: neither like nor space",
+    "- {name: a, space: grid100}": "'grid100': did you mean grid1000?",
+    "- {name: a, space: smart_resize}": "min_pixels",
+    "- {name: a, space: unit, checkpoint: a/b}": "no local model None",
+    "- {name: a, like: GPT-5.4, checkpoint: a/b}": "no local model 'GPT-5.4'",
+    "- {name: a, like: Qwen3-VL, checkpoint: ./b}": "./b: no such folder",
+    "- {name: a, like: Qwen3-VL, checkpoint: a/b, settings: {dtyp: x}}":
         "no setting 'dtyp': did you mean dtype?",
-    ),
-    "a setting afar": ("- {name: a, like: Qwen3-VL, settings: {dtype: x}}", "with a checkpoint"),
-    "a regex": ("- {name: a, space: unit, names: '('}", "unterminated subpattern"),
-    "ours": ("- {name: Qwen3-VL, space: unit}", "Qwen3-VL is a name of Qwen3-VL, a row of the"),
-    "ours by a name": ("- {name: qwen3-vl-8b, space: unit}", "qwen3-vl-8b is a name of Qwen3-VL"),
-    "twice": ("- {name: a, space: unit}\n- {name: a, space: pixels}", "a stands twice"),
-    "there already": (
-        "- {name: old, space: unit}",
-        "there is a model old: --replace describes it anew",
-    ),
+    "- {name: a, like: Qwen3-VL, settings: {dtype: x}}": "with a checkpoint",
+    "- {name: a, space: unit, names: '('}": "unterminated subpattern",
+    "- {name: Qwen3-VL, space: unit}": "Qwen3-VL is a name of Qwen3-VL, a row of the",
+    "- {name: qwen3-vl-8b, space: unit}": "qwen3-vl-8b is a name of Qwen3-VL",
+    "- {name: a, space: unit}\n- {name: a, space: pixels}": "a stands twice",
+    "- {name: old, space: unit}": "there is a model old: --replace describes it anew",
 }
+# fmt: on
 
 
-@pytest.mark.parametrize("what", UGLY)
-def test_a_file_is_refused_whole(what: str, kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--add", file_of("- {name: old, space: pixels}")]) == 0
+@pytest.mark.parametrize(("text", "why"), UGLY.items())
+def test_a_file_is_refused_whole(
+    text: str, why: str, kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(Path(file_of("- {name: old, space: pixels}")), replaces=False)
     before = kept.read_bytes()
-    text, why = UGLY[what]
     assert main(["models", "--add", file_of(text)]) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: models.yaml")
