@@ -14,6 +14,7 @@ from chat_server import Answer, Asked, ChatServer, completion
 from engine_fakes import demo_sweep, go
 
 from vlmeval_findit.cli import main
+from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import Inference
@@ -80,21 +81,27 @@ datasets: [FindIt_Demo_xyxy_json, FindIt_Demo_refexp_xyxy_json]
 """
 
 
-def test_servers_come_and_go_while_they_are_asked(tmp_path: Path) -> None:
+def test_servers_come_and_go_while_they_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_backend, "_LOOK_SECONDS", 0.05)
     path = tmp_path / "servers"
+    asked_when_gone: list[int] = []
 
     def of_first(asked: Asked, number: int) -> Answer:
         if number == 4:
             path.write_text(f"{first.url}\n{second.url}\n")
-        return replace(completion("[]"), delay=0.3)
+        return replace(completion("[]"), delay=0.1)
 
     def of_second(asked: Asked, number: int) -> Answer:
         if number == 0:
             path.write_text(f"{second.url}\n")
-        return replace(completion("[]"), delay=0.3)
+        if number == 5:  # half a second later
+            asked_when_gone.append(len(first.asked))
+        return replace(completion("[]"), delay=0.1)
 
     with ChatServer(of_first) as first, ChatServer(of_second) as second:
-        begin = threading.Timer(1.0, path.write_text, [f"{first.url}\n"])
+        begin = threading.Timer(0.5, path.write_text, [f"{first.url}\n"])
         begin.start()
         sweep = demo_sweep(tmp_path, CONFIG, limit=10)
         results = go(sweep, ServersHost([f"@{path}"], Inference(threads=1)))
@@ -102,10 +109,9 @@ def test_servers_come_and_go_while_they_are_asked(tmp_path: Path) -> None:
     assert [(one.rows, one.failed) for one in results] == [(10, 0), (10, 0)]
     assert len(first.asked) + len(second.asked) == 20, "every call is made once"
     assert len(first.asked) >= 5
-    assert len(second.asked) >= 3
-    identity = json.loads(
-        (results[0].path.parent / f"{results[0].path.stem}_identity.json").read_text()
-    )
+    assert [len(first.asked)] == asked_when_gone, "asked after it left the file"
+    stored = results[0].path
+    identity = json.loads(stored.with_name(f"{stored.stem}_identity.json").read_text())
     assert identity["answering"]["endpoint"] is None, "they are others in the next run"
 
 
