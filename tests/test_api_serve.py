@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     how = Serving("transformers", 0, arguments=("--device", "cpu", "--dtype", "float32"))
     logs = tmp_path_factory.mktemp("serve")
-    with LocalServers(how, str(checkpoint), "Qwen3-VL", logs) as running:
+    with closing(LocalServers(how, str(checkpoint), "Qwen3-VL", logs)) as running:
+        running.start()
         yield running.living()[0].base_url
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def test_servers_share_out_the_gpus(
     program: str, started: Callable[[], list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     how = Serving(program, 4, 2, ("--max-model-len", "8192"))
-    with servers(tmp_path, how) as running:
+    with closing(servers(tmp_path, how)) as running:
+        running.start()
         urls = [one.base_url for one in running.living()]
         assert [one.name for one in running.living()] == [f"{program} 0", f"{program} 1"]
         assert len(set(urls)) == 2
@@ -129,7 +131,6 @@ time.sleep(600)
 def test_starting_can_be_given_up(
     started: Callable[[], list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LocalServers, "_ask", lambda self, url: 1 / len(""))
     monkeypatch.setattr(serving, "_LOOK_SECONDS", 600.0)
     running = servers(tmp_path, Serving("vllm", 1))
 
@@ -137,7 +138,7 @@ def test_starting_can_be_given_up(
         raise OSError("loading")
 
     monkeypatch.setattr(running, "_ask", never)
-    threading.Timer(0.5, running.stop).start()
+    threading.Timer(0.5, running.close).start()
     with pytest.raises(ServingError, match="was told to end before it answered"):
         running.start()
     assert ends([one["pid"] for one in started()])
@@ -146,7 +147,8 @@ def test_starting_can_be_given_up(
 def test_servers_that_died_are_no_addresses(
     started: Callable[[], list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    with servers(tmp_path, Serving("vllm", 2)) as running:
+    with closing(servers(tmp_path, Serving("vllm", 2))) as running:
+        running.start()
         first, second = started()
         os.kill(first["pid"], signal.SIGKILL)
         assert ends([first["pid"]])
@@ -156,7 +158,7 @@ def test_servers_that_died_are_no_addresses(
         assert [one.base_url for one in running.living()] == [second["url"]]
         os.kill(second["pid"], signal.SIGKILL)
         for server in running._servers:
-            server.wait(5)
+            server.wait()
         with pytest.raises(ServingError, match="ended with SIGKILL"):
             running.living()
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -276,7 +276,7 @@ class ServedBackend:
 
         try:
             servers = self._model.servers(self._log_folder)
-            with cancel.on_request(servers.give_up):
+            with cancel.on_request(partial(servers.close, wait=False)):
                 living = await asyncio.to_thread(serve, servers)
         except (ServingError, ValueError) as error:
             if not cancel.requested:

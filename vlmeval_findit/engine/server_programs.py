@@ -7,48 +7,51 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from ..core.config import Checked, Config, Count, Name, Wanted
 from ..core.spelling import nearest
 
 
-class Launch(NamedTuple):
-    """One server that is going to be started; ``name`` is what it should call the model."""
-
-    executable: str
-    checkpoint: str
-    name: str
-    port: int
-    tensor_parallel: int
-    revision: str | None
-    dtype: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class ServerProgram:
-    """A program that serves models: how it is found, started and asked.
-
-    ``package`` is the distribution whose version is recorded, ``needs`` are others that it serves
-    with.  ``names_models``: it calls the model as it is told, and lists it; else requests say the
-    checkpoint.  ``calls`` are calls at a time that one server is worth.  ``takes_bounds``: a
-    request may say within which areas images are resized.  ``fields`` are more fields of a request
-    whose reply should keep some of its special tokens.
-    """
+    """A program that serves models: how it is found, started and asked."""
 
     name: str
-    package: str
+    """Of its executable, and of the distribution whose version is recorded."""
     install: str
-    command: Callable[[Launch], list[str]]
+    arguments: str
+    """Words with ``{checkpoint}``, ``{name}``, ``{port}`` and ``{parallel}`` in them."""
     calls: int
+    """At a time that one server is worth."""
     needs: tuple[str, ...] = ()
+    """Other distributions that it serves with."""
     names_models: bool = True
+    """Whether it calls the model as it is told, and lists it; else requests say the checkpoint."""
     takes_bounds: bool = False
+    """Whether a request may say within which areas images are resized."""
     takes_revision: bool = True
     keeps_tokens: Mapping[str, Any] = field(default_factory=dict)
+    """More fields of a request whose reply should keep some of its special tokens."""
+
+    def command(
+        self,
+        checkpoint: str,
+        name: str,
+        port: int,
+        parallel: int,
+        revision: str | None,
+        dtype: str | None,
+    ) -> list[str]:
+        """Starts one server."""
+        said = {"checkpoint": checkpoint, "name": name, "port": port, "parallel": parallel}
+        flags = {"--revision": revision if self.takes_revision else None, "--dtype": dtype}
+        given = [word for flag, value in flags.items() if value for word in (flag, value)]
+        words = [word.format(**said) for word in self.arguments.split()]
+        return [self.executable, "serve", *words, *given]
 
     @property
     def executable(self) -> str:
@@ -79,7 +82,7 @@ class ServerProgram:
     @property
     def described(self) -> str:
         """Its name, with its version where that is known."""
-        return " ".join(filter(None, (self.name, _version(self.executable, self.package))))
+        return " ".join(filter(None, (self.name, _version(self.executable, self.name))))
 
 
 def _version(executable: str, package: str) -> str | None:
@@ -90,68 +93,36 @@ def _version(executable: str, package: str) -> str | None:
     return found[-1].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
 
 
-def _vllm(launch: Launch) -> list[str]:
-    # A checkpoint's own sampling would be applied beside the temperature; 80 images are 64 frames
-    # and some reference shots.
-    return [
-        *(launch.executable, "serve", launch.checkpoint, "--served-model-name", launch.name),
-        *("--host", "127.0.0.1", "--port", str(launch.port)),
-        *("--tensor-parallel-size", str(launch.tensor_parallel)),
-        *("--generation-config", "vllm", "--limit-mm-per-prompt", '{"image": 80}'),
-        *_given("--revision", launch.revision),
-        *_given("--dtype", launch.dtype),
-    ]
-
-
-def _sglang(launch: Launch) -> list[str]:
-    return [
-        *(launch.executable, "serve", "--model-path", launch.checkpoint),
-        *("--served-model-name", launch.name),
-        *("--host", "127.0.0.1", "--port", str(launch.port)),
-        *("--tp-size", str(launch.tensor_parallel), "--sampling-defaults", "openai"),
-        *_given("--revision", launch.revision),
-        *_given("--dtype", launch.dtype),
-    ]
-
-
-def _transformers(launch: Launch) -> list[str]:
-    return [
-        *(launch.executable, "serve", launch.checkpoint),
-        *("--host", "127.0.0.1", "--port", str(launch.port)),
-        *_given("--dtype", launch.dtype),
-    ]
-
-
-def _given(flag: str, value: str | None) -> tuple[str, ...]:
-    return () if value is None else (flag, value)
-
+_KEEPS = {"skip_special_tokens": False}
 
 PROGRAMS: Mapping[str, ServerProgram] = {
     row.name: row
     for row in (
+        # A checkpoint's own sampling would be applied beside the temperature; 80 images are 64
+        # frames and some reference shots.
         ServerProgram(
             "vllm",
-            "vllm",
             "pip install vllm",
-            _vllm,
+            "{checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
+            "--tensor-parallel-size {parallel} --generation-config vllm "
+            '--limit-mm-per-prompt {{"image":80}}',
             calls=64,
             takes_bounds=True,
-            keeps_tokens={"skip_special_tokens": False},
+            keeps_tokens=_KEEPS,
         ),
         ServerProgram(
             "sglang",
-            "sglang",
             "pip install 'sglang[all]'",
-            _sglang,
+            "--model-path {checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
+            "--tp-size {parallel} --sampling-defaults openai",
             calls=64,
-            keeps_tokens={"skip_special_tokens": False},
+            keeps_tokens=_KEEPS,
         ),
         # It leaves special tokens in every reply.
         ServerProgram(
             "transformers",
-            "transformers",
             "pip install 'transformers[serving]'",
-            _transformers,
+            "{checkpoint} --host 127.0.0.1 --port {port}",
             calls=4,
             needs=("fastapi", "uvicorn"),
             names_models=False,

@@ -17,16 +17,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
-from http.client import HTTPConnection, HTTPException
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
-from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
 
 from ..models.http.endpoint import Endpoint
 from . import server_guard
-from .server_programs import PROGRAMS, Launch, Serving
+from .server_programs import PROGRAMS, Serving
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ START_SECONDS = 3600.0
 _LOOK_SECONDS = 0.5
 _CALL_SECONDS = 300.0
 _LAST_LINES = 12
+_LOADING = frozenset({404, 408, 429, 502, 503, 504})
 
 
 class ServingError(RuntimeError):
@@ -56,25 +58,23 @@ class LocalServer:
     def __init__(
         self, command: Sequence[str], name: str, url: str, log_file: Path, devices: str | None
     ) -> None:
-        self.name = name
+        # No key and no header of the environment's: they are for servers elsewhere.
+        self.endpoint = Endpoint(url, label=name)
         self.url = url
-        self.log_file = log_file
+        self._log_file = log_file
+        own = {} if devices is None else {"CUDA_VISIBLE_DEVICES": devices}
         log_file.parent.mkdir(parents=True, exist_ok=True)
-        environment = dict(os.environ)
-        if devices is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = devices
-        guard = [sys.executable, "-I", "-S", server_guard.__file__]
         with log_file.open("ab") as output:
             output.write(f"# {time.strftime('%F %T')} {shlex.join(command)}\n".encode())
             output.flush()
             self._log_begin = output.tell()
             # A session of its own: Ctrl-C at our terminal is not for it.
             self._guard = subprocess.Popen(
-                [*guard, *command],
+                [sys.executable, "-I", "-S", server_guard.__file__, *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env={**os.environ, **own},
                 start_new_session=True,
             )
 
@@ -84,15 +84,15 @@ class LocalServer:
 
     def end(self) -> None:
         """Tell it to end; it has :data:`.server_guard.GRACE` seconds, whether we live or not."""
-        if self._guard.stdin is not None and not self._guard.stdin.closed:
-            self._guard.stdin.close()
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until it has ended, at most so long."""
+    def wait(self) -> None:
+        """Wait until it has ended, or its guard should have killed it."""
         try:
-            self._guard.wait(seconds)
+            self._guard.wait(server_guard.GRACE + 5)
         except subprocess.TimeoutExpired:
-            log.warning("a server takes long to end; its guard kills it: %s", self.log_file)
+            log.warning("a server takes long to end; its guard kills it: %s", self._log_file)
 
     def why_dead(self) -> str:
         """How it ended, and the last that it printed."""
@@ -101,68 +101,43 @@ class LocalServer:
         return f"ended with {how}{self.last_lines()}"
 
     def last_lines(self) -> str:
-        with self.log_file.open("rb") as file:
-            file.seek(max(self._log_begin, self.log_file.stat().st_size - 20_000))
+        with self._log_file.open("rb") as file:
+            file.seek(max(self._log_begin, self._log_file.stat().st_size - 20_000))
             lines = file.read().decode("utf-8", "replace").splitlines()
         shown = "\n  ".join(line[:300] for line in lines[-_LAST_LINES:])
-        return f". The last lines of {self.log_file}:\n  {shown or '(nothing)'}"
+        return f". The last lines of {self._log_file}:\n  {shown or '(nothing)'}"
 
 
+@dataclass
 class LocalServers:
-    """Servers of one model on this machine, from :meth:`start` to :meth:`stop`.
+    """Servers of one model on this machine, from :meth:`start` to :meth:`close`.
 
-    Args:
-        serving: how it is served.
-        checkpoint: a folder or an identifier.
-        name: that of the results.
-        log_folder: the servers' logs go there.
-        revision, dtype: of the checkpoint (None: the program's choice).
+    They are equal where they would be started alike.
 
     Raises:
         ValueError: as of :meth:`Serving.check`.
     """
 
-    def __init__(
-        self,
-        serving: Serving,
-        checkpoint: str,
-        name: str,
-        log_folder: Path,
-        revision: str | None = None,
-        dtype: str | None = None,
-    ) -> None:
-        serving.check()
-        self._serving = serving
-        self._program = PROGRAMS[serving.program]
-        self._checkpoint = checkpoint
-        self._name = name
-        self._log_folder = log_folder
-        self._how = revision, dtype
-        self._servers: list[LocalServer] = []
-        self._stopped = threading.Event()
+    serving: Serving
+    checkpoint: str
+    """A folder or an identifier."""
+    name: str
+    """That of the results."""
+    log_folder: Path = field(compare=False)
+    revision: str | None = None
+    """Of the checkpoint, as ``dtype`` is; None: the program's choice."""
+    dtype: str | None = None
+    _servers: list[LocalServer] = field(default_factory=list, init=False, compare=False)
+    _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
-    @property
-    def served_name(self) -> str:
-        """What requests call the model."""
-        return self._program.served_name(self._name, self._checkpoint)
-
-    def __enter__(self) -> LocalServers:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+    def __post_init__(self) -> None:
+        self.serving.check()
 
     def start(self) -> None:
         """Start them and wait until each has answered a call.
 
         Raises:
-            ServingError: one of them did not come up, or :meth:`stop` was called meanwhile; none
+            ServingError: one of them did not come up, or :meth:`close` was called meanwhile; none
                 is left.
         """
         try:
@@ -171,7 +146,7 @@ class LocalServers:
             for server in self._servers:
                 self._wait_for(server, deadline)
         except BaseException:
-            self.give_up()
+            self.close(wait=False)
             raise
 
     def living(self) -> list[Endpoint]:
@@ -180,88 +155,71 @@ class LocalServers:
         Raises:
             ServingError: all of them died.
         """
-        # No key and no header of the environment's: they are for servers elsewhere.
-        living = [
-            Endpoint(server.url, label=server.name) for server in self._servers if server.is_alive
-        ]
-        if not living and self._servers and not self._stopped.is_set():
+        if self._closed.is_set():
+            return []
+        living = [server.endpoint for server in self._servers if server.is_alive]
+        if not living and self._servers:
             raise ServingError(f"{self._said} {self._servers[-1].why_dead()}")
         return living
 
-    def give_up(self) -> None:
-        """End them, and let their guards see to it; a signal handler may call this."""
-        self.stop(wait=False)
-
-    def is_like(self, other: LocalServers) -> bool:
-        """Whether others would be started alike."""
-        own = (self._serving, self._checkpoint, self._name, self._how)
-        return own == (other._serving, other._checkpoint, other._name, other._how)
-
-    def stop(self, wait: bool = True) -> None:
-        """End them all; without ``wait`` their guards see to it."""
-        self._stopped.set()
+    def close(self, wait: bool = True) -> None:
+        """End them all; without ``wait`` their guards see to it.  A signal handler may call it."""
+        self._closed.set()
         for server in self._servers:
             server.end()
         for server in self._servers if wait else ():
-            server.wait(server_guard.GRACE + 5)
+            server.wait()
 
     @property
     def _said(self) -> str:
-        return f"--serve {self._program.name}: the server of {self._name}"
+        return f"--serve {self.serving.program}: the server of {self.name}"
 
     def _launch(self) -> None:
-        devices = self._serving.devices()
-        revision, dtype = self._how
+        program, devices = PROGRAMS[self.serving.program], self.serving.devices()
         for number, (port, own) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
-            launch = Launch(
-                self._program.executable,
-                self._checkpoint,
-                self._name,
-                port,
-                self._serving.tensor_parallel,
-                revision if self._program.takes_revision else None,
-                dtype,
-            )
-            command = [*self._program.command(launch), *self._serving.arguments]
-            url = f"http://127.0.0.1:{port}/v1"
-            log_file = self._log_folder / f"{self._name}-{number}.log"
+            how = self.serving.tensor_parallel, self.revision, self.dtype
+            command = program.command(self.checkpoint, self.name, port, *how)
+            command += self.serving.arguments
+            log_file = self.log_folder / f"{self.name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
-            name = f"{self._program.name} {number}"
+            name, url = f"{program.name} {number}", f"http://127.0.0.1:{port}/v1"
             self._servers.append(LocalServer(command, name, url, log_file, own))
 
     def _wait_for(self, server: LocalServer, deadline: float) -> None:
         """Wait until a server lists the model and answers a call."""
         why = "has not answered"
         while time.monotonic() < deadline:
-            if self._stopped.is_set():
+            if self._closed.is_set():
                 raise ServingError(f"{self._said} was told to end before it answered")
             if not server.is_alive:
                 raise ServingError(f"{self._said} {server.why_dead()}")
             try:
                 self._ask(server.url)
                 return
-            except _RefusedError as error:
-                status, words = error.args
-                why = f"answers with HTTP {status}: {words}"
-                if status not in (404, 408, 429, 502, 503, 504):
+            except HTTPError as error:
+                words = error.read(500).decode("utf-8", "replace")
+                why = f"answers with HTTP {error.code}: {words}"
+                if error.code not in _LOADING:
                     break
             except (OSError, HTTPException, ValueError, LookupError) as error:
                 why = f"does not answer: {type(error).__name__}: {error}"
-            self._stopped.wait(_LOOK_SECONDS)
+            self._closed.wait(_LOOK_SECONDS)
         raise ServingError(f"{self._said} {why}{server.last_lines()}")
 
     def _ask(self, url: str) -> None:
         """Have a server list the model and answer one call.
 
         Raises:
-            _RefusedError, OSError, HTTPException, ValueError, LookupError: it does not.
+            OSError, HTTPException, ValueError, LookupError: it does not.
         """
-        if self._program.names_models:
+        program = PROGRAMS[self.serving.program]
+        served = program.served_name(self.name, self.checkpoint)
+        if program.names_models:
             listed = [one["id"] for one in _json(f"{url}/models", None, 10.0)["data"]]
-            if self.served_name not in listed:
-                raise LookupError(f"it lists {listed}, not {self.served_name}")
+            if served not in listed:
+                raise LookupError(f"it lists {listed}, not {served}")
         asked = {
-            "model": self.served_name,
+            "model": served,
             "messages": [{"role": "user", "content": "Say: yes."}],
             "max_tokens": 4,
             "temperature": 0.0,
@@ -280,7 +238,7 @@ def serve(servers: LocalServers) -> Callable[[], list[Endpoint]]:
         ServingError: as of :meth:`LocalServers.start`.
     """
     global _running
-    if _running is not None and _running.is_like(servers):
+    if _running is not None and _running == servers:
         with suppress(ServingError):
             if _running.living():
                 return _running.living
@@ -294,7 +252,7 @@ def end(wait: bool = True) -> None:
     """End what :func:`serve` started."""
     global _running
     if _running is not None:
-        _running.stop(wait)
+        _running.close(wait)
     _running = None
 
 
@@ -302,24 +260,12 @@ def _json(url: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
     """What a server on this machine says, past any proxy.
 
     Raises:
-        _RefusedError: it says no.
-        OSError, ValueError: it does not say anything.
+        HTTPError, OSError, HTTPException, ValueError: it says no, or nothing.
     """
-    parts = urlsplit(url)
-    connection = HTTPConnection(parts.netloc, timeout=seconds)
-    with closing(connection):
-        said = {"Content-Type": "application/json"}
-        method, data = ("GET", None) if body is None else ("POST", json.dumps(body))
-        connection.request(method, parts.path, data, said)
-        reply = connection.getresponse()
-        text = reply.read(1 << 20)
-    if reply.status != 200:
-        raise _RefusedError(reply.status, text[:500].decode("utf-8", "replace"))
-    return json.loads(text)
-
-
-class _RefusedError(Exception):
-    """A server's status and words."""
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(url, data, {"Content-Type": "application/json"})
+    with build_opener(ProxyHandler({})).open(request, timeout=seconds) as reply:
+        return json.load(reply)
 
 
 def _free_ports(count: int) -> list[int]:
