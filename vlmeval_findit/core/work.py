@@ -19,17 +19,16 @@ log = logging.getLogger(__name__)
 class Work(NamedTuple):
     """What goes to a model at a time: plain values, so that another machine can take it.
 
-    Images of ``messages`` are paths of files.  ``questions[i]`` is what ``messages[i]`` asks;
-    ``settings`` are those of the calls (:func:`..engine.calls.settings_of`); with ``confidences``
-    log-probabilities of the replies' tokens are recorded, where they can be had.
-    ``shares_images``: other calls are over the same images, in this work or beside it.
+    Images of messages are paths of files.
     """
 
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]
-    settings: Mapping[str, Any]
+    """What each message asks."""
     shares_images: bool
+    """Whether other calls are over the same images, in this work or beside it."""
     confidences: bool = False
+    """Whether log-probabilities of the replies' tokens are recorded, where they can be had."""
 
 
 class Stop(Enum):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..core.threads import in_thread
@@ -72,35 +73,51 @@ def image_name(item: WorkItem) -> str:
 
 def work_of(item: WorkItem) -> Work:
     """An item as plain values."""
-    first = item.calls[0].cell
     return Work(
         messages=tuple(call.message for call in item.calls),
         questions=tuple(call.cell.question for call in item.calls),
-        settings=first.settings,
         shares_images=item.shares_images,
-        confidences=first.confidences,
+        confidences=item.calls[0].cell.confidences,
     )
 
 
 def single_calls(item: WorkItem) -> list[WorkItem]:
-    """An item's calls one by one, for a backend that gains nothing from having them together.
-
-    Each can then be kept as soon as it is answered.
-    """
+    """An item's calls one by one, so that each can be kept as soon as it is answered."""
     return [WorkItem((call,), item.shares_images) for call in item.calls]
 
 
-def answers_of(ask: Callable[[Work], list[Answer]], item: WorkItem) -> tuple[Answer, ...]:
-    """An answer to each call of an item, whatever the model does; an exception is failures."""
-    count = len(item.calls)
+def answers_of(asker: Asker, work: Work) -> tuple[Answer, ...]:
+    """An answer to each message, whatever the model does; an exception is failures."""
+    count = len(work.messages)
     try:
-        answers = tuple(ask(work_of(item)))
+        answers = tuple(asker.ask(work))
         if len(answers) == count and all(isinstance(answer, Answer) for answer in answers):
             return answers
         why = f"not {count} answers to {count} messages"
     except (Exception, SystemExit) as error:
         why = said(error)
     return (Answer("", error=why),) * count
+
+
+def answers_in_turn(
+    asker: Asker, work: Work, is_stopped: Callable[[], bool]
+) -> Iterator[tuple[Answer, ...]]:
+    """Yield the answers to the messages that a model takes together; fewer after a stop.
+
+    A model that is :class:`.Cancellable` does not finish what it has begun when the run is to stop:
+    nobody pays for it, and it may take minutes.
+    """
+    if isinstance(asker, Cancellable):
+        asker.cancelled_by(is_stopped)
+    pieces = [work]
+    if not asker.answers_together(shares_images=work.shares_images):
+        both = zip(work.messages, work.questions, strict=True)
+        pieces = [work._replace(messages=(one,), questions=(of,)) for one, of in both]
+    with suppress(CancelledError):
+        for piece in pieces:
+            if is_stopped():
+                return
+            yield answers_of(asker, piece)
 
 
 def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
@@ -114,9 +131,7 @@ class LocalBackend:
     """One model in this process, loaded once, when the first item comes.
 
     It is asked on the loop's own thread: CUDA's current device and torch's grad mode belong to a
-    thread, and nothing else wants the loop meanwhile.  A model that is :class:`.Cancellable` does
-    not finish what it has begun when the run is to stop: nobody pays for it, and it may take
-    minutes.
+    thread, and nothing else wants the loop meanwhile.
     """
 
     def __init__(self, load: Loader) -> None:
@@ -137,15 +152,14 @@ class LocalBackend:
                 except (Exception, SystemExit) as error:
                     yield not_loaded(item, error)
                     return
-                if isinstance(asker, Cancellable):
-                    asker.cancelled_by(lambda: cancel.requested)
-                together = asker.answers_together(shares_images=item.shares_images)
-                for piece in [item] if together else single_calls(item):
-                    if cancel.requested:
-                        return
+                calls = iter(item.calls)
+                coming = answers_in_turn(asker, work_of(item), lambda: cancel.requested)
+                while True:
                     with cancel.exposed():
-                        answers = answers_of(asker.ask, piece)
-                    yield WorkResult(piece.calls, answers)
+                        answers = next(coming, ())
+                    if not answers:
+                        break
+                    yield WorkResult(tuple(islice(calls, len(answers))), answers)
                     await asyncio.sleep(0)  # a turn of the loop, for what else is due
 
 
@@ -189,9 +203,8 @@ class ThreadedBackend:
                         except (Exception, SystemExit) as error:
                             yield not_loaded(piece, error)
                             return
-                        running[asyncio.create_task(in_thread(answers_of, asker.ask, piece))] = (
-                            piece
-                        )
+                        task = asyncio.create_task(in_thread(answers_of, asker, work_of(piece)))
+                        running[task] = piece
                     if not running:
                         return
                     tasks = {*running, waiting}

@@ -6,12 +6,13 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from ..core.redaction import quoted
-from ..core.work import Answer, Asker, Cancellable, CancelledError, Work, said
+from ..core.work import Answer, Asker, Work
+from .backend import answers_in_turn
 from .finished import code_sha256
 
 _TOGETHER = 0.25
@@ -85,11 +86,11 @@ class Replica:
 
     async def ask(self, work: Work) -> AsyncIterator[Home]:
         """Yield the answers to the messages; fewer, if it is stopped."""
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[list[Answer] | None]()
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[tuple[Answer, ...] | None]()
 
         def run() -> None:
             try:
-                for answers in self._answers(work):
+                for answers in answers_in_turn(self._loaded(), work, lambda: self._stopped):
                     loop.call_soon_threadsafe(queue.put_nowait, answers)
             finally:
                 loop.call_soon_threadsafe(queue.put_nowait, None)
@@ -104,7 +105,7 @@ class Replica:
                         together += came
             except TimeoutError:
                 pass
-            yield Home(tuple(together), self._heard.taken())
+            yield Home(together, self._heard.taken())
             if came is not None:
                 came = await queue.get()
         await running
@@ -116,34 +117,7 @@ class Replica:
     def _loaded(self) -> Asker:
         if self._asker is None:
             self._asker = self._load()
-            if isinstance(self._asker, Cancellable):
-                self._asker.cancelled_by(lambda: self._stopped)
         return self._asker
-
-    def _answers(self, work: Work) -> Iterator[list[Answer]]:
-        """The answers to messages that the model takes together."""
-        asker = self._loaded()
-        together = asker.answers_together(shares_images=work.shares_images)
-        for piece in [work] if together else _single(work):
-            if self._stopped:
-                return
-            try:
-                answers = list(asker.ask(piece))
-            except CancelledError:
-                return
-            except (Exception, SystemExit) as error:
-                answers = [Answer("", error=said(error))] * len(piece.messages)
-            if len(answers) != len(piece.messages):
-                wrong = f"not {len(piece.messages)} answers to {len(piece.messages)} messages"
-                answers = [Answer("", error=wrong)] * len(piece.messages)
-            yield answers
-
-
-def _single(work: Work) -> list[Work]:
-    return [
-        work._replace(messages=(message,), questions=(question,))
-        for message, question in zip(work.messages, work.questions, strict=True)
-    ]
 
 
 class _Heard(logging.Handler):

@@ -40,7 +40,7 @@ from ..engine.journal.writer import Journal
 from ..engine.outputs import Output, begin, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.unanswered import Unanswered
-from ..models.model_asker import asker_of
+from ..models.model_asker import ModelAsker
 from ..runs.cell_result import Result
 from .api import API_CLASSES
 from .datasets import QuestionDataset
@@ -254,7 +254,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
     arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
 
     def load() -> Asker:
-        return asker_of(model.load(arguments))
+        return ModelAsker(model.load(arguments))
 
     backend: Backend = LocalBackend(load)
     if run.entry.cls in API_CLASSES:

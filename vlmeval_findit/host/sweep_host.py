@@ -20,7 +20,7 @@ from ..engine.config import Inference, ModelEntry
 from ..engine.hosts import answered_here
 from ..engine.http_backend import HttpBackend, Service
 from ..models.http.spending import Budget
-from ..models.model_asker import asker_of
+from ..models.model_asker import ModelAsker
 from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
@@ -147,4 +147,4 @@ def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
     register()
     from vlmeval.config import supported_VLM
 
-    return asker_of(supported_VLM[name](**arguments))
+    return ModelAsker(supported_VLM[name](**arguments))

@@ -19,7 +19,7 @@ from ..core.messages import Message, Part, PartKind
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
-from ..core.work import Answer, Asker, Cancellable, Work, refused_if_it_quotes, said
+from ..core.work import Answer, Cancellable, Work, refused_if_it_quotes, said
 
 log = logging.getLogger(__name__)
 
@@ -155,9 +155,3 @@ def answer_from(reply: Any, seconds: float = 0.0) -> Answer:
     if call_failed(reply, recorded(extra)):
         return Answer("", extra, quoted(reply, 500), seconds)
     return refused_if_it_quotes(Answer(reply, extra, seconds=seconds))
-
-
-def asker_of(model: Any) -> Asker:
-    """Who asks a model of the host: its own asker, where it has one."""
-    own: Asker | None = getattr(model, "asker", None)
-    return ModelAsker(model) if own is None else own
