@@ -13,13 +13,14 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.answering import Context, Planned
+from vlmeval_findit.engine.answering import Context
 from vlmeval_findit.engine.backend import Backend, LocalBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.run import IMAGE_HASHES, Chosen, run_sweep
+from vlmeval_findit.engine.sink import Planned
 from vlmeval_findit.models.model_asker import ModelAsker
 from vlmeval_findit.runs.cell_result import Result
 from vlmeval_findit.runs.provenance import FINISHED, as_text

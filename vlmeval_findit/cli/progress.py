@@ -16,7 +16,7 @@ from rich.text import Text
 from ..core.replies import recorded
 from ..core.visible import duration
 from ..core.work import Answer
-from ..engine.answering import Planned
+from ..engine.sink import Planned
 from ..runs.cell_result import Result
 
 _LINE_EVERY = 10.0

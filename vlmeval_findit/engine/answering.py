@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from .journal.lookup import JournalView
 from .journal.writer import Journal
 from .outputs import Output, begin, found_here, made_before, record_of
 from .plan import ItemSizes, make_plan
-from .sink import Listener, ResultSink
+from .sink import Planned, ResultSink, Watcher
 from .unanswered import OpenCalls, Unanswered, calls_left
 
 
@@ -78,27 +78,6 @@ def as_described(host: Host, entry: ModelEntry, question: Question) -> object:
         return [host.settings(entry), repr(host.describe(entry, question))]
     except ValueError as error:  # it is refused when it is checked
         return str(error)
-
-
-class Planned(NamedTuple):
-    """How much there is to do for a model; so many of the calls were made before.
-
-    Equal calls count once, but in cells that were finished before, which nobody looked into.
-    """
-
-    cells: int
-    calls: int
-    finished: int
-
-
-class Watcher(Listener, Protocol):
-    """Who is told how a sweep goes."""
-
-    def planned(self, model: str, planned: Planned) -> None:
-        """A model's work begins."""
-
-    def took(self, model: str, servers: Mapping[str, int]) -> None:
-        """Calls were made; how many at once each of its servers takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +183,7 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
     for at, output in enumerate(outputs):
         keys = keys_of(output.cell, job.hashes) if at in left.known else ()
         outputs[at] = job.begin(made_before(output, keys, journal))
-    rows = sum(result.rows for result in job.known)
-    finished = left.calls - left.left + rows
-    watcher.planned(model, Planned(len(outputs) + len(job.known), left.calls + rows, finished))
-    for result in job.known:
-        watcher.scored(result)
+    tell(watcher, model, job.known, Planned(len(outputs), left.calls, left.calls - left.left))
     identities = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
@@ -261,34 +236,44 @@ async def answer_calls(
 # --- the cells of a sweep -------------------------------------------------------------------------
 
 
-def run_model(
-    engine: Engine, entry: ModelEntry, outputs: Sequence[Output], known: Sequence[Result] = ()
-) -> list[Result]:
+def left_of(cells: Iterable[Output | Result]) -> list[Output]:
+    """The cells that were not finished before."""
+    return [one for one in cells if isinstance(one, Output)]
+
+
+def run_model(engine: Engine, entry: ModelEntry, cells: Sequence[Output | Result]) -> list[Result]:
     """Make the calls of one model's cells; every cell is written when its last call was made.
 
-    ``known`` are the results of others of its cells, which were finished before: they are told, and
-    nothing more.
+    The results of cells that were finished before are told, and nothing more.
 
     Raises:
         ModelStoppedError: it said that no further call should be made.
         JournalError: replies cannot be kept any more.
         StoppedError: somebody asked to stop.
     """
+    outputs, known = left_of(cells), [one for one in cells if isinstance(one, Result)]
     if not outputs:
         if known:
-            rows, watcher = sum(result.rows for result in known), engine.context.watcher
-            watcher.planned(entry.name, Planned(len(known), rows, rows))
-            for result in known:
-                watcher.scored(result)
-        return []
-    backend = engine.context.host.backend(entry)
-    job = engine.job(entry, outputs, backend)
-    job = replace(job, known=known, finish=partial(finished, engine))
-    found = answer(job, engine.context.cancel)
-    results = [found.results[at] for at in sorted(found.results)]
+            tell(engine.context.watcher, entry.name, known, Planned(0, 0, 0))
+        return known
+    job = engine.job(entry, outputs, engine.context.host.backend(entry))
+    found = answer(
+        replace(job, known=known, finish=partial(finished, engine)), engine.context.cancel
+    )
+    by_path = {one.path: one for one in (*known, *found.results.values())}
+    results = [by_path[one.path] for one in cells if one.path in by_path]
     if found.last is not None:
         raise ModelStoppedError(entry.name, found.last, results)
     return results
+
+
+def tell(watcher: Watcher, model: str, known: Sequence[Result], left: Planned) -> None:
+    """Say what is planned of a model, and the results of its cells that were finished before."""
+    rows = sum(result.rows for result in known)
+    cells, calls, made = left
+    watcher.planned(model, Planned(cells + len(known), calls + rows, made + rows))
+    for result in known:
+        watcher.scored(result)
 
 
 def finished(engine: Engine, output: Output) -> Result:

@@ -94,7 +94,7 @@ class Racing:
             for one in outputs
         ]
         runners, uneven = _by_format([*self._front, *new])
-        results = run_model(self._engine, self._entry, uneven) if uneven else []
+        results = run_model(self._engine, self._entry, uneven)
         backend = self._engine.context.host.backend(self._entry)
         for number in range(1, 1 + len(ROUNDS)):
             if len(runners) == 1:

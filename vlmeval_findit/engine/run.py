@@ -7,8 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.formats import Format
@@ -21,7 +20,15 @@ from ..core.settings import settings_from
 from ..core.work import Stop
 from ..runs.cell_result import Result
 from ..runs.format_file import best_format
-from .answering import Context, Engine, Host, ModelStoppedError, run_model, submit
+from .answering import (
+    Context,
+    Engine,
+    Host,
+    ModelStoppedError,
+    left_of,
+    run_model,
+    submit,
+)
 from .calls import Cell, Prompts, prompts_of, settings_of
 from .cell_files import adopt, clean_up
 from .config import ModelEntry, Sweep, questions_of
@@ -205,92 +212,63 @@ def run_sweep(sweep: Sweep, context: Context, chosen: Chosen | None = None) -> l
 
 def _stages(engine: Engine, chosen: Chosen | None) -> list[Result]:
     sweep, tables = engine.sweep, Tables(engine.sweep.skip_missing)
+    race = sweep.race
+    races = {one.name: Racing(engine, one, race) for one in sweep.models} if race else {}
     results: list[Result] = []
-    winners: dict[str, Format] = {}
-    races = (
-        {}
-        if sweep.race is None
-        else {entry.name: Racing(engine, entry, sweep.race) for entry in sweep.models}
-    )
     stopped: dict[str, ModelStoppedError] = {}
+    of_axes: set[Question] = set()
     for stage in range(len(sweep.stages) if chosen is None else 1):
         prepared = []
-        cells_of_axes: set[Question] = set()
-        going = [entry for entry in sweep.models if entry.name not in stopped]
-        for entry in going:
-            wanted = wanted_formats(sweep, stage, entry.name, chosen, winners.get(entry.name))
-            cells_of_axes.update(variants(sweep.tables, wanted, sweep.views))
-            done = {r.question for r in results if r.model == entry.name}
-            if entry.name in races:
-                done.update(races[entry.name].front)
+        for entry in sweep.models:
+            if entry.name in stopped:
+                continue
+            racing = races.get(entry.name)
+            winner = _winner(entry, results, racing) if stage else None
+            wanted = wanted_formats(sweep, stage, entry.name, chosen, winner)
+            of_axes.update(variants(sweep.tables, wanted, sweep.views))
+            done = {one.question for one in results if one.model == entry.name}
+            done.update(racing.front if racing else ())
             cells = cells_of(sweep, entry, tables, wanted)
-            cells = [cell for cell in cells if cell.question not in done]
-            prepared.append((entry, _prepared(engine, entry, cells)))
+            work = _prepared(engine, entry, [one for one in cells if one.question not in done])
+            prepared.append((entry, work))
         for _, work in prepared:
-            for output in work.left:
+            for output in left_of(work):
                 adopt(output, engine.journal, engine.hashes)
-        if sweep.batch is not None and sweep.race is None and len(prepared) > 1:
+        if sweep.batch is not None and race is None and len(prepared) > 1:
             for entry, work in prepared:
-                submit(engine, entry, work.left)
+                submit(engine, entry, left_of(work))
         for entry, work in prepared:
             try:
-                results += _answered(engine, entry, work, cells_of_axes, races.get(entry.name))
+                found = _answered(engine, entry, work, of_axes, races.get(entry.name))
             except ModelStoppedError as error:
                 log.error("%s", error)
-                stopped[entry.name] = error
-                results += _compared(error.results, cells_of_axes)
-        if stage + 1 < len(sweep.stages):
-            for entry in going:
-                if entry.name in stopped:
-                    continue
-                if entry.name in races:
-                    winners[entry.name] = races[entry.name].winner
-                else:
-                    own = [r for r in results if r.model == entry.name and r.compared]
-                    winners[entry.name] = best_format(own)
+                stopped[entry.name], found = error, error.results
+            results += [replace(one, compared=one.question in of_axes) for one in found]
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
     return results
 
 
+def _winner(entry: ModelEntry, results: Iterable[Result], racing: Racing | None) -> Format:
+    """The format that is in front after the stages of a model that are done."""
+    if racing is not None:
+        return racing.winner
+    return best_format([one for one in results if one.model == entry.name and one.compared])
+
+
 def _answered(
     engine: Engine,
     entry: ModelEntry,
-    work: Prepared,
-    cells_of_axes: Container[Question],
+    work: Sequence[Output | Result],
+    of_axes: Container[Question],
     racing: Racing | None,
 ) -> list[Result]:
     """The results of a model in a stage."""
     if racing is None:
-        try:
-            made = run_model(engine, entry, work.left, list(work.known.values()))
-        except ModelStoppedError as error:
-            error.results = work.in_order(error.results)
-            raise
-        return _compared(work.in_order(made), cells_of_axes)
-    raced = [one for one in work.left if one.cell.question in cells_of_axes]
-    others = [one for one in work.left if one.cell.question not in cells_of_axes]
-    found = run_model(engine, entry, others) if others else []
-    return _compared(found, cells_of_axes) + racing.stage(raced)
-
-
-def _compared(found: Iterable[Result], cells_of_axes: Container[Question]) -> list[Result]:
-    return [replace(one, compared=one.question in cells_of_axes) for one in found]
-
-
-class Prepared(NamedTuple):
-    """A model's cells in a stage, by their prediction files: those that are left, and the results
-    of those that were finished before.
-    """
-
-    paths: Sequence[Path]
-    left: Sequence[Output]
-    known: Mapping[Path, Result]
-
-    def in_order(self, made: Iterable[Result]) -> list[Result]:
-        """The known results and others, in the order of the cells."""
-        found = {**self.known, **{result.path: result for result in made}}
-        return [found[path] for path in self.paths if path in found]
+        return run_model(engine, entry, work)
+    others = [one for one in left_of(work) if one.cell.question not in of_axes]
+    raced = [one for one in left_of(work) if one.cell.question in of_axes]
+    return run_model(engine, entry, others) + racing.stage(raced)
 
 
 def _prompt_hash(cell: Cell) -> str | None:
@@ -298,22 +276,22 @@ def _prompt_hash(cell: Cell) -> str | None:
     return cell.prompts.hash if cell.task.before is None else None
 
 
-def _prepared(engine: Engine, entry: ModelEntry, cells: Sequence[Cell]) -> Prepared:
+def _prepared(engine: Engine, entry: ModelEntry, cells: Sequence[Cell]) -> list[Output | Result]:
+    """Of each cell of a model in a stage its result, if it was finished before, else its output."""
     sweep, host = engine.sweep, engine.context.host
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
-    paths, left, known = [], [], {}
+    found: list[Output | Result] = []
     for cell in cells:
         path = prediction_path(sweep.work_dir, cell)
-        paths.append(path)
         if sweep.race is None:
             answered_by = host.answered_by(entry, cell.question)
             before = engine.finished.result(path, cell, settings, answered_by)
             if before is not None:
-                known[path] = before
+                found.append(before)
                 continue
         checked = engine.checked()
         cell = replace(cell, settings=settings_of(cell.question, checked.settings(entry)))
-        found, version = checked.describe(entry, cell.question), checked.version
-        left.append(prepare_output(path, cell, settings, found, version, _prompt_hash(cell)))
-    return Prepared(paths, left, known)
+        who, version = checked.describe(entry, cell.question), checked.version
+        found.append(prepare_output(path, cell, settings, who, version, _prompt_hash(cell)))
+    return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..core.files import is_disk_full
 from ..core.threads import in_thread
@@ -20,14 +20,31 @@ from .journal.lines import Record
 from .journal.writer import Journal
 
 
-class Listener(Protocol):
-    """Who is told what became of calls, on the loop's thread."""
+class Planned(NamedTuple):
+    """How much there is to do for a model; so many of the calls were made before.
+
+    Equal calls count once, but in cells that were finished before, which nobody looked into.
+    """
+
+    cells: int
+    calls: int
+    finished: int
+
+
+class Watcher(Protocol):
+    """Who is told how a sweep goes, on the loop's thread."""
+
+    def planned(self, model: str, planned: Planned) -> None:
+        """A model's work begins."""
 
     def answered(self, answers: Sequence[Answer]) -> None:
         """Calls were made."""
 
     def scored(self, result: Result) -> None:
         """A cell's files are written."""
+
+    def took(self, model: str, servers: Mapping[str, int]) -> None:
+        """Calls were made; how many at once each of its servers takes."""
 
 
 class ResultSink:
@@ -43,7 +60,7 @@ class ResultSink:
         journal: where answers go.
         waits: for how many calls each cell waits, by its place.
         record: makes the journal's record of a call and its answer.
-        listener: who is told.
+        watcher: who is told.
         finish: writes the files of a cell, by its place (None: nobody wants them now).
     """
 
@@ -52,13 +69,13 @@ class ResultSink:
         journal: Journal,
         waits: Iterable[int],
         record: Callable[[Call, Answer], Record],
-        listener: Listener,
+        watcher: Watcher,
         finish: Callable[[int], Result] | None = None,
     ) -> None:
         self._journal = journal
         self._waits = list(waits)
         self._record = record
-        self._listener = listener
+        self._watcher = watcher
         self._finish = finish
         self._queue: deque[int] = deque()
         self._finishing: asyncio.Task[None] | None = None
@@ -103,7 +120,7 @@ class ResultSink:
         try:
             if made:
                 self._journal.append(self._record(*pair) for pair in made)
-            self._listener.answered([answer for _, answer in made])
+            self._watcher.answered([answer for _, answer in made])
             self._completed(self._made(call for call, _ in made))
         except JournalError as error:
             self._failed(error)
@@ -134,7 +151,7 @@ class ResultSink:
             while self._queue and not self.error and not self._problem:
                 at = self._queue.popleft()
                 self.results[at] = result = await in_thread(self._finish, at)
-                self._listener.scored(result)
+                self._watcher.scored(result)
         except asyncio.CancelledError:
             raise
         except JournalError as error:

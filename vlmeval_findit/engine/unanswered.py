@@ -22,14 +22,19 @@ class Unanswered(Container[str]):
     Args:
         journal: what is answered.
         confidences: whether log-probabilities are wanted.
+        again: whether failed calls are made again.
     """
 
-    def __init__(self, journal: JournalView, confidences: bool) -> None:
+    def __init__(self, journal: JournalView, confidences: bool, again: bool = True) -> None:
         self._journal = journal
         self._confidences = confidences
+        self._again = again
 
     def __contains__(self, key: object) -> bool:
-        return not self._journal.serves(str(key), confidences=self._confidences)
+        journal, key = self._journal, str(key)
+        if journal.serves(key, confidences=self._confidences):
+            return False
+        return self._again or key in journal or journal.get(key) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,16 +29,16 @@ from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, Asker
-from ..engine.answering import Job, ModelStoppedError, Planned, StoppedError, answer
+from ..engine.answering import Job, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.calls import ImageHash, ImageHashes, keys_of
 from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt, count_failed, prediction_rows
 from ..engine.http_backend import HttpBackend
-from ..engine.journal.lookup import JournalView
 from ..engine.journal.writer import Journal
 from ..engine.outputs import Output, begin, prepare_output
 from ..engine.plan import ItemSizes
+from ..engine.sink import Planned
 from ..engine.unanswered import Unanswered
 from ..models.model_asker import ModelAsker
 from ..runs.cell_result import Result
@@ -276,7 +276,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
             backend=backend,
             journal=journal,
             hashes=kept.hashes,
-            unanswered=_Unanswered(journal, cell.confidences, how.again),
+            unanswered=Unanswered(journal, cell.confidences, how.again),
             sizes=_SIZES,
             watcher=bar,
             answering=lambda one: on_this_machine(run.entry, one.identity.answering),
@@ -299,24 +299,6 @@ def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> tuple[int, str 
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
     errors = ((journal.get(key) or {}).get("error") for key in keys)
     return count_failed(cell, keys, journal), next(filter(None, errors), None)
-
-
-class _Unanswered(Unanswered):
-    """Those of them that did not fail, where failures stand.
-
-    Args:
-        again: whether failed calls are made again.
-    """
-
-    def __init__(self, journal: JournalView, confidences: bool, again: bool) -> None:
-        super().__init__(journal, confidences)
-        self._again = again
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) and (self._again or not self._failed(str(key)))
-
-    def _failed(self, key: str) -> bool:
-        return key not in self._journal and self._journal.get(key) is not None
 
 
 class CallsBar:
