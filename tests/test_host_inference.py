@@ -54,6 +54,11 @@ class Model:
         return f'[{{"bbox": [1, 2, {self.calls}, 900]}}]' if said is None else said
 
 
+def die_at_8(number: int) -> None:
+    if number == 8:
+        raise Killed
+
+
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The host with a model ``Mine`` (in thousandths) whose class is the host's own."""
@@ -114,24 +119,6 @@ def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
     assert ask(host, "Mine", tmp_path) == "Mine"
 
 
-def test_killed_and_continued_nothing_is_asked_twice(host: Any, tmp_path: Path) -> None:
-    def die(number: int) -> None:
-        if number == 8:
-            raise Killed
-
-    with pytest.raises(Killed):
-        ask(host, Model(die), tmp_path)
-    assert not (tmp_path / f"Mine_{DATA}.json").exists()
-    identity = read_identity(tmp_path / f"Mine_{DATA}.json")
-    assert identity is not None, "written before the first call"
-    assert identity.rows == tuple(range(ROWS))
-    model = Model()
-    ask(host, model, tmp_path)
-    assert model.calls == ROWS - 7
-    assert len(replies(tmp_path)) == ROWS
-    assert read_identity(tmp_path / f"Mine_{DATA}.json") == identity
-
-
 @pytest.mark.parametrize("is_api", [False, True], ids=["local", "api"])
 def test_killed_again_and_again_it_leaves_the_bytes_of_an_undisturbed_run(
     host: Any, tmp_path: Path, is_api: bool
@@ -159,6 +146,10 @@ def test_killed_again_and_again_it_leaves_the_bytes_of_an_undisturbed_run(
         with pytest.raises(Killed):
             ask(host, model, tmp_path / "killed")
         asked = len(list(records(tmp_path / "killed" / f"Mine_{DATA}_calls.jsonl")))
+        assert not (tmp_path / "killed" / f"Mine_{DATA}.json").exists()
+        identity = read_identity(tmp_path / "killed" / f"Mine_{DATA}.json")
+        assert identity is not None, "written before the first call"
+        assert identity.rows == tuple(range(ROWS))
     assert 0 < asked < ROWS
     model = Mine()
     ask(host, model, tmp_path / "killed")
@@ -303,12 +294,8 @@ def test_a_torn_prediction_file_is_kept_and_asked_again(host: Any, tmp_path: Pat
 def begun(host: Any, tmp_path: Path) -> Path:
     """The folder of a run of which seven rows were answered."""
 
-    def die(number: int) -> None:
-        if number == 8:
-            raise Killed
-
     with pytest.raises(Killed):
-        ask(host, Model(die), tmp_path)
+        ask(host, Model(die_at_8), tmp_path)
     return tmp_path
 
 
@@ -439,12 +426,8 @@ def test_upstream_begins_a_folder_with_every_run(host: Any, tmp_path: Path) -> N
     """What an earlier run answered is in the model's folder, whatever the new one is called."""
     first, second = (tmp_path / f"T20260101-00000{at}" for at in (1, 2))
 
-    def die(number: int) -> None:
-        if number == 8:
-            raise Killed
-
     with pytest.raises(Killed):
-        ask(host, Model(die), first)
+        ask(host, Model(die_at_8), first)
     model = Model()
     ask(host, model, second)
     assert model.calls == ROWS - 7

@@ -292,10 +292,12 @@ def test_replies_come_back_from_the_predictions_as_they_came(replies: list[str])
         assert {r.index: r.text for r in read_predictions(result.path)} == by_row
 
 
-@pytest.mark.parametrize(
-    "extra",
-    [{"a": float("nan")}, {("a", "b"): 1}, {"a": Path("x")}, {1, 2}, [[]] * 3, float("inf")],
-)
+endless: list[Any] = []
+endless.append(endless)
+EXTRAS = [{"a": float("nan")}, {("a", "b"): 1}, {"a": Path("x")}, {1, 2}, [[]] * 3, float("inf")]
+
+
+@pytest.mark.parametrize("extra", [*EXTRAS, {"findit": 5}, "not json", endless], ids=repr)
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
     asker = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, BACKENDS["local"]))
@@ -306,16 +308,28 @@ def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path
 
     json.loads(result.path.read_text(), parse_constant=strict)
     for line in (tmp_path / "calls.jsonl").read_text().splitlines():
-        json.loads(line, parse_constant=strict)
+        kept = json.loads(line, parse_constant=strict)
+        assert extra is not endless or "not JSON" in kept["extra_records"]
 
 
-def test_a_record_without_end_does_not_cost_the_reply(tmp_path: Path) -> None:
-    endless: list[Any] = []
-    endless.append(endless)
-    asker = Asking(lambda number: Answer("[1, 2, 3, 4]", endless))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, BACKENDS["local"]))
-    assert result.rows - result.failed == 19
-    assert "not JSON" in next(records(tmp_path / "calls.jsonl"))["extra_records"]
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        ("Failed to obtain answer via API.", "Failed to obtain answer via API."),
+        (None, "the model returned NoneType, not a text"),
+        (
+            {"prediction": "Failed to obtain answer: <class 'E'> x", "extra_records": "{}"},
+            "Failed to obtain",
+        ),
+        ("", None),
+        ("NA", None),
+        ({"prediction": "[]", "extra_records": {"a": 1}}, None),
+    ],
+)
+def test_what_a_model_returns(reply: Any, error: str | None) -> None:
+    answer = answer_from(reply)
+    assert (answer.error or "").startswith(error or "")
+    assert (answer.error is None) == (error is None)
 
 
 def test_a_reply_that_quotes_a_credential_is_a_failed_call_whoever_gave_it(

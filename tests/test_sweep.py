@@ -8,12 +8,13 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatServer, completion, in_turn
 from engine_fakes import (
     CONFIG,
     FakeHost,
@@ -37,7 +38,7 @@ from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.work import Answer, CancelledError, Work
+from vlmeval_findit.core.work import CancelledError, Work
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
@@ -46,7 +47,7 @@ from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 from vlmeval_findit.engine.servers import ServersHost
-from vlmeval_findit.models.model_asker import ModelAsker, answer_from
+from vlmeval_findit.models.model_asker import ModelAsker
 
 CALLS = 4 * (19 + 6)
 
@@ -162,26 +163,6 @@ def test_failures_are_recorded_retried_and_never_answers(
     assert files(tmp_path / "out") == undisturbed
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        ("Failed to obtain answer via API.", "Failed to obtain answer via API."),
-        (None, "the model returned NoneType, not a text"),
-        (
-            {"prediction": "Failed to obtain answer: <class 'E'> x", "extra_records": "{}"},
-            "Failed to obtain",
-        ),
-        ("", None),
-        ("NA", None),
-        ({"prediction": "[]", "extra_records": {"a": 1}}, None),
-    ],
-)
-def test_what_a_model_returns(reply: Any, error: str | None) -> None:
-    answer = answer_from(reply)
-    assert (answer.error or "").startswith(error or "")
-    assert (answer.error is None) == (error is None)
-
-
 def test_the_record_of_a_reply_is_kept(tmp_path: Path) -> None:
     extra = {"findit": {"finish_reason": "length", "tokens": {"prompt": 7, "completion": 768}}}
 
@@ -292,24 +273,27 @@ def test_asked_to_stop_it_keeps_what_is_on_its_way(
     assert files(tmp_path / "out") == undisturbed
 
 
-def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
-    undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, journal = os.write, tmp_path / "calls.jsonl"
+def fill_disk(patch: pytest.MonkeyPatch, journal: Path, *, reserve: bool) -> None:
+    """Have the disk be full once a journal is long, but for its reserve."""
+    real, held = os.write, journal.with_name("calls.jsonl.reserve")
 
     def write(handle: int, data: bytes) -> int:
-        held = journal.with_name("calls.jsonl.reserve")
-        if len(data) > 200 and journal.stat().st_size > 8000 and held.exists():
+        if len(data) > 200 and journal.stat().st_size > 8000 and (held.exists() or not reserve):
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(handle, data)
 
-    monkeypatch.setattr(os, "write", write)
-    model = FakeModel()
-    host = FakeHost(model, threaded(2))
-    with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):
-        go(demo_sweep(tmp_path), host)
-    assert len(answered_keys(journal)) == model.calls < CALLS
-    monkeypatch.undo()
+    patch.setattr(os, "write", write)
+
+
+def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
+    undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, journal = FakeModel(), tmp_path / "calls.jsonl"
+    with monkeypatch.context() as patch:
+        fill_disk(patch, journal, reserve=True)
+        with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):
+            go(demo_sweep(tmp_path), FakeHost(model, threaded(2)))
+        assert len(answered_keys(journal)) == model.calls < CALLS
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))
     assert files(tmp_path / "out") == undisturbed
 
@@ -317,19 +301,11 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
 def test_replies_that_find_no_room_at_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, journal = os.write, tmp_path / "calls.jsonl"
-
-    def write(handle: int, data: bytes) -> int:
-        if len(data) > 200 and journal.stat().st_size > 8000:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(handle, data)
-
-    monkeypatch.setattr(os, "write", write)
-    model = FakeModel()
-    host = FakeHost(model, threaded(4))
-    with pytest.raises(DiskFullError) as full:
-        go(demo_sweep(tmp_path), host)
-    monkeypatch.undo()
+    model, journal = FakeModel(), tmp_path / "calls.jsonl"
+    with monkeypatch.context() as patch:
+        fill_disk(patch, journal, reserve=False)
+        with pytest.raises(DiskFullError) as full:
+            go(demo_sweep(tmp_path), FakeHost(model, threaded(4)))
     assert full.value.lost == model.calls - len(answered_keys(journal)) > 0
     assert f"{full.value.lost} replies could not be kept" in str(full.value)
 
@@ -470,96 +446,61 @@ def test_a_missing_image_is_refused_before_the_first_call(
 # --- servers --------------------------------------------------------------------------------------
 
 
-class Server(ThreadingHTTPServer):
-    """An OpenAI-compatible server of one sentence; ``status`` is what it answers with."""
-
-    daemon_threads = True
-
-    def __init__(self, status: int = 200) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.status = status
-        self.seen: list[dict[str, Any]] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append(asked)
-        choice = {"message": {"content": "[10, 20, 300, 900]"}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 5, "completion_tokens": 9}
-        content = json.dumps({"choices": [choice], "usage": usage}).encode()
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *anything: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def servers() -> Iterator[tuple[Server, Server]]:
-    pair = Server(), Server()
-    yield pair
-    for server in pair:
-        server.shutdown()
-        server.server_close()
+def servers() -> Iterator[Callable[..., list[ChatServer]]]:
+    """Makes servers of one sentence, each with the status that it answers with."""
+    reply = completion("[10, 20, 300, 900]", usage={"prompt_tokens": 5, "completion_tokens": 9})
+    with ExitStack() as stack:
+
+        def made(*statuses: int) -> list[ChatServer]:
+            answers = (replace(reply, status=status) for status in statuses)
+            return [stack.enter_context(ChatServer(in_turn(answer))) for answer in answers]
+
+        yield made
 
 
-def test_calls_are_spread_over_servers(servers: tuple[Server, Server], tmp_path: Path) -> None:
-    host = ServersHost([server.url for server in servers], Inference(threads=2))
-    sweep = demo_sweep(tmp_path)
-    go(replace(sweep, models=(replace(sweep.models[0], served="org/model"),)), host)
-    assert min(len(server.seen) for server in servers) > CALLS // 4
-    assert sum(len(server.seen) for server in servers) == CALLS
-    asked = servers[0].seen[0]
-    assert asked["model"] == "org/model"
-    assert asked["temperature"] == 0
-    assert asked["max_tokens"] == 768
-    kinds = [part["type"] for part in asked["messages"][0]["content"]]
-    assert kinds == ["image_url", "text"]
+def host_of(servers: list[ChatServer]) -> ServersHost:
+    return ServersHost([server.url for server in servers], Inference(threads=2))
+
+
+def test_calls_are_spread_over_servers(
+    servers: Callable[..., list[ChatServer]], tmp_path: Path
+) -> None:
+    sweep, both = demo_sweep(tmp_path), servers(200, 200)
+    go(replace(sweep, models=(replace(sweep.models[0], served="org/model"),)), host_of(both))
+    assert min(len(server.asked) for server in both) > CALLS // 4
+    assert sum(len(server.asked) for server in both) == CALLS
+    asked = both[0].asked[0].body
+    assert (asked["model"], asked["temperature"], asked["max_tokens"]) == ("org/model", 0, 768)
+    assert [part["type"] for part in asked["messages"][0]["content"]] == ["image_url", "text"]
     record = next(records(tmp_path / "calls.jsonl"))
     assert record["tokens"] == {"prompt": 5, "completion": 9}
     assert record["settings"]["served"] == "org/model"
     assert json.loads(record["extra_records"])["findit"]["space"] == {"kind": "grid1000"}
 
 
-def test_a_server_that_fails_is_passed_by(servers: tuple[Server, Server], tmp_path: Path) -> None:
-    servers[0].status = 503
-    host = ServersHost([server.url for server in servers], Inference(threads=2))
-    results = go(demo_sweep(tmp_path), host)
+def test_a_server_that_fails_is_passed_by(
+    servers: Callable[..., list[ChatServer]], tmp_path: Path
+) -> None:
+    results = go(demo_sweep(tmp_path), host_of(both := servers(503, 200)))
     assert sum(result.failed for result in results) == 0
-    assert len(servers[1].seen) == CALLS
+    assert len(both[1].asked) == CALLS
 
 
 def test_failures_of_servers_are_recorded_with_their_calls(
-    servers: tuple[Server, Server], tmp_path: Path
+    servers: Callable[..., list[ChatServer]], tmp_path: Path
 ) -> None:
-    for server in servers:
-        server.status = 400
-    go(demo_sweep(tmp_path, limit=1), ServersHost([server.url for server in servers], Inference()))
+    go(demo_sweep(tmp_path, limit=1), host_of(both := servers(400, 400)))
     made = list(records(tmp_path / "calls.jsonl"))
     assert made
     for record in made:
         findit = json.loads(record["extra_records"])["findit"]
         assert findit["call"]["error"] == record["error"]
         assert findit["call"]["status"] == 400
-        assert findit["call"]["server"] in {server.url for server in servers}
+        assert findit["call"]["server"] in {server.url for server in both}
         assert findit["images"][0]["sent"] == [512, 512]
     # The fifth equal refusal of a server sends its call to the other one.
-    assert sum(len(server.seen) for server in servers) - len(made) in (0, 1)
-
-
-def test_an_endpoint_is_a_url() -> None:
-    with pytest.raises(ValueError, match="should begin with http"):
-        ServersHost(["localhost:8000"], Inference())
+    assert sum(len(server.asked) for server in both) - len(made) in (0, 1)
 
 
 def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
@@ -599,13 +540,6 @@ def test_another_space_cannot_be_said_of_a_model_that_records_its_own(
     with pytest.raises(SpaceError, match="another space cannot be said of it"):
         go(replace(sweep, models=tuple(said)), SaysItsSpace(model))
     assert model.calls == before, "nothing was asked"
-
-
-def test_answers_without_a_record_have_none() -> None:
-    assert Answer("[]").record == {}
-    assert Answer("[]", "not json").record == {}
-    assert Answer("[]", {"findit": 5}).record == {}
-    assert parse("FindIt_Demo_xyxy_json").frames == 1
 
 
 def test_the_journal_alone_makes_the_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
