@@ -14,7 +14,7 @@ from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.answering import Context
-from vlmeval_findit.engine.backend import Backend, LocalBackend
+from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import ModelEntry, Sweep
 from vlmeval_findit.engine.config_file import parse_sweep
@@ -84,6 +84,11 @@ class FakeHost:
         return self._backend(self._model)
 
 
+def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
+    """A backend of a model object that so many threads ask at a time."""
+    return lambda model: ThreadedBackend(lambda: ModelAsker(model), threads)
+
+
 class Silent:
     """Watches and says nothing."""
 
@@ -110,6 +115,10 @@ models: FullImage
 datasets: [Demo, Demo_multilabel]
 representations: [xyxy, cxcywh]
 """
+
+
+CALLS = 4 * (19 + 6)
+"""Of that sweep: formats by rows."""
 
 
 def demo_sweep(folder: Path, text: str = CONFIG, **fields: Any) -> Sweep:

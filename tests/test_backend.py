@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, Killed, answered_keys, demo_sweep, files, go
+from engine_fakes import (
+    CALLS,
+    FakeHost,
+    FakeModel,
+    Killed,
+    answered_keys,
+    demo_sweep,
+    files,
+    go,
+    threaded,
+)
 
 from vlmeval_findit.core.threads import in_thread
 from vlmeval_findit.engine import answering
@@ -25,13 +35,7 @@ from vlmeval_findit.engine.journal.lines import Line
 from vlmeval_findit.engine.outputs import Output
 from vlmeval_findit.models.model_asker import ModelAsker
 
-CALLS = 4 * (19 + 6)
 Finish = Callable[..., Any]
-
-
-def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
-    """A backend of a model object that so many threads ask at a time."""
-    return lambda model: ThreadedBackend(lambda: ModelAsker(model), threads)
 
 
 @pytest.fixture

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
-from engine_fakes import answered_keys, demo_sweep, files, go
+from engine_fakes import CALLS, answered_keys, demo_sweep, files, go
 from killed_sweep import HOSTS, SECONDS
 
 HERE = Path(__file__).parent
-CALLS = 4 * (19 + 6)
 KILLS = 3
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import CONFIG, FakeHost, Killed, demo_sweep, go
+from engine_fakes import CALLS, CONFIG, FakeHost, Killed, demo_sweep, go
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,8 +29,6 @@ from vlmeval_findit.engine.config import ModelEntry
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.run import UnfinishedError
 from vlmeval_findit.models.model_asker import answer_from
-
-CALLS = 4 * (19 + 6)
 
 
 class Asking:

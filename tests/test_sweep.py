@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from chat_server import ChatServer, completion, in_turn
 from engine_fakes import (
+    CALLS,
     CONFIG,
     FakeHost,
     FakeModel,
@@ -28,6 +29,7 @@ from engine_fakes import (
     forget,
     go,
     reply_to,
+    threaded,
 )
 
 from vlmeval_findit import benchmarks
@@ -40,7 +42,6 @@ from vlmeval_findit.core.prediction_reader import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import CancelledError, Work
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.config import Inference, ModelEntry
 from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
@@ -48,8 +49,6 @@ from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.model_asker import ModelAsker
-
-CALLS = 4 * (19 + 6)
 
 
 @pytest.fixture(scope="module")
@@ -238,11 +237,6 @@ def test_a_batch_that_fails_is_asked_one_by_one() -> None:
     work = Work(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, shares_images=False)
     answers = ModelAsker(model).ask(work)
     assert [answer.error is None for answer in answers] == [True, False, True]
-
-
-def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
-    """A backend of a model object that so many threads ask at a time."""
-    return lambda model: ThreadedBackend(lambda: ModelAsker(model), threads)
 
 
 def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
