@@ -33,7 +33,7 @@ from vlmeval_findit.models.http.services import endpoints
 )  # fmt: skip
 def test_addresses(base: str, url: str, name: str) -> None:
     endpoint = Endpoint(base)
-    assert (endpoint.url, endpoint.name) == (url, name)
+    assert (endpoint.at("chat/completions"), endpoint.name) == (url, name)
     assert repr(endpoint) == f"Endpoint({name!r})"
 
 

@@ -21,7 +21,7 @@ from ..core.work import Answer, Stop, said
 from ..models.http.chat import ChatModel
 from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
-from ..models.http.completion import CallError
+from ..models.http.completion import REFUSED, CallError
 from ..models.http.endpoint import Endpoint
 from ..models.http.images import EncodedImages
 from ..models.http.model_server import ModelServer, model_servers
@@ -36,7 +36,6 @@ from .scheduler import Assignment, Finished, Scheduler
 
 log = logging.getLogger(__name__)
 
-_DENIED = frozenset({401, 403, 404})
 _BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
 _LOOK_SECONDS = 1.0
 
@@ -170,25 +169,16 @@ def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str
         shared = image != "" and image in (before, after)
         before = image
         cell = call.cell
-        made = ChatCall(
-            service.model,
-            service.budget,
-            call.message,
-            cell.question,
-            cell.confidences,
-            Beginning.AGAIN if shared else Beginning.ONCE,
-        )
-        yield image, (call, made)
+        beginning = Beginning.AGAIN if shared else Beginning.ONCE
+        said = (call.message, cell.question, cell.confidences, beginning)
+        yield image, (call, ChatCall(service.model, service.budget, *said))
 
 
 class _Run:
     """The calls of one run, on one event loop."""
 
     def __init__(
-        self,
-        backend: HttpBackend,
-        calls: Iterator[tuple[str, _Asked]],
-        cancel: CancelToken,
+        self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
         service = self._service = backend.service
         self._backend = backend
@@ -251,12 +241,9 @@ class _Run:
     async def _wait(self, *, with_timer: bool) -> None:
         """Wait until something came home, something may begin, or the run is to stop."""
         wake_at = self._scheduler.wake_at(self._loop.time()) if with_timer else None
-        timer = None if wake_at is None else self._loop.call_at(wake_at, self._woken.set)
-        try:
-            await self._woken.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(wake_at):
+                await self._woken.wait()
 
     def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop has ended meanwhile
@@ -338,7 +325,7 @@ class _Run:
 
     def _outcome_of(self, error: CallError) -> Outcome:
         if error.hopeless:
-            return Outcome.DENIED if error.status in _DENIED else Outcome.HOPELESS
+            return Outcome.DENIED if error.status in REFUSED else Outcome.HOPELESS
         if not error.transient:
             return Outcome.INVALID
         return Outcome.REFUSED if error.status in _BUSY else Outcome.FAILED

@@ -14,9 +14,10 @@ from ...core.messages import Message
 from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
+from ...core.spelling import nearest
 from ..prices import Prices
 from ..row import ModelRow
-from ..table import find_model
+from ..table import MODELS, find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimate import load_of
@@ -32,7 +33,7 @@ from .payload import (
 )
 from .providers.table import OPENROUTER, find_provider
 from .schema import unwrapped
-from .services import proprietary, served_as, server_space, template_fields
+from .services import served_as, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
 """Names of the setting that limits a reply's tokens."""
@@ -198,7 +199,10 @@ def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
     Raises:
         ValueError: there is none of this name.
     """
-    proprietary(name)
+    row = find_model(name)
+    if row is None or row.api is None:
+        known = [other.entry for other in MODELS.values() if other.api]
+        raise ValueError(f"no proprietary model {name!r}{nearest(name, known)}")
     return provider_model(OPENROUTER, name, max_tokens=max_tokens)
 
 

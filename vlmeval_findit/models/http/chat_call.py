@@ -9,8 +9,8 @@ from typing import Any
 
 from ...core.messages import Message
 from ...core.question import Question
-from ...core.work import Answer, Stop
-from .call_records import CallOutcome, answered, failed
+from ...core.replies import Recorded
+from ...core.work import Answer, Stop, refused_if_it_quotes
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion, read_completion
@@ -192,15 +192,14 @@ class ChatCall:
             return self._answered(self.completion)
         recorded = self.model.recorded(self.question, self.request, None)
         if (error := self.error) is None:
-            return failed(self.unreadable, recorded, {})
+            return _failed(self.unreadable, recorded, {})
         message = f"{error}{later}"
         if error.hopeless and error.alike and self.request is not None:
             body, asked = self.request.body, self.question
             message += explained(error, body, asked, confidences=self.confidences)
         attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
         self.warnings = ((message, attempts),)
-        made = CallOutcome(error, self.attempts, self.server, self.cost, self.guessed, self.batch)
-        return failed(message + attempts, recorded, made.as_record(), stop)
+        return _failed(message + attempts, recorded, self._record(error.status), stop)
 
     def _answered(self, found: Completion) -> Answer:
         read = self.model.read(found, self.question)
@@ -210,6 +209,29 @@ class ChatCall:
         if self.question.reply_schema is not None and was_free(read):
             why = "its replies are not held to the format: it decodes freely"
             self.warnings += ((why, ""),)
-        made = CallOutcome(found, self.attempts, self.server, self.cost, self.guessed, self.batch)
         recorded = self.model.recorded(self.question, self.request, read)
-        return answered(read, replace(recorded, call=made.as_record()))
+        whole = replace(recorded, call=self._record(200))
+        return refused_if_it_quotes(Answer(read.text, whole.as_json()))
+
+    def _record(self, status: int) -> dict[str, Any]:
+        """What is recorded of how it was made."""
+        found = self.completion or Completion("")
+        known = {
+            "id": found.id or None,
+            "cost": self.cost,
+            "cost_guessed": self.guessed or None,
+            "cost_from": found.cost_from or None,
+            "cache_discount": found.cache_discount,
+            "status": status or None,
+            "attempts": self.attempts,
+            "server": self.server or None,
+            "batch": self.batch or None,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def _failed(
+    error: str, recorded: Recorded, call: Mapping[str, Any], stop: Stop | None = None
+) -> Answer:
+    whole = replace(recorded, call={**call, "error": error})
+    return Answer("", whole.as_json(), error, stop=stop)

@@ -93,8 +93,8 @@ class HttpClient:
                 return await self._sent(request, reused := SimpleNamespace(reused=False))
             except (aiohttp.ServerDisconnectedError, ConnectionResetError):
                 # The server closed a kept connection before it saw the request.
-                if not reused.reused or not _is_repeatable(request):
-                    raise
+                if not reused.reused or not isinstance(request.body, Sequence | None):
+                    raise  # a file was read
                 return await self._sent(request, SimpleNamespace(reused=False))
         except TimeoutError:
             why = f"no reply within {self.timeout:g} s"
@@ -157,11 +157,6 @@ async def _note_reuse(session: Any, context: SimpleNamespace, parameters: Any) -
     context.trace_request_ctx.reused = True
 
 
-def _is_repeatable(request: HttpRequest) -> bool:
-    """Whether its body can be sent once more: a file was read."""
-    return request.body is None or isinstance(request.body, Sequence)
-
-
 def _form(fields: Mapping[str, str], file: Any) -> aiohttp.FormData:
     form = aiohttp.FormData()
     for name, value in fields.items():
@@ -207,15 +202,11 @@ def retry_after(value: str | None, now: datetime) -> float | None:
     try:
         seconds = float(value or "nan")
     except ValueError:
-        seconds = _seconds_until(value or "", now)
+        try:
+            then = parsedate_to_datetime(value or "")
+            then = then if then.tzinfo else then.replace(tzinfo=UTC)
+            return max((then - now).total_seconds(), 0.0)
+        except (ValueError, TypeError, OverflowError, IndexError):
+            return None
     # Also not a number: every comparison with it is false.
     return seconds if seconds >= 0 else None
-
-
-def _seconds_until(date: str, now: datetime) -> float:
-    try:
-        then = parsedate_to_datetime(date)
-        then = then if then.tzinfo else then.replace(tzinfo=UTC)
-        return max((then - now).total_seconds(), 0.0)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return float("nan")

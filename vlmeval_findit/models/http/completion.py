@@ -145,7 +145,9 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
     """
     if isinstance(reply, bytes):
         reply = object_in(reply)
-    cost = _cost(reply)
+    usage = _mapping(reply.get("usage"))
+    cost = _number(usage.get("cost"))
+    cost = None if cost is None or cost < 0 else cost
     if reply.get("error"):
         raise _reported(reply["error"], cost)
     choices = reply.get("choices")
@@ -161,7 +163,8 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
     content = of_whole_characters(_text(message.get("content")))
     said = split_thought(content)
     thought = of_whole_characters(_thought(message)) or said.thought
-    finish_reason = _finish_reason(choice)
+    finish_reason = _name(choice.get("finish_reason"))
+    finish_reason = _FINISH.get(finish_reason, finish_reason)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
     logprobs, no_logprobs = None, ""
     if confidences:
@@ -175,9 +178,9 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
         ends_in_thought=said.ends_inside
         or (bool(thought) and not said.answer and finish_reason == "length"),
         finish_reason=finish_reason,
-        tokens=_tokens(reply),
+        tokens=_tokens(usage),
         cost=cost,
-        cache_discount=_cache_discount(reply),
+        cache_discount=_number(usage.get("cache_discount", reply.get("cache_discount"))),
         model={name: value for name, value in who.items() if value},
         id=_name(reply.get("id")),
         token_logprobs=logprobs,
@@ -233,13 +236,13 @@ def _retry_delay(error: object) -> float | None:
 
 
 def _details_of(error: object) -> list[Mapping[str, Any]]:
-    details = error.get("details") if isinstance(error, dict) else None
+    details = _mapping(error).get("details")
     return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
 
 
 def _reported(error: object, cost: float | None) -> CallError:
     """Some services report an error in a reply of status 200."""
-    status = _status(error.get("code")) if isinstance(error, dict) else 0
+    status = _status(_mapping(error).get("code"))
     message = f"the service reports: {_message(error)}"
     if status:
         message = f"HTTP {status}: {message}"
@@ -253,9 +256,8 @@ def _is_hopeless(status: int, error: object) -> bool:
     """
     if status != 403:
         return status in HOPELESS
-    said = error if isinstance(error, dict) else {}
-    metadata = said.get("metadata")
-    if isinstance(metadata, dict) and {"flagged_input", "reasons"} & metadata.keys():
+    said = _mapping(error)
+    if {"flagged_input", "reasons"} & _mapping(said.get("metadata")).keys():
         return False
     words = f"{said.get('code')} {said.get('type')} {_message(error)}"
     return MODERATED.search(words) is None
@@ -303,32 +305,15 @@ def _text(content: object) -> str:
 
 
 def _thought(message: Mapping[str, Any]) -> str:
-    for key in ("reasoning", "reasoning_content"):
-        if isinstance(message.get(key), str):
-            return str(message[key])
-    return ""
+    said = (message.get(key) for key in ("reasoning", "reasoning_content"))
+    return next((thought for thought in said if isinstance(thought, str)), "")
 
 
 _FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}
 
 
-def _finish_reason(choice: Mapping[str, Any]) -> str:
-    reason = _name(choice.get("finish_reason"))
-    return _FINISH.get(reason, reason)
-
-
-def _usage(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    usage = reply.get("usage")
-    return usage if isinstance(usage, dict) else {}
-
-
-def _cost(reply: Mapping[str, Any]) -> float | None:
-    cost = _number(_usage(reply).get("cost"))
-    return None if cost is None or cost < 0 else cost
-
-
-def _cache_discount(reply: Mapping[str, Any]) -> float | None:
-    return _number(_usage(reply).get("cache_discount", reply.get("cache_discount")))
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _number(value: object) -> float | None:
@@ -338,9 +323,9 @@ def _number(value: object) -> float | None:
     return float(value) if abs(value) < _LARGEST_COUNT and math.isfinite(value) else None
 
 
-def _tokens(reply: Mapping[str, Any]) -> dict[str, int]:
-    usage = _usage(reply)
-    sent, answered = _details(usage, "prompt"), _details(usage, "completion")
+def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
+    sent = _mapping(usage.get("prompt_tokens_details"))
+    answered = _mapping(usage.get("completion_tokens_details"))
     # The second name of either is Anthropic's own.
     counts = {
         "prompt": usage.get("prompt_tokens"),
@@ -354,8 +339,3 @@ def _tokens(reply: Mapping[str, Any]) -> dict[str, int]:
         for kind, count in counts.items()
         if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _LARGEST_COUNT
     }
-
-
-def _details(usage: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    details = usage.get(f"{kind}_tokens_details")
-    return details if isinstance(details, dict) else {}

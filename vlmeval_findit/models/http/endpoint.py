@@ -82,13 +82,8 @@ class Endpoint:
         parts = _parts(self.base_url)
         return urlunsplit((parts.scheme, _host(parts), parts.path.rstrip("/"), "", ""))
 
-    @property
-    def url(self) -> str:
-        """Where chat completions are, without credentials."""
-        return self.at("chat/completions")
-
     def at(self, path: str, query: str = "") -> str:
-        """Where something else of the same API is."""
+        """Where something of the API is, without credentials."""
         parts = _parts(self.base_url)
         whole = "&".join(filter(None, (parts.query, query)))
         path = f"{parts.path.rstrip('/')}/{path}"

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from ...core.threads import in_thread
+from ...core.work import said
 from .client import HttpClient, HttpRequest
 from .completion import CallError, object_in
 from .endpoint import Endpoint
 from .images import SentImage
 from .payload import pieces
-from .providers.functions import ask_function
-from .providers.table import OPENAI_CHAT, WireFormat, find_provider
+from .providers.table import OPENAI_CHAT, Chat, WireFormat, find_provider
 from .refusals import Refusals
 
 
@@ -54,10 +55,10 @@ class ModelServer:
         if body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
         if isinstance(provider.chat, WireFormat):
-            said = object_in(await self._post(client, provider.chat, body, images))
-            return {"provider": provider.name, **provider.chat.reply(said)}
+            reply = object_in(await self._post(client, provider.chat, body, images))
+            return {"provider": provider.name, **provider.chat.reply(reply)}
         whole = json.loads(b"".join(pieces(body, images)))
-        return await ask_function(provider.chat, whole, self.endpoint, client.timeout)
+        return await _ask_function(provider.chat, whole, self.endpoint, client.timeout)
 
     async def _post(
         self,
@@ -70,6 +71,31 @@ class ModelServer:
         return await client.send(
             HttpRequest("POST", url, headers, pieces(wire.request(body), images))
         )
+
+
+async def _ask_function(
+    chat: Chat, body: Mapping[str, Any], endpoint: Endpoint, timeout: float
+) -> Mapping[str, Any]:
+    """Call the function of a plug-in's provider, in a thread of its own.
+
+    Raises:
+        CallError: there is no reply.
+    """
+
+    def ask() -> Mapping[str, Any]:
+        try:
+            return {"provider": endpoint.provider, **chat(body, endpoint, timeout)}
+        except CallError:
+            raise
+        except BaseException as error:  # whatever somebody's function makes of a reply
+            why = f"the provider {endpoint.provider} failed: {said(error)}"
+            raise CallError(why) from None
+
+    try:
+        return await asyncio.wait_for(in_thread(ask), timeout)
+    except TimeoutError:
+        why = f"no reply within {timeout:g} s"
+        raise CallError(why, transient=True, worked_on=True) from None
 
 
 def model_servers(endpoints: Sequence[Endpoint], apart: float) -> dict[str, ModelServer]:

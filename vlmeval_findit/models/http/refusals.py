@@ -89,7 +89,6 @@ def is_unknown(field: str, error: CallError) -> bool:
 
 
 _SCHEMA = re.compile(r"response_format|schema|grammar|structured|guided", re.IGNORECASE)
-_LOGPROBS = re.compile(r"logprob", re.IGNORECASE)
 _ALWAYS = frozenset(
     {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
 )
@@ -112,7 +111,7 @@ def explained(
     if "response_format" in body:
         found["response_format"] = (_SCHEMA.search(message) is not None, without_schema(question))
     if confidences:
-        found["logprobs"] = (_LOGPROBS.search(message) is not None, "run without --confidences")
+        found["logprobs"] = ("logprob" in message.lower(), "run without --confidences")
     for name in sorted(body.keys() - _ALWAYS - found.keys()):
         named = re.search(rf"\b{re.escape(name)}\b", message) is not None
         found[name] = (named, f"with --extra-body '{{\"{name}\": null}}' it is not sent")

@@ -10,19 +10,11 @@ from typing import Any
 
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.question import Question
-from ...core.spelling import nearest
-from ..row import ApiFacts, ModelRow
-from ..table import MODELS, find_model, how_to_say_space, unknown_space
+from ..table import find_model, how_to_say_space, unknown_space
 from .address_file import AddressFile
 from .endpoint import LIMIT_FIELDS, Endpoint
 
-SERVER_KEY_VARIABLE = "FINDIT_SERVER_KEY"
 HEADERS_VARIABLE = "FINDIT_SERVER_HEADERS"
-
-
-def server_key() -> str:
-    """The key of an OpenAI-compatible server; empty where the environment has none."""
-    return os.environ.get(SERVER_KEY_VARIABLE, "").strip()
 
 
 def server_headers(given: Sequence[str] | Mapping[str, str] = ()) -> dict[str, str]:
@@ -89,27 +81,15 @@ def endpoints(
     """
     if isinstance(urls, str):
         urls = [url.strip() for url in urls.split(",")]
-    key, whole = server_key() if key is None else key, server_headers(headers)
+    secret = os.environ.get("FINDIT_SERVER_KEY", "").strip() if key is None else key
+    whole = server_headers(headers)
 
     def made(url: str) -> Endpoint:
-        return Endpoint(url, key, whole, limit_field)
+        return Endpoint(url, secret, whole, limit_field)
 
     if len(urls) == 1 and urls[0].startswith("@"):
         return AddressFile(Path(urls[0][1:]).expanduser(), made)
     return [made(url) for url in urls]
-
-
-def proprietary(name: str) -> tuple[ModelRow, ApiFacts]:
-    """The row of a proprietary model, and how it is asked.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
-    row = find_model(name)
-    if row is None or row.api is None:
-        known = [other.entry for other in MODELS.values() if other.api]
-        raise ValueError(f"no proprietary model {name!r}{nearest(name, known)}")
-    return row, row.api
 
 
 def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
