@@ -41,7 +41,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def request_to(url: str, key: str = "", *pieces: bytes) -> HttpRequest:
     endpoint = Endpoint(url, key)
-    return HttpRequest("POST", endpoint.at("chat/completions"), endpoint.request_headers(), pieces or (b"{}",))
+    where, headers = endpoint.at("chat/completions"), endpoint.request_headers()
+    return HttpRequest("POST", where, headers, pieces or (b"{}",))
 
 
 def post(timeout: float, url: str, key: str = "") -> bytes:

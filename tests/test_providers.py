@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from asking import QUESTION, QUICK, call_of
 from asking import ask as ask_calls
-from chat_server import GARBAGE, HELD_REPLY, NEVER, Answer, ChatServer, in_turn, is_first
+from chat_server import GARBAGE, HELD_REPLY, Answer, ChatServer, in_turn, is_first
 from PIL import Image
 from provider_servers import (
     ANTHROPIC,
@@ -36,7 +36,6 @@ from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.core.work import Answer as Answered
 from vlmeval_findit.core.work import Stop
-from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import Service
 from vlmeval_findit.models.http.chat import openrouter_model, provider_model
 from vlmeval_findit.models.http.completion import CallError
@@ -226,11 +225,11 @@ def test_a_prompt_that_google_blocks_fails_alone() -> None:
 
 
 @every_provider
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+@pytest.mark.parametrize("status", [400, 409, 429, 500, 529])
 def test_all_attempts_are_ours(protocol: Protocol, status: int) -> None:
     with ChatServer(in_turn(protocol.error(status, "not now"))) as server:
         answer = ask(asked_at(protocol, server))
-        assert len(server.asked) == (1 if status == 409 else 3)
+        assert len(server.asked) == (1 if status in (400, 409) else 3)
     assert (answer.error or "").startswith(f"HTTP {status}: not now")
     assert call_of(answer)["attempts"] == len(server.asked)
 
@@ -264,43 +263,6 @@ def test_without_key_credit_or_model_nothing_more_is_asked(
 
 
 @every_provider
-def test_one_request_that_is_refused_fails_alone(protocol: Protocol) -> None:
-    script = in_turn(protocol.error(400, "too many pixels"), protocol.reply("ok"))
-    with ChatServer(script) as server:
-        failed, second = ask_calls(asked_at(protocol, server), 2)
-    assert (failed.error, failed.stop) == ("HTTP 400: too many pixels", None)
-    assert second.text == "ok"
-
-
-@every_provider
-def test_a_connection_that_is_dropped_is_tried_again(protocol: Protocol) -> None:
-    half = replace(protocol.reply("lost"), drops=True)
-    with ChatServer(in_turn(half, protocol.reply("ok"))) as server:
-        answer = ask(asked_at(protocol, server))
-    assert answer.text == "ok"
-    assert call_of(answer)["attempts"] == 2
-
-
-@every_provider
-def test_nobody_there_and_nobody_who_answers(protocol: Protocol) -> None:
-    with ChatServer(in_turn(NEVER)) as server:
-        answer = ask(asked_at(protocol, server, timeout=0.3))
-        assert "no reply within 0.3 s" in (answer.error or "")
-        assert call_of(answer)["attempts"] == len(server.asked) == 3
-    gone = ask(asked_at(protocol, server))
-    assert "ConnectionRefused" in (gone.error or ""), "The server is gone."
-
-
-@every_provider
-def test_no_redirect_is_followed(protocol: Protocol) -> None:
-    with ChatServer(in_turn(protocol.reply("elsewhere"))) as other:
-        away = Answer(b"{}", 307, {"Location": f"{other.url}/x"})
-        with ChatServer(in_turn(away)) as server:
-            assert "HTTP 307" in (ask(asked_at(protocol, server)).error or "")
-        assert not other.asked, "A key goes nowhere else."
-
-
-@every_provider
 def test_the_key_is_in_no_message(protocol: Protocol, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     said = []
@@ -317,19 +279,6 @@ def test_the_key_is_in_no_message(protocol: Protocol, caplog: pytest.LogCaptureF
     ours = [one.getMessage() for one in caplog.records]
     assert "***" in "".join(said)
     assert "SECRET" not in "\n".join([*said, *ours])
-
-
-@every_provider
-def test_a_stopped_run_waits_for_what_is_paid(protocol: Protocol) -> None:
-    cancel = CancelToken()
-
-    def stopping(asked: Any, number: int) -> Answer:
-        cancel.request()
-        return protocol.reply("[1]")
-
-    with ChatServer(stopping) as server:
-        (answer,) = ask_calls(asked_at(protocol, server), 5, cancel=cancel)
-    assert answer.text == "[1]"
 
 
 def test_a_limit_of_dollars_holds_by_computed_costs() -> None:

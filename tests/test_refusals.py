@@ -102,19 +102,21 @@ def test_refusals_that_are_of_the_moment_or_the_call_end_nothing(script: Script)
     assert [answer.stop for answer in answers(script, 12)] == [None] * 12
 
 
-def test_calls_that_are_refused_together_are_one_sign() -> None:
-    """A server that starts may refuse all that come with it, in the same words."""
+@pytest.mark.parametrize("status", [401, 500])
+def test_calls_that_are_refused_together_are_one_sign(status: int) -> None:
+    """A server, or its gateway, that starts may refuse all that come with it in the same words."""
     together = threading.Barrier(8)
 
     def script(asked: Asked, number: int) -> Answer:
         if number < 8:
             together.wait(30)
-            return error(500, "model runner is not up")
+            return error(status, "model runner is not up")
         return OK
 
     with ChatServer(script) as server:
-        came = ask_calls(service(server.url), 8, at_once=8)
-    assert [answer.error for answer in came] == [None] * 8
+        came = ask_calls(service(server.url), 9, at_once=8)
+    assert [answer.stop for answer in came] == [None] * 9
+    assert [answer.error for answer in came].count(None) == (1 if status == 401 else 9)
 
 
 def test_what_a_server_that_may_be_starting_says_within_a_second_is_said_once() -> None:
