@@ -19,10 +19,9 @@ from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.core.question import Task
-from vlmeval_findit.engine.calls import Call, Cell, Prompts
+from vlmeval_findit.engine.calls import Call, Cell, ImageHashes, Prompts
 from vlmeval_findit.engine.dry_run import Count, Group, count
 from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.writer import Journal
@@ -105,13 +104,9 @@ def groups_of(folder: Path, draw: random.Random) -> list[Group]:
     return groups
 
 
-def name_of(path: Path) -> str:
-    return file_sha256(path) if path.is_file() else str(path)
-
-
 def counted_slowly(group: Group, finished: JournalView | None) -> Count:
     """The same by making every call and every request."""
-    plan = make_plan(group.cells, name_of)
+    plan = make_plan(group.cells, ImageHashes())
     calls = list(plan.calls)
     left = [
         call
@@ -186,7 +181,7 @@ def test_the_count_is_that_of_every_call(seed: int, pictures: Path, tmp_path: Pa
     groups = [replace(one, cells=tuple(c)) for one, c in zip(groups, asks, strict=True)]
     with Journal(journal) as written:
         for group in groups:
-            calls = list(make_plan(group.cells, name_of).calls)
+            calls = list(make_plan(group.cells, ImageHashes()).calls)
             written.append([record(call, draw) for call in calls if draw.random() < 0.6])
     with JournalView(journal) as view:
         slow = [counted_slowly(one, view) for one in groups]

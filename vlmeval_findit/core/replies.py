@@ -218,16 +218,17 @@ _ODD = object()
 
 def _plain(value: object, depth: int) -> object:
     """A value without what JSON cannot say (NaN, infinity), and not deeper than we write it."""
-    if isinstance(value, dict) and depth:
-        inside = {str(key): _plain(one, depth - 1) for key, one in value.items()}
-        return {key: one for key, one in inside.items() if one is not _ODD}
-    if isinstance(value, (list, tuple)) and depth:
-        # What is told apart by its place keeps it.
-        inside_list = [_plain(one, depth - 1) for one in value]
-        return [None if one is _ODD else one for one in inside_list]
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, (int, float)):
         return value if _is_number(value) else _ODD
-    return value if value is None or isinstance(value, str) else _ODD
+    if isinstance(value, dict) and depth:
+        inside = ((str(key), _plain(one, depth - 1)) for key, one in value.items())
+        return {key: one for key, one in inside if one is not _ODD}
+    if isinstance(value, (list, tuple)) and depth:
+        # What is told apart by its place keeps it.
+        return [None if one is _ODD else one for one in (_plain(v, depth - 1) for v in value)]
+    return _ODD
 
 
 def _is_number(value: float) -> bool:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..boxes.spaces import Space
-from ..core.files import file_sha256
 from ..core.messages import Part, PartKind, image
 from ..core.question import Question
 from ..models.http.chat import ChatModel
@@ -27,137 +26,97 @@ from ..models.http.estimate import CHARACTERS_A_TOKEN, Load, image_tokens, words
 from ..models.http.images import ImageRule, SentImage, WantedImage, wanted_images
 from ..models.http.payload import Manner, request
 from ..models.prices import Prices
-from .calls import Cell, Keying, Prompts
+from .calls import Cell, ImageHashes, Keying, Prompts, unread
 from .journal.lookup import JournalView
 
-T = TypeVar("T")
+Array = npt.NDArray[Any]
 
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
+"""Yields items, so many of them, and shows under a name how far the loop is."""
 
-
-class Track(Protocol):
-    """Shows how far a loop is."""
-
-    def __call__(self, items: Iterable[T], total: int, what: str) -> Iterable[T]:
-        """Yield the items, ``total`` of them, which are counted as ``what``."""
-        ...
-
-
-def untracked(items: Iterable[T], total: int, what: str) -> Iterable[T]:
-    """Yield the items and show nothing."""
-    return items
-
-
-# --- messages and images --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Messages in arrays, one place each.
-
-    ``shown`` and ``kinds`` are the numbers of their images and of the kinds of their parts,
-    ``sha256`` is the hash of the other parts.  Of their texts: ``length`` in characters, of it
-    ``beginning`` before the last image, and ``size`` in bytes as JSON, without quotes.
-    """
-
-    shown: Numbers
-    kinds: Numbers
-    sha256: npt.NDArray[np.void]
-    length: Numbers
-    beginning: Numbers
-    size: Numbers
-
-    def only(self, places: Flags) -> Read:
-        """Some of them."""
-        return Read(*(getattr(self, one.name)[places] for one in fields(self)))
+MESSAGE = np.dtype(
+    [
+        ("shown", "i4"),  # the number of its images
+        ("kinds", "i4"),  # that of the kinds of its parts
+        ("sha256", "V32"),  # the hash of the other parts
+        ("length", "i8"),  # of its texts, in characters
+        ("beginning", "i8"),  # of it before the last image
+        ("size", "i8"),  # of its texts in bytes, as JSON without quotes
+    ]
+)
+"""What is kept of a message."""
 
 
 class Messages:
-    """The messages of cells, each made once; only numbers are kept of it.
-
-    ``shown`` are the images of messages and ``kinds`` the kinds of their parts, by their numbers.
-    """
+    """The messages of cells, each made once."""
 
     def __init__(self) -> None:
         self.shown: dict[tuple[Path, ...], int] = {}
+        """The images of messages, by their numbers."""
         self.kinds: dict[tuple[PartKind, ...], int] = {}
-        self._known: dict[tuple[Prompts, tuple[int, ...]], Read] = {}
+        """The kinds of the parts of messages, by their numbers."""
+        self._known: dict[tuple[Prompts, tuple[int, ...]], Array] = {}
 
-    def of(self, cell: Cell) -> Read:
+    def of(self, cell: Cell) -> Array:
         """The messages of a cell, row by row."""
         at = cell.prompts, cell.rows
         if at not in self._known:
-            self._known[at] = self._read(*at)
+            self._known[at] = np.array(list(self._read(*at)), MESSAGE)
         return self._known[at]
 
-    def _read(self, prompts: Prompts, rows: Sequence[int]) -> Read:
-        shown, kinds, words, sha256 = [], [], [], []
+    def _read(self, prompts: Prompts, rows: Iterable[int]) -> Iterator[tuple[Any, ...]]:
         for row in rows:
             parts = prompts.parts(row)
             prompt = prompts.prompt_of(parts)
-            shown.append(self.shown.setdefault(prompt.images, len(self.shown)))
-            own = tuple([kind for kind, _ in parts])
-            kinds.append(self.kinds.setdefault(own, len(self.kinds)))
-            words.append(words_of(parts))
-            sha256.append(bytes.fromhex(prompt.sha256))
-        length, beginning, size = np.array(words, np.int64).reshape(-1, 3).T
-        numbers = np.array(shown, np.int64), np.array(kinds, np.int64)
-        return Read(*numbers, np.array(sha256, "V32"), length, beginning, size)
+            shown = self.shown.setdefault(prompt.images, len(self.shown))
+            kinds = self.kinds.setdefault(tuple([kind for kind, _ in parts]), len(self.kinds))
+            yield shown, kinds, bytes.fromhex(prompt.sha256), *words_of(parts)
 
 
 class Content:
-    """Images by what names their content; where a file is missing, by its path.
-
-    ``shown`` are the images of messages by their numbers; messages show the same where
-    ``numbers``, at the same places, are equal.  ``files`` are all files with their names,
-    ``missing`` those that are none.
-    """
+    """Images by the hash of their content; one that cannot be read equals no other."""
 
     def __init__(self, shown: Iterable[tuple[Path, ...]], track: Track) -> None:
-        self.missing: set[Path] = set()
         self.shown = tuple(shown)
+        """The images of messages by their numbers."""
+        self.hash = ImageHashes()
         paths = list(dict.fromkeys(chain.from_iterable(self.shown)))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            names = track(pool.map(self._named, paths), len(paths), "images read")
-            self.files = dict(zip(paths, names, strict=True))
-        known: dict[tuple[str, ...], int] = {}
-        numbers = [known.setdefault(self.names(at), len(known)) for at in range(len(self.shown))]
-        self.numbers = np.array(numbers, np.int64)
+            hashes = list(track(pool.map(self.hash, paths), len(paths), "images read"))
+        self.files = len(hashes)
+        self.missing = sum(unread(one) is not None for one in hashes)
+        numbers: dict[tuple[str, ...], int] = {}
+        found = [numbers.setdefault(self.hashes(at), len(numbers)) for at in range(len(self.shown))]
+        self.numbers = np.array(found, np.int64)
+        """At the places of ``shown``: equal where the same is shown."""
 
-    def name(self, path: Path) -> str:
-        """What names the content of one file."""
-        return self.files[path]
-
-    def names(self, at: int) -> tuple[str, ...]:
-        """What names the images with a number."""
-        return tuple([self.files[path] for path in self.shown[at]])
-
-    def _named(self, path: Path) -> str:
-        try:
-            return file_sha256(path)
-        except OSError:
-            self.missing.add(path)
-            return str(path)
-
-
-# --- calls ----------------------------------------------------------------------------------------
+    def hashes(self, at: int) -> tuple[str, ...]:
+        """Those of the images with a number."""
+        return tuple(map(self.hash, self.shown[at]))
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The calls of cells: over how many image files, how many, and how many the journal has.
-
-    By row, cell after cell: ``left`` where a call is to be made, ``later`` where another call over
-    the same images comes before it, ``several`` where any other does.
-    """
+    """The calls of cells; arrays are by row, cell after cell."""
 
     images: int
+    """Files that they show."""
     calls: int
     finished: int
-    left: Flags
-    later: Flags
-    several: Flags
+    """Calls that the journal has as they are wanted."""
+    left: Array
+    """Where a call is to be made."""
+    later: Array
+    """Where another call over the same images comes before it."""
+    several: Array
+    """Where there is any other call over the same images."""
+
+    def parts(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Array, Array, Array]]:
+        """Each cell with its places in ``left``, and of these in ``later`` and ``several``."""
+        for cell, end in zip(cells, np.cumsum([len(cell.rows) for cell in cells]), strict=True):
+            part = slice(end - len(cell.rows), end)
+            left = self.left[part]
+            yield cell, left, self.later[part][left], self.several[part][left]
 
 
 class CallCounter:
@@ -177,114 +136,62 @@ class CallCounter:
 
     def count(self, cells: Sequence[Cell]) -> Counted:
         """Count the calls of some cells."""
-        read = [self._messages.of(cell) for cell in cells]
-        keyings = [Keying(cell, self._content.name) for cell in cells]
+        keyings = [Keying(cell, self._content.hash) for cell in cells]
         numbers = {text: at for at, text in enumerate(dict.fromkeys(k.shared for k in keyings))}
         settings = [numbers[one.shared] for one in keyings]
         # Models that are asked the same are counted once: a key has the model's name in it, so
         # not where there is a journal.
         names = () if self._finished is None else tuple(numbers)
-        same = (*map(id, read), *settings, *names)
+        same = (*(id(self._messages.of(cell)) for cell in cells), *settings, *names)
         if same not in self._known:
-            self._known[same] = self._count(cells, read, keyings, settings)
+            self._known[same] = self._count(cells, keyings, settings)
         return self._known[same]
 
     def _count(
-        self,
-        cells: Sequence[Cell],
-        read: Sequence[Read],
-        keyings: Sequence[Keying],
-        settings: Sequence[int],
+        self, cells: Sequence[Cell], keyings: Sequence[Keying], settings: Sequence[int]
     ) -> Counted:
-        content = self._content
         lengths = [len(cell.rows) for cell in cells]
-        shown = np.concatenate([np.empty(0, np.int64), *(one.shown for one in read)])
-        asked = np.empty(len(shown), [("settings", "i8"), ("images", "i8"), ("prompt", "V32")])
+        read = np.concatenate([np.empty(0, MESSAGE), *map(self._messages.of, cells)])
+        asked = np.empty(len(read), [("settings", "i8"), ("images", "i8"), ("prompt", "V32")])
         asked["settings"] = np.repeat(settings, lengths)
-        asked["images"] = content.numbers[shown]
-        asked["prompt"] = np.concatenate([np.empty(0, "V32"), *(one.sha256 for one in read)])
-        first = np.zeros(len(shown), bool)
-        first[np.unique(asked.view(f"V{asked.itemsize}"), return_index=True)[1]] = True
-        left = first.copy()
+        asked["images"] = self._content.numbers[read["shown"]]
+        asked["prompt"] = read["sha256"]
+        left = np.zeros(len(read), bool)
+        left[np.unique(asked.view(f"V{asked.itemsize}"), return_index=True)[1]] = True
+        calls = int(left.sum())
         if self._finished is not None:
-            for cell, one, keying, start in zip(
-                cells, read, keyings, _starts(lengths), strict=True
-            ):
-                for at in np.flatnonzero(first[start : start + len(cell.rows)]).tolist():
-                    key = keying.key(one.sha256[at].tobytes().hex(), content.names(one.shown[at]))
-                    left[start + at] = not self._finished.serves(key, confidences=cell.confidences)
+            cell_of = np.repeat(np.arange(len(cells)), lengths)
+            for at in np.flatnonzero(left).tolist():
+                cell, keying = cells[cell_of[at]], keyings[cell_of[at]]
+                hashes = self._content.hashes(read["shown"][at])
+                key = keying.key(read["sha256"][at].tobytes().hex(), hashes)
+                left[at] = not self._finished.serves(key, confidences=cell.confidences)
         places = np.flatnonzero(left)
-        over = asked["images"][places]
-        several = np.zeros(len(shown), bool)
-        _, kind, each = np.unique(over, return_inverse=True, return_counts=True)
-        several[places] = each[kind] > 1
-        later = left.copy()
-        later[places[np.argsort(over, kind="stable")][_starts(each)]] = False
-        paths = {path for number in np.unique(shown).tolist() for path in content.shown[number]}
-        calls = int(first.sum())
-        return Counted(len(paths), calls, calls - len(places), left, later, several)
-
-
-def _starts(lengths: Sequence[int] | Numbers) -> Numbers:
-    """Where each of some pieces begins, one behind the other."""
-    return np.cumsum([0, *lengths], dtype=np.int64)[:-1]
-
-
-# --- what calls over HTTP send --------------------------------------------------------------------
-
-
-class Weight(NamedTuple):
-    """What the images of a message add to its request: how many, bytes and tokens."""
-
-    images: int
-    size: int
-    tokens: int
-
-
-_UNREADABLE = Weight(0, 0, 0)
+        _, first, over, each = np.unique(
+            asked["images"][places], return_index=True, return_inverse=True, return_counts=True
+        )
+        later, several = left.copy(), left.copy()
+        later[places[first]] = False
+        several[places] = each[over] > 1
+        shown = {path for at in np.unique(read["shown"]) for path in self._content.shown[at]}
+        return Counted(len(shown), calls, calls - len(places), left, later, several)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """Images of messages that are sent alike, and their weights, by their numbers."""
+class _Alike:
+    """Messages whose images are sent alike; arrays are by the number of their images."""
 
     question: Question
     space: Space
     rule: ImageRule
-    wanted: dict[int, list[WantedImage]] = field(default_factory=dict)
-    weights: dict[int, Weight] = field(default_factory=dict)
+    wanted: Array
+    """Whether any call sends them."""
+    weights: Array
+    """What they add to a request: how many, bytes, tokens; -1 where one cannot be read."""
 
-    def want(self, number: int, files: Sequence[Path]) -> None:
-        """Note images, whose number it is."""
-        if number not in self.wanted:
-            message = tuple([image(str(path)) for path in files])
-            self.wanted[number] = wanted_images(message, self.question, self.space, self.rule)
-
-    def weigh(self, sent: Mapping[WantedImage, _Sent | None]) -> None:
-        """Weigh all that were noted."""
-        for number, wanted in self.wanted.items():
-            found = [one for each in wanted if (one := sent[each]) is not None]
-            tokens = sum(image_tokens(one.image, self.space) for one in found)
-            weight = Weight(len(found), sum(one.size for one in found), tokens)
-            self.weights[number] = weight if len(found) == len(wanted) else _UNREADABLE
-
-
-@dataclass(frozen=True, slots=True)
-class _Calls:
-    """The calls of one cell that are left, and how they are asked.
-
-    ``numbers`` are those of their images, each once, and ``at`` the places in it by call.
-    """
-
-    question: Question
-    space: Space
-    manner: Manner
-    read: Read
-    later: Flags
-    several: Flags
-    shown: _Shown
-    numbers: Sequence[int]
-    at: Numbers
+    def images(self, shown: Sequence[Path]) -> list[WantedImage]:
+        message = tuple([image(str(path)) for path in shown])
+        return wanted_images(message, self.question, self.space, self.rule)
 
 
 class Weighing:
@@ -296,99 +203,101 @@ class Weighing:
 
     def __init__(self, messages: Messages) -> None:
         self._messages = messages
-        self._files = tuple(messages.shown)
+        self._shown = tuple(messages.shown)
         self._kinds = tuple(messages.kinds)
-        self._shown: dict[tuple[object, ...], _Shown] = {}
+        self._alike: dict[tuple[object, ...], _Alike] = {}
 
     def note(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> None:
         """Note which images calls send, to be encoded together with others'."""
-        for calls in self._calls(cells, counted, chat):
-            for number in calls.numbers:
-                calls.shown.want(number, self._files[number])
+        for cell, left, *_ in counted.parts(cells):
+            alike = self._sent_alike(cell.question, chat)
+            alike.wanted[self._messages.of(cell)["shown"][left]] = True
 
     def encode(self, track: Track) -> None:
         """Encode the images that were noted, and weigh them by message."""
-        noted = chain.from_iterable(shown.wanted.values() for shown in self._shown.values())
-        wanted = list(dict.fromkeys(chain.from_iterable(noted)))
+        asked = [
+            (alike, at, alike.images(self._shown[at]))
+            for alike in self._alike.values()
+            for at in np.flatnonzero(alike.wanted).tolist()
+        ]
+        wanted = list(dict.fromkeys(chain.from_iterable(images for *_, images in asked)))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             found = track(pool.map(_encoded, wanted), len(wanted), "images encoded")
             sent = dict(zip(wanted, found, strict=True))
-        for shown in self._shown.values():
-            shown.weigh(sent)
+        for alike, at, images in asked:
+            readable = [one for each in images if (one := sent[each])]
+            if len(readable) == len(images):
+                tokens = sum(image_tokens(one, alike.space) for one, _ in readable)
+                alike.weights[at] = len(images), sum(size for _, size in readable), tokens
 
     def load(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Load:
         """What calls send; those over an image that cannot be read would fail and send nothing."""
-        found = (self._load(calls, chat.prices) for calls in self._calls(cells, counted, chat))
-        return sum(found, Load())
+        total = Load()
+        for cell, left, later, several in counted.parts(cells):
+            question, space = cell.question, chat.space(cell.question)
+            manner, read = chat.manner(space), self._messages.of(cell)[left]
+            weights = self._sent_alike(question, chat).weights[read["shown"]]
+            readable = weights[:, 0] >= 0
+            read, later, several = read[readable], later[readable], several[readable]
+            images, sizes, tokens = weights[readable].T
+            kinds, of = np.unique(read["kinds"], return_inverse=True)
+            bare = np.array([self._bare_size(at, question, space, manner) for at in kinds], "i8")
+            sent = read["length"] // CHARACTERS_A_TOKEN + tokens
+            beginning = read["beginning"] // CHARACTERS_A_TOKEN + tokens
+            load = Load(
+                calls=len(read),
+                images=int(images.sum()),
+                size=int((bare[of] + read["size"] + sizes).sum()),
+                tokens_in=int(sent.sum()),
+                tokens_out_at_most=(manner.max_tokens or question.max_new_tokens) * len(read),
+                tokens_beginning=int(beginning.sum()),
+                tokens_again=int(beginning[later].sum()),
+            )
+            if chat.prices is not None:
+                usd_in = _usd_in(sent, beginning, later, several, chat.prices)
+                out = load.tokens_out_at_most * chat.prices.answered / 1e6
+                load = replace(load, usd_in=usd_in, usd_out_at_most=out)
+            total += load
+        return total
 
-    def _calls(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Iterator[_Calls]:
-        for cell, start in zip(cells, _starts([len(cell.rows) for cell in cells]), strict=True):
-            part = slice(start, start + len(cell.rows))
-            left = counted.left[part]
-            read = self._messages.of(cell).only(left)
-            later, several = counted.later[part][left], counted.several[part][left]
-            space = chat.space(cell.question)
-            numbers, at = np.unique(read.shown, return_inverse=True)
-            manner, question = chat.manner(space), cell.question
-            alike = manner.images, space, question.has_references and question.frames
-            shown = self._shown.setdefault(alike, _Shown(question, space, manner.images))
-            yield _Calls(question, space, manner, read, later, several, shown, numbers.tolist(), at)
+    def _sent_alike(self, question: Question, chat: ChatModel) -> _Alike:
+        space = chat.space(question)
+        rule, count = chat.manner(space).images, len(self._shown)
+        key = rule, space, question.has_references and question.frames
+        if key not in self._alike:
+            arrays = np.zeros(count, bool), np.full((count, 3), -1)
+            self._alike[key] = _Alike(question, space, rule, *arrays)
+        return self._alike[key]
 
-    def _load(self, calls: _Calls, prices: Prices | None) -> Load:
-        known = [calls.shown.weights[number] for number in calls.numbers]
-        readable = np.array([one is not _UNREADABLE for one in known], bool)[calls.at]
-        weights = np.array(known, np.int64).reshape(-1, 3)
-        images, sizes, tokens = weights[calls.at[readable]].T
-        read, later = calls.read.only(readable), calls.later[readable]
-        kinds, of = np.unique(read.kinds, return_inverse=True)
-        bare = np.array([self._bare_size(kind, calls) for kind in kinds.tolist()], np.int64)
-        sent = read.length // CHARACTERS_A_TOKEN + tokens
-        beginning = read.beginning // CHARACTERS_A_TOKEN + tokens
-        limit = calls.manner.max_tokens or calls.question.max_new_tokens
-        load = Load(
-            calls=len(sent),
-            images=int(images.sum()),
-            size=int((bare[of] + read.size + sizes).sum()),
-            tokens_in=int(sent.sum()),
-            tokens_out_at_most=limit * len(sent),
-            tokens_beginning=int(beginning.sum()),
-            tokens_again=int(beginning[later].sum()),
-        )
-        if prices is None:
-            return load
-        # The provider keeps the beginning of the first call over images and reads it for others;
-        # of a call that is alone with its images nothing is kept.
-        kept = calls.several[readable] & (beginning >= prices.least)
-        first = prices.first(int(sent[~later].sum()), int(beginning[~later & kept].sum()))
-        others = prices.another(int(sent[later].sum()), int(beginning[later & kept].sum()))
-        out = load.tokens_out_at_most * prices.answered / 1e6
-        return replace(load, usd_in=first + others, usd_out_at_most=out)
-
-    def _bare_size(self, kinds: int, calls: _Calls) -> int:
+    def _bare_size(self, kinds: int, question: Question, space: Space, manner: Manner) -> int:
         """Bytes of a request without those of its texts and images.
 
         Raises:
             ValueError: the service cannot hold a reply to the question's schema.
         """
-        manner = replace(calls.manner, images=lambda path, limit: _NOTHING)
+        bare = replace(manner, images=lambda path, limit: _NOTHING)
         message = tuple([Part(kind, "") for kind in self._kinds[kinds]])
-        return len(json.dumps(request(message, calls.question, calls.space, manner).body))
+        return len(json.dumps(request(message, question, space, bare).body))
 
 
-class _Sent(NamedTuple):
-    """An image as it is sent, without its bytes; ``size`` is what it adds to a request."""
-
-    image: SentImage
-    size: int
+def _usd_in(sent: Array, beginning: Array, later: Array, several: Array, prices: Prices) -> float:
+    """US dollars for prompts: a provider keeps the beginning of the first call over images and
+    reads it for others; of a call that is alone with its images nothing is kept.
+    """
+    kept = several & (beginning >= prices.least)
+    first = prices.first(int(sent[~later].sum()), int(beginning[~later & kept].sum()))
+    return first + prices.another(int(sent[later].sum()), int(beginning[later & kept].sum()))
 
 
 _NOTHING = SentImage((1, 1), (1, 1), "", b"")
 
 
-def _encoded(wanted: WantedImage) -> _Sent | None:
-    """An image as it is sent; None where it cannot be read."""
+def _encoded(wanted: WantedImage) -> tuple[SentImage, int] | None:
+    """An image as it is sent, without its bytes, and how many it adds to a request; None where it
+    cannot be read.
+    """
     try:
         found = wanted.encoded()
     except OSError:
         return None
-    return _Sent(replace(found, base64=b""), len(found.mime) + len(found.base64))
+    return replace(found, base64=b""), len(found.mime) + len(found.base64)

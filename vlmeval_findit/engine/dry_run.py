@@ -19,41 +19,39 @@ from ..models.http.estimate import Load
 from ..runs.race import rounds_of
 from .calls import Cell
 from .config import ModelEntry, Race, Sweep, questions_of
-from .counting import CallCounter, Content, Messages, Track, Weighing, untracked
+from .counting import CallCounter, Content, Messages, Track, Weighing
 from .journal.lookup import JournalView
 from .run import Chosen, Tables, wanted_formats
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is counted together: some cells of one model.
-
-    ``chat`` is how it is asked where that is over HTTP, ``share`` what it pays of the price of
-    single calls.
-    """
+    """What is counted together: some cells of one model."""
 
     name: str
     cells: tuple[Cell, ...]
     chat: ChatModel | None = None
+    """How it is asked, where that is over HTTP."""
     share: float = 1.0
+    """What it pays of the price of single calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What one group would be asked.
-
-    ``queries`` are rows of cells, ``images`` distinct files, ``calls`` distinct calls, ``finished``
-    those that the journal has as they are wanted; ``load`` is what the others send (None: not over
-    HTTP).
-    """
+    """What one group would be asked."""
 
     name: str
     cells: int
     queries: int
+    """Rows of all cells."""
     images: int
+    """Distinct files."""
     calls: int
+    """Distinct calls."""
     finished: int
+    """Those that the journal has as they are wanted."""
     load: Load | None = None
+    """What the others send (None: not over HTTP)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,46 +63,37 @@ class DryRun:
     missing: int
 
 
-def count(groups: Sequence[Group], journal: Path | None = None, track: Track = untracked) -> DryRun:
+def count(
+    groups: Sequence[Group], journal: Path | None = None, track: Track = lambda items, *_: items
+) -> DryRun:
     """Count cells, queries, images, calls, finished calls, and what calls over HTTP send."""
+    messages = Messages()
+    cells = [cell for group in groups for cell in group.cells]
+    for cell in track(cells, len(cells), "cells read"):
+        messages.of(cell)
+    content = Content(messages.shown, track)
     with ExitStack() as stack:
         finished = None
         if journal is not None:
             # Where there is none, nothing is finished.
             with suppress(FileNotFoundError, NotADirectoryError):
                 finished = stack.enter_context(JournalView(journal))
-        return _count(groups, finished, track)
-
-
-def _count(groups: Sequence[Group], finished: JournalView | None, track: Track) -> DryRun:
-    messages = Messages()
-    cells = [cell for group in groups for cell in group.cells]
-    for cell in track(cells, len(cells), "cells read"):
-        messages.of(cell)
-    content = Content(messages.shown, track)
-    counter = CallCounter(messages, content, finished)
-    counted = [counter.count(group.cells) for group in track(groups, len(groups), "models counted")]
+        counter = CallCounter(messages, content, finished)
+        asked = [
+            (one, counter.count(one.cells)) for one in track(groups, len(groups), "models counted")
+        ]
     weighing = Weighing(messages)
-    asked = list(zip(groups, counted, strict=True))
-    for group, one in asked:
+    for group, counted in asked:
         if group.chat is not None:
-            weighing.note(group.cells, one, group.chat)
+            weighing.note(group.cells, counted, group.chat)
     weighing.encode(track)
-    counts = tuple(
-        Count(
-            name=group.name,
-            cells=len(group.cells),
-            queries=sum(len(cell.rows) for cell in group.cells),
-            images=one.images,
-            calls=one.calls,
-            finished=one.finished,
-            load=weighing.load(group.cells, one, group.chat).paid(group.share)
-            if group.chat
-            else None,
-        )
-        for group, one in asked
-    )
-    return DryRun(counts, len(content.files), len(content.missing))
+    counts = []
+    for group, counted in asked:
+        load = group.chat and weighing.load(group.cells, counted, group.chat).paid(group.share)
+        queries = sum(len(cell.rows) for cell in group.cells)
+        found = counted.images, counted.calls, counted.finished
+        counts.append(Count(group.name, len(group.cells), queries, *found, load))
+    return DryRun(tuple(counts), content.files, content.missing)
 
 
 def sweep_groups(

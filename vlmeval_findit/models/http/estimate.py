@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import astuple, dataclass, replace
+from operator import add
 
 from ...boxes.spaces import Space, reference_size
 from ...core.messages import Message, PartKind
@@ -25,46 +25,32 @@ _PATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What some calls send (``size`` in bytes) and may cost, in tokens and in US dollars.
-
-    ``tokens_beginning`` are those up to the last image, which a cache can keep; ``tokens_again``
-    are those of beginnings that an earlier call sent too.  Dollars are 0 where no price is known.
-    """
+    """What some calls send and may cost, in tokens and in US dollars (0: no price is known)."""
 
     calls: int = 0
     images: int = 0
     size: int = 0
+    """Bytes."""
     tokens_in: int = 0
     tokens_out_at_most: int = 0
     tokens_beginning: int = 0
+    """Tokens up to the last image, which a cache can keep."""
     tokens_again: int = 0
+    """Of these, those that an earlier call sent too."""
     usd_in: float = 0.0
     usd_out_at_most: float = 0.0
 
     def __add__(self, other: Load) -> Load:
-        return Load(
-            self.calls + other.calls,
-            self.images + other.images,
-            self.size + other.size,
-            self.tokens_in + other.tokens_in,
-            self.tokens_out_at_most + other.tokens_out_at_most,
-            self.tokens_beginning + other.tokens_beginning,
-            self.tokens_again + other.tokens_again,
-            self.usd_in + other.usd_in,
-            self.usd_out_at_most + other.usd_out_at_most,
-        )
+        return Load(*map(add, astuple(self), astuple(other)))
 
     def paid(self, share: float) -> Load:
         """The same load at a share of its price."""
-        usd = self.usd_in * share, self.usd_out_at_most * share
-        return replace(self, usd_in=usd[0], usd_out_at_most=usd[1])
+        out = self.usd_out_at_most * share
+        return replace(self, usd_in=self.usd_in * share, usd_out_at_most=out)
 
     def priced(self, prices: Prices | None, *, shared: bool) -> Load:
-        """One call's load with its price as the first over its images.
-
-        Args:
-            prices: None: not known.
-            shared: whether other calls are over the same images; of one alone nothing is kept.
+        """One call's load with its price as the first over its images; ``shared``: others are over
+        them too (of one alone nothing is kept).
         """
         if prices is None:
             return self
@@ -75,18 +61,10 @@ class Load:
         )
 
 
-class Words(NamedTuple):
-    """The texts of one message, in characters: all, those before the last image, and all as JSON
-    has them, without quotes.
+def words_of(message: Message) -> tuple[int, int, int]:
+    """Count characters of a message's texts: all, those before the last image, and as JSON has
+    them, without quotes.
     """
-
-    all: int
-    beginning: int
-    as_json: int
-
-
-def words_of(message: Message) -> Words:
-    """Measure the texts of a message."""
     count = beginning = as_json = 0
     for kind, value in message:
         if kind is PartKind.IMAGE:
@@ -94,7 +72,7 @@ def words_of(message: Message) -> Words:
         else:
             count += len(value)
             as_json += len(_quoted(value)) - 2
-    return Words(count, beginning, as_json)
+    return count, beginning, as_json
 
 
 _quoted = json.encoder.encode_basestring_ascii
@@ -102,14 +80,14 @@ _quoted = json.encoder.encode_basestring_ascii
 
 def load_of(asked: Request, message: Message, space: Space, limit: int) -> Load:
     """What one request sends, without its size; ``limit`` is that of the reply's tokens."""
-    words = words_of(message)
+    words, beginning, _ = words_of(message)
     images = sum(image_tokens(image, space) for image in asked.images)
     return Load(
         calls=1,
         images=len(asked.images),
-        tokens_in=words.all // CHARACTERS_A_TOKEN + images,
+        tokens_in=words // CHARACTERS_A_TOKEN + images,
         tokens_out_at_most=limit,
-        tokens_beginning=words.beginning // CHARACTERS_A_TOKEN + images,
+        tokens_beginning=beginning // CHARACTERS_A_TOKEN + images,
     )
 
 
